@@ -99,6 +99,14 @@ pub enum Error {
     /// mkfs.btrfs formats nothing unless it can look at the file of every loop device with a btrfs.
     #[error("mkfs.btrfs must not see the image of somebody else's volume that is attached")]
     HiddenImage,
+    /// The user may not run a command as root, or did not say who they are.
+    #[error("`{program}` did not run that as root: {said}")]
+    NotPermitted {
+        /// What was to run it.
+        program: &'static str,
+        /// What it said.
+        said: String,
+    },
     /// A program of the system failed.
     #[error("`{command}` failed: {said}")]
     Failed {
@@ -135,6 +143,7 @@ impl Error {
             Self::Busy { .. } => Remedy::EndProcesses,
             Self::Foreign(_) => Remedy::MoveAway,
             Self::HiddenImage => Remedy::WaitForDetaching,
+            Self::NotPermitted { .. } => Remedy::RunAsRoot,
             Self::Failed { .. } => Remedy::ReadKernelLog,
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Remedy::FreeSpaceOrNameSmallerSize
@@ -148,8 +157,8 @@ impl Error {
         matches!(self, Self::BadName(_))
     }
 
-    /// Whether the machine lacks what volumes need.
+    /// Whether the machine lacks what volumes need, or the user may not be root.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NoProgram(_) | Self::Kernel(_))
+        matches!(self, Self::NoProgram(_) | Self::Kernel(_) | Self::NotPermitted { .. })
     }
 }

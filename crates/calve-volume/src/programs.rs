@@ -39,6 +39,21 @@ impl WayToRoot {
     }
 }
 
+impl WayToRoot {
+    /// Returns whether the command was not run at all. sudo(8), "EXIT VALUE": 1 then, else the command's own, which begins what it says with its
+    /// name, or btrfs with `ERROR`. pkexec(1), "RETURN VALUE": 126 and 127.
+    fn has_refused(self, code: Option<i32>, said: &str, program: &Path) -> bool {
+        let is_its_own = |name: &str| said.starts_with(name) || said.starts_with("ERROR");
+        match self {
+            Self::IsRoot => false,
+            Self::Sudo => {
+                code == Some(1) && !program.file_name().and_then(|name| name.to_str()).is_some_and(is_its_own)
+            }
+            Self::Pkexec => matches!(code, Some(126 | 127)),
+        }
+    }
+}
+
 /// Where they are. The PATH of a user often lacks the second and the last one.
 const PLACES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 
@@ -79,7 +94,12 @@ impl RootCommand {
                 command
             }
         };
-        run(command.args(&self.arguments).stdin(lock), &self.to_string())
+        run_to_end(command.args(&self.arguments).stdin(lock), &self.to_string()).map_err(|failed| {
+            match way.has_refused(failed.code, &failed.said, &self.program) {
+                true => Error::NotPermitted { program: way.program(), said: failed.said },
+                false => failed.into(),
+            }
+        })
     }
 }
 
@@ -99,15 +119,57 @@ impl Display for RootCommand {
     }
 }
 
+/// How a program failed.
+struct ProgramFailure {
+    command: String,
+    /// `None`: it did not start, or was killed.
+    code: Option<i32>,
+    said: String,
+}
+
+impl From<ProgramFailure> for Error {
+    fn from(ProgramFailure { command, said, .. }: ProgramFailure) -> Self {
+        Self::Failed { command, said }
+    }
+}
+
 /// Runs a program, and fails with what it said.
 pub(crate) fn run(command: &mut Command, shown: &str) -> Result<()> {
-    let failed = |said: String| Error::Failed { command: shown.to_owned(), said };
+    Ok(run_to_end(command, shown)?)
+}
+
+fn run_to_end(command: &mut Command, shown: &str) -> std::result::Result<(), ProgramFailure> {
+    let failed = |code, said: String| ProgramFailure { command: shown.to_owned(), code, said };
     // In English, whatever the user speaks: it goes into one sentence with Calve's words.
     let output = command.env("LC_ALL", "C").stdout(Stdio::null()).stderr(Stdio::piped()).output();
-    let output = output.map_err(|error| failed(error.to_string()))?;
+    let output = output.map_err(|error| failed(None, error.to_string()))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-    Err(failed(if said.is_empty() { output.status.to_string() } else { said }))
+    Err(failed(output.status.code(), if said.is_empty() { output.status.to_string() } else { said }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_from_a_failure_of_the_command() {
+        let (mount, btrfs) = (Path::new("/usr/bin/mount"), Path::new("/usr/bin/btrfs"));
+        for (way, code, said, program, is_refused) in [
+            (WayToRoot::Sudo, Some(1), "sudo: a password is required", mount, true),
+            (WayToRoot::Sudo, Some(1), "somebody is not in the sudoers file.", mount, true),
+            (WayToRoot::Sudo, Some(1), "mount: bad usage", mount, false),
+            (WayToRoot::Sudo, Some(1), "ERROR: resizing failed", btrfs, false),
+            (WayToRoot::Sudo, Some(32), "mount: wrong fs type", mount, false),
+            (WayToRoot::Sudo, None, "signal: 9", mount, false),
+            (WayToRoot::Pkexec, Some(126), "", mount, true),
+            (WayToRoot::Pkexec, Some(127), "Error executing command as another user: Not authorized", mount, true),
+            (WayToRoot::Pkexec, Some(1), "mount: bad usage", mount, false),
+            (WayToRoot::IsRoot, Some(1), "anything", mount, false),
+        ] {
+            assert_eq!(way.has_refused(code, said, program), is_refused, "{way:?} {code:?} {said}");
+        }
+    }
 }

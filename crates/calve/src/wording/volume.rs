@@ -37,6 +37,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::WaitForDetaching => {
             "have its owner detach it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where they are"
         }
+        Remedy::RunAsRoot => {
+            "have those commands run as root (`--print` prints them for a shell), then run this one again"
+        }
         Remedy::ReadKernelLog => "the kernel's log may have the reason (dmesg)",
         Remedy::CheckSystem => "check the owner and mode of what is named, and the limits of your session (ulimit -a)",
         _ => "see `calve volume --help`",

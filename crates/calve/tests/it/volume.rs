@@ -313,24 +313,29 @@ const WITH_SUDO: &str = "mount --bind \"$1\" /etc/passwd; mount -t tmpfs -o mode
     setpriv --reuid=12345 touch \"$(\"$@\" attach work)/file\"
     \"$@\" detach work";
 
-#[test]
-fn sudo_runs_the_commands_if_the_user_agrees() {
+/// `script`, which gets a program and its arguments for `calve volume`, on a terminal, where the volume `work` is not attached yet.
+fn with_sudo(host: &Host, reachable: &Reachable, script: &str) -> Option<Terminal> {
     assert_eq!(Unprivileged::UID, 12345);
-    let Some(host) = Host::new(512 * MIB) else { return };
     if !require_program("sudo") {
-        return;
+        return None;
     }
     rustix::fs::chmod(host.path().join("home"), 0o777.into()).unwrap();
-    let reachable = Reachable::new();
-    host.calve(["create", "work", "--size", "256M"]).by_somebody_else(&reachable).succeeds();
+    host.calve(["create", "work", "--size", "256M"]).by_somebody_else(reachable).succeeds();
     let accounts = fs_err::read_to_string("/etc/passwd").unwrap() + "somebody:*:12345:12345::/nonexistent:/bin/sh\n";
     fs_err::write(host.path().join("passwd"), accounts).unwrap();
-    let calve = host.calve([]).by_somebody_else(&reachable).command();
+    let calve = host.calve([]).by_somebody_else(reachable).command();
     let mut inside = Command::new("unshare");
-    inside.args(["-m", "sh", "-ec", WITH_SUDO, "sh"]).arg(host.path().join("passwd"));
+    inside.args(["-m", "sh", "-ec", script, "sh"]).arg(host.path().join("passwd"));
     inside.arg(calve.get_program()).args(calve.get_args()).env("IMAGE", host.image("work"));
     carry_environment(&calve, &mut inside);
-    let mut terminal = Terminal::new(&inside);
+    Some(Terminal::new(&inside))
+}
+
+#[test]
+fn sudo_runs_the_commands_if_the_user_agrees() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    let reachable = Reachable::new();
+    let Some(mut terminal) = with_sudo(&host, &reachable, WITH_SUDO) else { return };
     terminal.after("mount -t btrfs -o loop,nosuid,nodev", "");
     terminal.after("Run this by sudo? [y/N]", "n\n");
     terminal.after("attaching a volume needs root", "");
@@ -344,6 +349,26 @@ fn sudo_runs_the_commands_if_the_user_agrees() {
     assert_eq!(host.devices("work"), [""; 0]);
     let top = host.attach("work");
     assert_eq!(fs_err::metadata(top.join("file")).unwrap().uid(), Unprivileged::UID);
+}
+
+/// In a mount namespace where the user has an account, and may not become root without a password, which the account does not have.
+const WITHOUT_SUDO: &str = "mount --bind \"$1\" /etc/passwd; shift; exec \"$@\" attach work";
+
+#[test]
+fn sudo_that_refuses_changes_nothing() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    let reachable = Reachable::new();
+    let Some(mut terminal) = with_sudo(&host, &reachable, WITHOUT_SUDO) else { return };
+    terminal.after("Run this by sudo? [y/N]", "y\n");
+    terminal.after("password for somebody:", "\x03");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(3), "{seen}");
+    assert!(seen.contains("`sudo` did not run that as root: "), "{seen}");
+    assert!(
+        seen.contains("have those commands run as root (`--print` prints them for a shell), then run this one again")
+    );
+    assert_eq!(host.devices("work"), [""; 0]);
+    assert_eq!(host.findings("work"), []);
 }
 
 #[test]

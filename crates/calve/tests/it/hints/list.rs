@@ -191,6 +191,7 @@ const VOLUME: &[(&str, Shown)] = &[
     ("MakeSparse", By(VOLUMES, "where_no_room_can_be_kept_a_volume_must_be_sparse")),
     ("MoveAway", By(DAMAGED, "what_was_not_made_with_the_volume_is_not_deleted")),
     ("NameLargerSize", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("RunAsRoot", By(VOLUMES, "sudo_that_refuses_changes_nothing")),
     ("ReadKernelLog", Nowhere("each failure of mount that could be made is found out before")),
     ("WaitForDetaching", By(VOLUMES, "somebody_elses_hidden_image_is_told")),
     ("UseAnotherKernel", By(VOLUMES, "without_loop_devices_it_says_so")),
