@@ -65,7 +65,9 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+/// Each is made whole when it is asked for: all of them together take longer than a removal.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     Cp(CpArguments),
     Rm(RmArguments),
@@ -190,7 +192,6 @@ Example:
     Reap(ReapArguments),
 }
 
-/// Delete the trash of a directory
 #[derive(Debug, Args)]
 pub(crate) struct ReapArguments {
     /// The directory, on Windows. Elsewhere it is standard input
@@ -515,7 +516,6 @@ pub(crate) struct BenchWriteArguments {
     pub(crate) report: ReportArguments,
 }
 
-/// What the bench asks of the engine
 #[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct WriteArguments {
@@ -565,5 +565,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::Arguments::command().debug_assert();
+    }
+
+    /// Of two doc comments, that of the variant and that of its arguments, the second would replace the first when the command is made whole.
+    #[test]
+    fn each_command_has_one_description() {
+        let parts = super::Arguments::command();
+        let mut whole = parts.clone();
+        whole.build();
+        for command in parts.get_subcommands() {
+            let built = whole.find_subcommand(command.get_name()).unwrap().get_about().unwrap();
+            assert!(command.get_about().is_none_or(|about| about == built), "{}", command.get_name());
+        }
     }
 }

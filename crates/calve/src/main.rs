@@ -44,11 +44,16 @@ fn main() -> ExitCode {
     if let Some(answered) = commands::completions::answer() {
         return answered;
     }
-    let parser = Arguments::command();
+    let mut parser = Arguments::command();
     #[cfg(unix)]
     let Some(line) = commands::awaited::command_line() else { return ExitCode::from(commands::awaited::UNUSED) };
     #[cfg(windows)]
-    let line = std::env::args_os();
+    let line: Vec<_> = std::env::args_os().collect();
+    let asked = line.get(1).and_then(|word| word.to_str());
+    if asked.and_then(|word| parser.find_subcommand(word)).is_none() {
+        // The help lists all commands.
+        parser.build();
+    }
     let matches = parser.get_matches_from(line);
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

@@ -1,7 +1,7 @@
 //! Moving a tree out of sight in one step. Deleting it is the reaper's work.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -58,7 +58,7 @@ pub(crate) fn move_in(
         };
         return Err(Error::Protected { path: path(), reason: Protection::Exchanged(stays_at) });
     }
-    hide_from_git(parent, lock.name(), moved);
+    close(parent, lock.name(), moved);
     let name = OsStr::from_bytes(lock.name().to_bytes()).to_owned();
     Ok((Trashed { parent: parent_path.to_path_buf(), name }, lock))
 }
@@ -71,14 +71,37 @@ fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> 
     }
 }
 
-/// git must not list the trash as untracked files. Best effort: a tree that cannot be written to shows until it is deleted.
-fn hide_from_git(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
+/// Returns whether git could list what is in `directory`. Elsewhere nothing needs to be hidden from it, which in a new btrfs snapshot takes as
+/// long as all the rest.
+fn may_be_in_repository(directory: BorrowedFd<'_>) -> bool {
+    let mut above = None;
+    loop {
+        let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
+        // What cannot be looked at may be one.
+        if !matches!(rustix::fs::statat(here, c".git", AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT)) {
+            return true;
+        }
+        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(next) = sys::open_at(here, c"..", flags, Mode::empty()) else { return true };
+        match [here, next.as_fd()].map(rustix::fs::fstat) {
+            [Ok(here), Ok(next)] if identity(&here) == identity(&next) => return false,
+            [Ok(_), Ok(_)] => above = Some(next),
+            _ => return true,
+        }
+    }
+}
+
+/// Lets nobody else in, and git not list the trash as untracked files. Best effort: a tree that cannot be written to shows until it is deleted.
+fn close(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
     let Ok(root) = sys::open_at(parent, trash, DIRECTORY, Mode::empty()) else { return };
     // Somebody may have put another directory there meanwhile.
     if !rustix::fs::fstat(&root).is_ok_and(|stat| identity(&stat) == moved) {
         return;
     }
     let _ = rustix::fs::fchmod(&root, Mode::RWXU);
+    if !may_be_in_repository(parent) {
+        return;
+    }
     // A repository inside a repository is listed whatever its ignore files say.
     let _ = rustix::fs::renameat(&root, c".git", &root, c".git.calve-trash");
     // The old file is unlinked, never written to: it may have another name in a tree that stays.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// What `calve up` and `calve down` have in common.
+// No doc comment: it would be the help of `calve up`.
 #[derive(Debug, Args)]
 pub(crate) struct ServicesArguments {
     /// Print nothing but errors

@@ -36,6 +36,17 @@ fn a_removed_tree_does_not_show() {
     assert_eq!(status(&repository), "");
 }
 
+/// In a new snapshot of btrfs, the first changes take longer than all the rest of a removal.
+#[test]
+fn outside_of_repositories_nothing_is_hidden_from_git() {
+    let folder = tempfile::tempdir().unwrap();
+    let has_repository = folder.path().ancestors().any(|above| above.join(".git").exists());
+    Tree::new(folder.path().join("build")).file("a", "1").dir(".git");
+    let trashed = remove(folder.path().join("build"), &RemoveOptions::default()).trashed.unwrap();
+    let names = names_in(folder.path().join(trashed.name));
+    assert_eq!(names == [".git", "a"], !has_repository, "{names:?}");
+}
+
 #[test]
 fn nor_does_a_removed_repository_or_worktree() {
     let Some((_folder, repository)) = repository() else { return };
