@@ -1,8 +1,9 @@
 //! What the kernel has: loop devices and mounts. Anybody may read it.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,8 +31,11 @@ impl Mount {
     }
 }
 
-/// Returns the loop devices that have this file, whose path has no links in it, in any mount namespace.
+/// Returns the loop devices that have this file, whose path has no links in it, in any mount namespace. The kernel tells the path that it was
+/// opened by, which may be another one to the same file, by a bind mount.
 pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
+    let identity = |path: &Path| fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let wanted = identity(image);
     let block = Path::new("/sys/block");
     let mut loops = Vec::new();
     for entry in fs::read_dir(block).map_err(|error| Error::io("list", block, error))? {
@@ -43,7 +47,8 @@ pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
         let Ok(file) = fs::read(block.join(&name).join("loop/backing_file")) else { continue };
         let file = file.strip_suffix(b"\n").unwrap_or(&file);
         let deleted = file.strip_suffix(b" (deleted)");
-        if [Some(file), deleted].contains(&Some(image.as_os_str().as_bytes())) {
+        let has_its_path = [Some(file), deleted].contains(&Some(image.as_os_str().as_bytes()));
+        if has_its_path || wanted.is_some() && identity(Path::new(OsStr::from_bytes(file))) == wanted {
             loops.push(Path::new("/dev").join(name));
         }
     }

@@ -82,7 +82,7 @@ fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         #[cfg(unix)]
         Command::Spares { command } => commands::spares::run(&command, cancel),
         #[cfg(unix)]
-        Command::Volume { command } => commands::volume::run(&command),
+        Command::Volume { command } => commands::volume::run(&command, cancel),
         #[cfg(unix)]
         Command::Refill => commands::spares::refill_in_background(cancel),
         #[cfg(unix)]

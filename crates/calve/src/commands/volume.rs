@@ -1,6 +1,6 @@
 //! `calve volume`.
 
-use calve_core::Shown;
+use calve_core::{Cancel, Shown};
 use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
 use calve_volume::{Error, Finding, Listed, NewVolume, Plan, Volume, Volumes, WayToRoot};
@@ -12,13 +12,13 @@ use crate::cli::volume::{
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::{consent, home, output, sys, wording};
 
-pub(crate) fn run(command: &VolumeCommand) -> Result<(), Failure> {
+pub(crate) fn run(command: &VolumeCommand, cancel: &Cancel) -> Result<(), Failure> {
     let home = home::directory().map_err(|why| {
         let text = format!("it is not known where volumes are kept: {why}");
         Failure::stated(FAILED, text, "set HOME, or CALVE_HOME to an absolute path")
     })?;
     let volumes = Volumes::at(&home);
-    match command {
+    let done = match command {
         VolumeCommand::Create(arguments) => create(&volumes, arguments),
         VolumeCommand::List(arguments) => list(&volumes, arguments),
         VolumeCommand::Attach(arguments) => attach(&volumes, arguments),
@@ -26,6 +26,13 @@ pub(crate) fn run(command: &VolumeCommand) -> Result<(), Failure> {
         VolumeCommand::Grow(arguments) => grow(&volumes, arguments),
         VolumeCommand::Remove(arguments) => remove(&volumes, arguments),
         VolumeCommand::Doctor(arguments) => doctor(&volumes, arguments),
+    };
+    match done {
+        // A Ctrl-C is for mkfs.btrfs, mount and sudo, too.
+        Err(Failure::Volume(Error::Failed { .. } | Error::NotPermitted { .. })) if cancel.is_cancelled() => {
+            Err(Failure::Interrupted("run it again; what it had begun to make is gone, or goes then"))
+        }
+        done => done,
     }
 }
 

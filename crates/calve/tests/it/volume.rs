@@ -351,8 +351,11 @@ fn sudo_runs_the_commands_if_the_user_agrees() {
     assert_eq!(fs_err::metadata(top.join("file")).unwrap().uid(), Unprivileged::UID);
 }
 
-/// In a mount namespace where the user has an account, and may not become root without a password, which the account does not have.
-const WITHOUT_SUDO: &str = "mount --bind \"$1\" /etc/passwd; shift; exec \"$@\" attach work";
+/// In a mount namespace where the user has an account, and may run something else as root.
+const WITHOUT_SUDO: &str = "mount --bind \"$1\" /etc/passwd; mount -t tmpfs -o mode=755 tmpfs /etc/sudoers.d; shift
+    echo '#12345 ALL=(ALL) NOPASSWD: /bin/true' > /etc/sudoers.d/test
+    echo 'Defaults !authenticate' >> /etc/sudoers.d/test; chmod 440 /etc/sudoers.d/test
+    exec \"$@\" attach work";
 
 #[test]
 fn sudo_that_refuses_changes_nothing() {
@@ -360,7 +363,6 @@ fn sudo_that_refuses_changes_nothing() {
     let reachable = Reachable::new();
     let Some(mut terminal) = with_sudo(&host, &reachable, WITHOUT_SUDO) else { return };
     terminal.after("Run this by sudo? [y/N]", "y\n");
-    terminal.after("password for somebody:", "\x03");
     let (code, seen) = terminal.end();
     assert_eq!(code, Some(3), "{seen}");
     assert!(seen.contains("`sudo` did not run that as root: "), "{seen}");
@@ -505,6 +507,38 @@ fn a_mount_in_another_namespace_is_told() {
         ran.says(&[&format!("cat ({})", other.id()), "leave its directories and end those processes, then try again"]);
     }
     host.detach("work");
+}
+
+/// As in a container that has the home of its host at another place.
+#[test]
+fn a_volume_is_the_same_by_another_path() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let top = host.attach("work");
+    let (home, other) = (host.path().join("home"), host.path().join("other"));
+    fs_err::create_dir(&other).unwrap();
+    let _mount = calve_testkit::BindMount::new(&home, &other);
+    let by_other = |words: &[&str]| host.calve(words.iter().copied()).env("CALVE_HOME", &other);
+    by_other(&["remove", "work", "--yes"]).fails(1).says(&["is attached"]);
+    assert_eq!(Path::new(by_other(&["attach", "work"]).succeeds().stdout.trim_end()), top);
+    assert_eq!(host.devices("work").len(), 1);
+    by_other(&["detach", "work"]).succeeds();
+    assert_eq!(host.devices("work"), [""; 0]);
+}
+
+#[test]
+fn a_volume_that_is_interrupted_is_not_made() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(host) = Host::new(512 * MIB) else { return };
+    // As the terminal does: to calve, and to mkfs.btrfs, which is at its first byte.
+    let inject = "inject=pwrite64:signal=INT:when=1";
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64,fallocate", "-e", inject];
+    let both = [&strace[..], &["-e", "inject=fallocate:signal=INT:when=1"]].concat();
+    host.calve(["create", "work", "--size", "256M"]).under(&both).fails(130).says(&["interrupted", "run it again"]);
+    assert_eq!(names(host.path().join("home/volumes")), [".lock"]);
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
 }
 
 #[test]
