@@ -40,14 +40,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
         return of_pull_request(repository, &git, asked, number);
     }
     if asked.is_detached {
-        if asked.base.is_some() {
-            return Err(Error::refused(
-                "a detached worktree has no new branch, so it takes no base",
-                Remedy::NameCommitAsBranch,
-            ));
-        }
-        let oid = commit(&git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?;
-        return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: None });
+        return detached(&git, asked);
     }
     let name = asked.branch.strip_prefix("refs/heads/").unwrap_or(asked.branch);
     let (checked, known) = std::thread::scope(|scope| {
@@ -111,6 +104,15 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
         None => head.ok_or_else(|| no_commit("HEAD"))?,
     };
     Ok(Target { oid, branch: Some(name.to_owned()), is_new: true, upstream: None, pull_request: None })
+}
+
+fn detached(git: &Git, asked: &TargetRequest<'_>) -> Result<Target> {
+    if asked.base.is_some() {
+        let text = "a detached worktree has no new branch, so it takes no base";
+        return Err(Error::refused(text, Remedy::NameCommitAsBranch));
+    }
+    let oid = commit(git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?;
+    Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: None })
 }
 
 /// Returns the commit that a name stands for if it is a tag, a commit's id, or what `git describe` prints: git, too, makes no branch of
