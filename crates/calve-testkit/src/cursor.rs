@@ -7,10 +7,11 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result};
 
 use crate::must::must;
+use crate::sys::NOATIME;
 
 pub(crate) struct Cursor {
     here: OwnedFd,
@@ -29,7 +30,7 @@ impl Cursor {
 
     pub(crate) fn enter(&mut self, name: &OsStr) -> Result<()> {
         let below = open_directory(&self.here, name)?;
-        self.above.push(identity(&self.here)?);
+        self.above.push(identity_of(&self.here)?);
         self.here = below;
         Ok(())
     }
@@ -37,14 +38,20 @@ impl Cursor {
     pub(crate) fn leave(&mut self) -> Result<()> {
         let expected = self.above.pop();
         let above = open_directory(&self.here, OsStr::new(".."))?;
-        assert_eq!(Some(identity(&above)?), expected, "a directory was moved during the walk");
+        assert_eq!(Some(identity_of(&above)?), expected, "a directory was moved during the walk");
         self.here = above;
         Ok(())
     }
 }
 
-fn identity(dir: &OwnedFd) -> Result<(u64, u64)> {
-    rustix::fs::fstat(dir).map(|stat| (stat.st_dev, stat.st_ino))
+fn identity_of(dir: &OwnedFd) -> Result<(u64, u64)> {
+    rustix::fs::fstat(dir).map(|stat| identity(&stat))
+}
+
+/// Device and inode. The type of the first differs between systems.
+#[allow(clippy::unnecessary_cast, reason = "it is necessary on macOS")]
+pub(crate) fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino)
 }
 
 fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
@@ -54,7 +61,7 @@ fn open_directory(at: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
 /// Opens without following a link and, where that is permitted, without touching the access time.
 pub(crate) fn open_unnoticed(at: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat(at, name, flags | OFlags::NOATIME, Mode::empty()) {
+    match rustix::fs::openat(at, name, flags | NOATIME, Mode::empty()) {
         // Only the owner and root may ask for it.
         Err(Errno::PERM) => rustix::fs::openat(at, name, flags, Mode::empty()),
         other => other,

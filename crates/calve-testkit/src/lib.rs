@@ -1,4 +1,5 @@
-//! What Calve's tests stand on: real file systems, trees worth cloning, and an oracle that shares no code with the engine.
+//! What Calve's tests on Linux and macOS stand on: real file systems, trees worth cloning, and an oracle that shares no code with the
+//! engine.
 //!
 //! Everything here panics with the path and the reason instead of returning errors: a test that cannot be set up has
 //! failed. What the machine cannot offer (not root, no `rsync`) is skipped with a line on stderr, and fails when the
@@ -15,11 +16,12 @@
 //! assert_same(&src, &dst);
 //! before.assert_unchanged(&src);
 //! ```
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", target_os = "macos"))]
 
 mod binary;
 mod cursor;
 mod document;
+#[cfg(target_os = "linux")]
 mod fuse;
 mod fuzz;
 mod git;
@@ -30,16 +32,15 @@ mod oracle;
 mod prng;
 mod program;
 mod skip;
-#[expect(unsafe_code, reason = "system calls that a thread must not make at any time")]
-mod sys {
-    pub(crate) mod namespace;
-}
+#[allow(unsafe_code, reason = "system calls that a thread must not make at any time")]
+mod sys;
 mod tree;
 mod user;
 mod volume;
 
 pub use binary::calve_binary;
 pub use document::assert_document;
+#[cfg(target_os = "linux")]
 pub use fuse::{FuseOptions, FuseVolume};
 pub use fuzz::fuzz;
 pub use git::{git, git_command, git_repository};

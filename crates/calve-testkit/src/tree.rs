@@ -12,12 +12,13 @@ use std::process::Command;
 
 use fs_err as fs;
 use fs_err::os::unix::fs::symlink;
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
 
 pub use self::everything::{Everything, everything};
 pub use self::random::{for_each_seed, random};
 pub use self::shapes::{Shape, deep, node_modules_like, remove_deep, wide};
 use crate::must::must;
+use crate::sys;
 
 /// Builds a tree step by step. Each step is done at once, and makes the directories above its path; so times and
 /// restrictive modes of directories come last, because what is created in a directory changes its mtime.
@@ -160,8 +161,7 @@ impl Tree {
 
     fn node(self, path: impl AsRef<Path>, kind: FileType, major: u32, minor: u32) -> Self {
         let at = self.place(path);
-        let device = rustix::fs::makedev(major, minor);
-        must(rustix::fs::mknodat(CWD, &at, kind, Mode::from_raw_mode(0o644), device), "make the node", &at);
+        must(sys::make_node(&at, kind, (major, minor)), "make the node", &at);
         self
     }
 

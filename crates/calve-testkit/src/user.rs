@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
+use crate::sys;
+
 /// A second user without any privilege: no capability, no supplementary group, no account.
 #[derive(Debug)]
 pub struct Unprivileged;
@@ -19,14 +21,9 @@ impl Unprivileged {
     /// The program and all directories above it must be reachable by others, as those of a build below a private home
     /// directory are not: then copy the program to a [`Volume`](crate::Volume) first.
     pub fn command(program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new("setpriv");
-        command
-            .arg(format!("--reuid={}", Self::UID))
-            .arg(format!("--regid={}", Self::GID))
-            .args(["--clear-groups", "--inh-caps=-all", "--"])
-            .arg(program)
-            // Root's home would be read for configuration, and refused.
-            .env("HOME", "/nonexistent");
+        let mut command = sys::command_as(program.as_ref(), Self::UID, Self::GID);
+        // Root's home would be read for configuration, and refused.
+        command.env("HOME", "/nonexistent");
         command
     }
 }

@@ -1,23 +1,28 @@
-//! Real file systems for tests: sparse images, mounted on loop devices.
+//! Real file systems for tests, on sparse images.
 
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
 mod scratch;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use fs_err as fs;
-use rustix::mount::MountFlags;
 
+#[cfg(target_os = "linux")]
+use self::linux as system;
+#[cfg(target_os = "macos")]
+use self::macos as system;
 pub(crate) use self::scratch::{Scratch, is_scratch};
 use crate::mounts::unmount_whole;
 use crate::must::must;
-use crate::skip::{find_program, is_root, skip};
+use crate::skip::{find_program, skip};
 
 const MIB: u64 = 1 << 20;
 
-/// The file systems that a [`Volume`] can have.
+/// The file systems that a [`Volume`] can have. On macOS those that share extents are APFS, and the others HFS+.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum FileSystem {
     /// No sharing of extents at all.
@@ -28,6 +33,13 @@ pub enum FileSystem {
     Btrfs,
     /// In memory, without a loop device.
     Tmpfs,
+}
+
+/// How a volume may be used.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Access {
+    ReadOnly,
+    Writable,
 }
 
 impl FileSystem {
@@ -44,36 +56,6 @@ impl FileSystem {
             Self::Xfs => "xfs",
             Self::Btrfs => "btrfs",
             Self::Tmpfs => "tmpfs",
-        }
-    }
-
-    /// What statfs(2) answers, from linux/magic.h.
-    fn magic(self) -> i64 {
-        match self {
-            Self::Ext4 => 0xEF53,
-            Self::Xfs => 0x5846_5342,
-            Self::Btrfs => 0x9123_683E,
-            Self::Tmpfs => 0x0102_1994,
-        }
-    }
-
-    /// What mkfs accepts at the least: XFS refuses below 300 MB, btrfs is fragile below 128 MiB.
-    fn smallest_bytes(self) -> u64 {
-        match self {
-            Self::Ext4 => 8 * MIB,
-            Self::Xfs => 300 * MIB,
-            Self::Btrfs => 128 * MIB,
-            Self::Tmpfs => MIB,
-        }
-    }
-
-    /// The program that makes it and the options that make a sparse image cheap.
-    fn mkfs(self) -> Option<(&'static str, &'static [&'static str])> {
-        match self {
-            Self::Ext4 => Some(("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"])),
-            Self::Xfs => Some(("mkfs.xfs", &["-q", "-f", "-K", "-m", "reflink=1"])),
-            Self::Btrfs => Some(("mkfs.btrfs", &["-q", "-f", "-K"])),
-            Self::Tmpfs => None,
         }
     }
 }
@@ -117,24 +99,17 @@ impl Volume {
 
     /// Returns when all that was written is on the disk, and all that was deleted is gone.
     pub fn settle(&self) {
-        if self.file_system == FileSystem::Xfs {
-            // It frees inodes some time after they were unlinked (xfs_icache.c, inodegc). Nothing but a freeze waits for that.
-            run(Command::new(program("fsfreeze")).arg("--freeze").arg(self.path()));
-            run(Command::new(program("fsfreeze")).arg("--unfreeze").arg(self.path()));
-        } else {
-            let root = must(fs_err::File::open(self.path()), "open", self.path());
-            must(rustix::fs::syncfs(root), "sync", self.path());
-        }
+        system::settle(self.path(), self.file_system);
     }
 
     /// From now on every write fails with EROFS. Files open for writing make this panic.
     pub fn remount_read_only(&self) {
-        self.remount(MountFlags::RDONLY, "remount read-only");
+        system::remount(self.path(), Access::ReadOnly);
     }
 
     /// Undoes [`remount_read_only`](Self::remount_read_only).
     pub fn remount_writable(&self) {
-        self.remount(MountFlags::empty(), "remount writable");
+        system::remount(self.path(), Access::Writable);
     }
 
     /// Shows `what` at the directory `at` of this volume, which is made if it is not there. Drop the guard before the
@@ -155,12 +130,8 @@ impl Volume {
         while device() == before {
             must(unmount_whole(self.path()), "unmount", self.path());
             others.extend(Self::with_size(self.file_system, 0));
-            builder.mount_at(&self.scratch);
+            system::mount(&builder, &self.scratch);
         }
-    }
-
-    fn remount(&self, flags: MountFlags, action: &str) {
-        must(rustix::mount::mount_remount(self.path(), flags, ""), action, self.path());
     }
 }
 
@@ -177,7 +148,7 @@ pub struct VolumeBuilder {
 impl VolumeBuilder {
     /// The size, raised to the least that the file system can have. The image is sparse.
     pub fn size_bytes(mut self, bytes: u64) -> Self {
-        self.bytes = bytes.max(self.file_system.smallest_bytes());
+        self.bytes = bytes.max(system::smallest_bytes(self.file_system));
         self
     }
 
@@ -206,61 +177,19 @@ impl VolumeBuilder {
     /// If mkfs or mount fail, or if what is mounted is not what was asked for.
     #[track_caller]
     pub fn mount(self) -> Option<Volume> {
-        if let Some(reason) = self.obstacle() {
+        if let Some(reason) = system::obstacle(&self) {
             skip(&reason);
             return None;
         }
         let scratch = Scratch::new(self.file_system.name());
         let root = scratch.mount_point().to_path_buf();
-        if let Some((mkfs, args)) = self.file_system.mkfs() {
-            let image = scratch.image();
-            let file = must(fs::File::create(&image), "create", &image);
-            must(file.set_len(self.bytes), "set the size of", &image);
-            let args = args
-                .iter()
-                .map(|arg| if self.reflinks { arg } else { arg.strip_suffix("=1").map_or(*arg, |_| "reflink=0") });
-            run(Command::new(program(mkfs)).args(args).args(&self.mkfs).arg(&image));
-        }
-        self.mount_at(&scratch);
+        system::make(&self, &scratch);
+        system::mount(&self, &scratch);
         let volume = Volume { file_system: self.file_system, scratch };
-        let magic = must(rustix::fs::statfs(&root), "statfs", &root).f_type;
-        assert_eq!(magic, self.file_system.magic(), "`{}` is not {}", root.display(), self.file_system.name());
+        let found = system::kind(&root);
+        assert_eq!(found, system::kind_of(self.file_system), "`{}` is not {}", root.display(), self.file_system.name());
         must(rustix::fs::chmod(&root, 0o777.into()), "chmod", &root);
         Some(volume)
-    }
-
-    fn obstacle(&self) -> Option<String> {
-        let name = self.file_system.name();
-        if !is_root() {
-            return Some(format!("mounting {name} needs root"));
-        }
-        let (mkfs, _) = self.file_system.mkfs()?;
-        find_program(mkfs).is_none().then(|| format!("the program `{mkfs}` is not installed"))
-    }
-
-    fn mount_at(&self, scratch: &Scratch) {
-        let mut options = self.mount.clone();
-        let source = if self.file_system == FileSystem::Tmpfs {
-            options.push(format!("size={}", self.bytes));
-            PathBuf::from("calve-test")
-        } else {
-            options.push("loop".to_owned());
-            scratch.image()
-        };
-        let mut command = Command::new(program("mount"));
-        command.args(["-t", self.file_system.name(), "-o", &options.join(",")]).arg(source).arg(scratch.mount_point());
-        // Finding a free loop device and claiming it are two steps, so tests that mount at the same time collide.
-        let started = Instant::now();
-        while started.elapsed() < Duration::from_secs(30) {
-            let output = must(command.output(), "run", Path::new("mount"));
-            if output.status.success() {
-                return;
-            }
-            let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(complaint.contains("loop device"), "{command:?} failed: {complaint}");
-            thread::sleep(Duration::from_millis(50));
-        }
-        panic!("{command:?} found no free loop device in 30 seconds");
     }
 }
 

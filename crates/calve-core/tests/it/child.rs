@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use calve_testkit::{Volume, copy_program};
@@ -15,8 +15,9 @@ pub fn place() -> Option<PathBuf> {
     env::var_os(PLACE).map(PathBuf::from)
 }
 
+#[cfg(target_os = "linux")]
 /// Makes `place` the place of a child that the caller runs.
-pub fn in_place(command: &mut Command, place: &Path) {
+pub fn in_place(command: &mut Command, place: &std::path::Path) {
     command.env(PLACE, place);
 }
 

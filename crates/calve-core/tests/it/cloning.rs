@@ -8,7 +8,8 @@ use calve_testkit::{FileSystem, Volume};
 use fs_err as fs;
 
 /// How the system shares a file of a tree with its clone.
-pub const SHARING: Strategy = if cfg!(like_macos) { Strategy::Clonefile } else { Strategy::Reflink };
+pub const SHARING: Strategy =
+    if cfg!(any(target_os = "macos", like_macos)) { Strategy::Clonefile } else { Strategy::Reflink };
 
 /// Options that are the default but for what `change` changes.
 pub fn options(change: impl FnOnce(&mut CloneOptions)) -> CloneOptions {
@@ -84,6 +85,7 @@ pub fn subvolume(path: impl AsRef<Path>) {
     run("btrfs", |command| command.args(["-q", "subvolume", "create"]).arg(path.as_ref()));
 }
 
+#[cfg(target_os = "linux")]
 /// Whether something is the root of a btrfs subvolume.
 pub fn is_subvolume(path: impl AsRef<Path>) -> bool {
     const SUBVOLUME_INODE: u64 = 256;

@@ -6,7 +6,9 @@ mod matrix;
 mod privileges;
 mod selection;
 mod shapes;
+#[cfg(target_os = "linux")]
 mod sharing;
 mod single;
+#[cfg(target_os = "linux")]
 mod subvolumes;
 mod verify;

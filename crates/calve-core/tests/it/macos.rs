@@ -58,6 +58,30 @@ fn another_volume_and_one_without_clones_get_a_copy_and_the_receipt_says_why() {
 }
 
 #[test]
+fn a_plan_and_a_probe_say_what_is_done() {
+    let volumes = [FileSystem::Xfs, FileSystem::Xfs, FileSystem::Ext4].map(Volume::new);
+    let [Some(apfs), Some(other), Some(hfs)] = &volumes else { return };
+    for (from, to, strategy) in [
+        (apfs, apfs, Strategy::Clonefile),
+        (apfs, other, Strategy::Copy),
+        (apfs, hfs, Strategy::Copy),
+        (hfs, apfs, Strategy::Copy),
+        (hfs, hfs, Strategy::Copy),
+    ] {
+        let (src, dst) = (from.path().join("src"), to.path().join("dst"));
+        Tree::new(&src).file("a/file", "1").file("b", "2");
+        for exclude in [vec![], vec!["b".to_owned()]] {
+            let wish = options(|options| options.exclude = exclude);
+            let planned = calve_core::plan(&src, &dst, &wish).unwrap();
+            let probed = calve_core::probe(&src, to.path()).unwrap().chosen;
+            let report = clone_with(&wish, &src, &dst);
+            assert_eq!((planned.strategy, probed, report.strategy), (strategy, Some(strategy), strategy));
+            fs::remove_dir_all(&dst).unwrap();
+        }
+    }
+}
+
+#[test]
 fn the_root_of_a_volume_is_cloned_in_parts() {
     let (Some(volume), Some(other)) = (Volume::new(FileSystem::Xfs), Volume::new(FileSystem::Xfs)) else { return };
     Tree::new(volume.path()).file("a/b/file", "1").file("c", "2");

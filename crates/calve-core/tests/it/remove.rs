@@ -3,7 +3,10 @@
 mod deletion;
 mod expected;
 mod git;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod refusals;
+#[cfg(target_os = "linux")]
 mod subvolumes;
 mod trash;
 

@@ -95,7 +95,7 @@ fn a_tree_that_supersedes_its_source_is_verified_and_stable() {
 
 /// A plan compares nothing, as it clones nothing; where nothing can be stable it says so.
 #[test]
-#[cfg_attr(like_macos, ignore = "what macOS tells of stores through mappings is not known")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "what macOS tells of stores through mappings is not known")]
 fn a_plan_is_refused_where_a_clone_would_be() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     let tree = Tree::new(volume.path()).file("src/a", "1");

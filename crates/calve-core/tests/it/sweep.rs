@@ -114,7 +114,7 @@ fn a_tree_that_was_only_given_a_hidden_name_is_never_touched() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS has no subvolumes")]
 fn a_snapshot_that_a_killed_run_left_is_swept_with_what_is_nested_in_it() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let left = volume.path().join(staging_name(&volume, "0123456789abcdef"));
@@ -187,6 +187,7 @@ fn names_of_other_users_and_machines_and_purposes_are_never_touched() {
 }
 
 #[test]
+#[cfg_attr(target_os = "macos", ignore = "macOS has no bind mounts")]
 fn a_hidden_name_that_is_a_link_or_a_mount_leads_nowhere() {
     let (Some(volume), Some(other)) = (Volume::new(FileSystem::Ext4), Volume::new(FileSystem::Tmpfs)) else { return };
     Tree::new(other.path()).file("precious/file", "1");
@@ -255,6 +256,7 @@ fn sweeping_while_another_is_staging_loses_nothing_on_btrfs() {
 }
 
 #[test]
+#[cfg_attr(target_os = "macos", ignore = "APFS and HFS+ refuse names that are not UTF-8")]
 fn names_that_no_utf8_can_hold_are_passed_over() {
     use std::os::unix::ffi::OsStrExt;
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,9 @@ use rustix::fs::{Dir, FileType, OFlags};
 use rustix::io::{Errno, Result};
 
 use super::content::{Digest, digest};
-use crate::cursor::{Cursor, open_unnoticed};
+use crate::cursor::{Cursor, identity, open_unnoticed};
 use crate::must::must;
+use crate::sys::Handle;
 
 pub(crate) type Xattrs = BTreeMap<OsString, Vec<u8>>;
 
@@ -135,20 +136,18 @@ pub(crate) struct Pairs {
 }
 
 fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Entry> {
-    let handle = open_path(dir, name)?;
-    let stat = rustix::fs::fstat(&handle)?;
+    let handle = Handle::open(dir, name)?;
+    let stat = handle.stat()?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     let target = match kind {
-        FileType::Symlink => OsString::from_vec(rustix::fs::readlinkat(&handle, "", Vec::new())?.into_bytes()),
+        FileType::Symlink => handle.target()?,
         _ => OsString::new(),
     };
     let content = match kind {
         FileType::RegularFile => digest(dir, name),
         _ => Ok(Digest::default()),
     };
-    // Xattrs of what cannot be opened (links, FIFOs, devices) are reached through its O_PATH descriptor; this needs
-    // /proc, and does not follow a link, which is what the descriptor refers to already.
-    let xattrs = xattrs(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())));
+    let xattrs = xattrs(&handle);
     let device = match kind {
         FileType::BlockDevice | FileType::CharacterDevice => {
             (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev))
@@ -161,11 +160,11 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Entry> {
         parent,
         name: name.to_owned(),
         kind,
-        mode: stat.st_mode & 0o7777,
+        mode: widened::<u32>(stat.st_mode) & 0o7777,
         owner: (stat.st_uid, stat.st_gid),
         mtime: (stat.st_mtime, nanoseconds(stat.st_mtime_nsec)),
         ctime: (stat.st_ctime, nanoseconds(stat.st_ctime_nsec)),
-        inode: (stat.st_dev, stat.st_ino),
+        inode: identity(&stat),
         links: widened(stat.st_nlink),
         device,
         size_bytes: if is_file { stat.st_size as u64 } else { 0 },
@@ -181,14 +180,9 @@ fn nanoseconds(field: impl TryInto<u32>) -> u32 {
     field.try_into().unwrap_or(u32::MAX)
 }
 
-/// So does this one's.
-fn widened(field: impl Into<u64>) -> u64 {
+/// So do those of these.
+fn widened<To>(field: impl Into<To>) -> To {
     field.into()
-}
-
-fn open_path(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(dir, name, flags, rustix::fs::Mode::empty())
 }
 
 fn names(dir: BorrowedFd<'_>) -> Result<Vec<OsString>> {
@@ -205,9 +199,9 @@ fn names(dir: BorrowedFd<'_>) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-fn xattrs(handle: &Path) -> std::result::Result<Xattrs, Errno> {
+fn xattrs(handle: &Handle<'_>) -> std::result::Result<Xattrs, Errno> {
     let mut list = [0; XATTR_MAX];
-    let len = match rustix::fs::listxattr(handle, &mut list[..]) {
+    let len = match handle.list_xattrs(&mut list) {
         Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Xattrs::new()),
         other => other?,
     };
@@ -215,7 +209,7 @@ fn xattrs(handle: &Path) -> std::result::Result<Xattrs, Errno> {
     let mut found = Xattrs::new();
     for name in list[..len].split(|byte| *byte == 0).filter(|name| !name.is_empty() && !is_derived(name)) {
         let name = OsStr::from_bytes(name);
-        let len = rustix::fs::getxattr(handle, name, &mut value[..])?;
+        let len = handle.xattr(name, &mut value)?;
         found.insert(name.to_owned(), value[..len].to_vec());
     }
     Ok(found)

@@ -8,7 +8,7 @@ use crate::must::must;
 use crate::skip::require_program;
 
 /// What `rsync` would have to do to make the tree `b` the same as `a`: its itemized list, empty if they are equal, and
-/// empty after a [`skip`](crate::skip()) if there is no `rsync`.
+/// empty after a [`skip`](crate::skip()) if there is no `rsync`. Also empty on macOS, whose `rsync` is another program with other options.
 ///
 /// It compares contents, modes, owners, nanosecond times, xattrs, ACLs, hard links, devices and names, but not holes,
 /// and it cannot go deeper than PATH_MAX.
@@ -17,7 +17,7 @@ use crate::skip::require_program;
 /// If `rsync` fails.
 #[track_caller]
 pub fn rsync_differences(a: impl AsRef<Path>, b: impl AsRef<Path>) -> String {
-    if !require_program("rsync") {
+    if cfg!(target_os = "macos") || !require_program("rsync") {
         return String::new();
     }
     let mut command = Command::new("rsync");

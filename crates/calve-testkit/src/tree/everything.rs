@@ -11,11 +11,13 @@ use super::{Capability, Tree};
 use crate::skip::{find_program, is_root};
 
 const MIB: u64 = 1 << 20;
+/// APFS and HFS+ refuse names that are not UTF-8, and macOS such names of xattrs.
+const HAS_ANY_NAMES: bool = cfg!(not(target_os = "macos"));
 
 /// What [`everything`] could not put into the tree, and why, because of the place or the user.
 #[derive(Debug)]
 pub struct Everything {
-    /// One line for each kind of thing; empty for root on ext4, XFS, btrfs and tmpfs.
+    /// One line for each kind of thing; empty for root on ext4, XFS, btrfs and tmpfs, and on macOS's.
     pub left_out: Vec<String>,
 }
 
@@ -36,6 +38,7 @@ pub fn everything(dir: impl AsRef<Path>) -> Everything {
         Some(reason) => left(tree, &mut left_out, &format!("xattrs: {reason}")),
     };
     tree = match refused_acl(tree.path()) {
+        _ if cfg!(target_os = "macos") => tree,
         None => acls(tree),
         Some(reason) => left(tree, &mut left_out, &format!("ACLs: {reason}")),
     };
@@ -49,11 +52,15 @@ fn left(tree: Tree, left_out: &mut Vec<String>, what: &str) -> Tree {
     tree
 }
 
-fn names(tree: Tree) -> Tree {
+fn names(mut tree: Tree) -> Tree {
     let longest = "n".repeat(255);
-    tree.file(OsStr::from_bytes(b"names/caf\xe9 in latin-1"), b"not UTF-8")
-        .file(OsStr::from_bytes(b"names/\xff\xfe/\x80"), b"nothing of it UTF-8")
-        .file("names/new\nline and\ttab", b"1")
+    if HAS_ANY_NAMES {
+        tree = tree
+            .file(OsStr::from_bytes(b"names/caf\xe9 in latin-1"), b"not UTF-8")
+            .file(OsStr::from_bytes(b"names/\xff\xfe/\x80"), b"nothing of it UTF-8")
+            .symlink("links/not UTF-8", OsStr::from_bytes(b"\xc3\x28"));
+    }
+    tree.file("names/new\nline and\ttab", b"1")
         .file("names/-rf", b"2")
         .file("names/back\\slash 'quote' \"quotes\" $HOME *", b"3")
         .file("names/.hidden/.git", b"gitdir: elsewhere\n")
@@ -90,7 +97,6 @@ fn links(tree: Tree) -> Tree {
         .symlink("links/dangling", "nowhere")
         .symlink("links/to a directory", "b")
         .symlink("links/to itself", "to itself")
-        .symlink("links/not UTF-8", OsStr::from_bytes(b"\xc3\x28"))
         .symlink("links/long", "l/".repeat(500))
         .hard_link("links/second name of a symlink", "links/dangling")
 }
@@ -122,12 +128,14 @@ fn xattrs(mut tree: Tree) -> Tree {
         .file("xattrs/binary and empty", b"2")
         .xattr("xattrs/binary and empty", "user.binary", b"\x00\xff\n\x00")
         .xattr("xattrs/binary and empty", "user.empty", b"")
-        .xattr("xattrs/binary and empty", OsStr::from_bytes(b"user.caf\xe9"), b"1")
         .dir("xattrs/directory")
         .xattr("xattrs/directory", "user.on a directory", b"yes")
         .file("xattrs/read-only", b"3")
         .xattr("xattrs/read-only", "user.kept", b"although it cannot be written")
         .mode("xattrs/read-only", 0o444);
+    if HAS_ANY_NAMES {
+        tree = tree.xattr("xattrs/binary and empty", OsStr::from_bytes(b"user.caf\xe9"), b"1");
+    }
     for index in 0..100 {
         // Short, because ext4 keeps all of a file's in one block of 4 KiB.
         tree = tree.xattr("xattrs/a hundred", format!("user.n{index:02}"), format!("value {index:02}"));

@@ -111,7 +111,11 @@ impl Builder {
     }
 
     fn name(&mut self, number: u64) -> OsString {
-        const LETTERS: &[u8] = b"aZ09 .-_'\"\\\n\t*?$\x01\x7f\x80\xc3\xff\xe9";
+        // The last four are not UTF-8 by themselves, and macOS refuses them.
+        const LETTERS: &[u8] = match b"aZ09 .-_'\"\\\n\t*?$\x01\x7f\x80\xc3\xff\xe9" {
+            all if cfg!(target_os = "macos") => all.split_at(all.len() - 4).0,
+            all => all,
+        };
         let len = *self.random.pick(&[1, 2, 5, 10, 100, 230]);
         let mut name: Vec<u8> = (0..len).map(|_| *self.random.pick(LETTERS)).collect();
         // Unique, and never `.` or `..`.

@@ -1,7 +1,6 @@
 //! The directory that holds one test file system, and the sweeping of those whose makers died.
 //!
-//! Its name, `calve-test-<pid>-<start time>-<number>-<what>`, tells whether its maker still lives: the start time (in
-//! clock ticks since boot) tells a process from a later one that was given the same id.
+//! Its name, `calve-test-<pid>-<start time>-<number>-<what>`, tells whether its maker still lives: the start time tells a process from a later one that was given the same id.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -10,11 +9,13 @@ use std::{env, process};
 
 use fs_err as fs;
 
-use crate::mounts::{abandon, mount_points, mounted_below, unmount};
+use crate::mounts::{mounted_below, unmount};
 use crate::must::must;
+use crate::sys::{abandon, mount_points, start_time};
 
 const PREFIX: &str = "calve-test-";
-const IMAGE: &str = "image";
+/// With the suffix that hdiutil(1) gives a sparse image.
+const IMAGE: &str = "image.sparseimage";
 const MOUNT_POINT: &str = "mnt";
 
 #[derive(Debug)]
@@ -29,8 +30,7 @@ impl Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         SWEEP.call_once(|| sweep(&home()));
         let pid = process::id();
-        let start =
-            start_time(pid).unwrap_or_else(|| panic!("`/proc/{pid}/stat` does not tell when this process began"));
+        let start = start_time(pid).unwrap_or_else(|| panic!("the system does not tell when process {pid} began"));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = home().join(format!("{PREFIX}{pid}-{start}-{number}-{what}"));
         let mount_point = dir.join(MOUNT_POINT);
@@ -107,19 +107,6 @@ fn maker(name: &str) -> Option<(u32, u64)> {
     let pid = fields.next()?.parse().ok()?;
     let start = fields.next()?.parse().ok()?;
     Some((pid, start))
-}
-
-/// Field 22 of /proc/<pid>/stat (proc(5)), counted from behind the program's name, which may contain anything. `None` if
-/// the process is gone, or is a zombie: a killed process that served FUSE to itself can stay one until its mount goes.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_whitespace();
-    let state = fields.next()?;
-    if state == "Z" || state == "X" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
 }
 
 #[cfg(test)]

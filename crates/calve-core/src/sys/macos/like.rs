@@ -199,7 +199,7 @@ fn may_move(parent: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     if denied { Err(Errno::ACCESS) } else { Ok(()) }
 }
 
-/// `uchg`.
+/// `uchg`: such a file refuses changes, also of its name (chflags(2), UF_IMMUTABLE).
 pub(super) const LOCKED: u32 = IFlags::IMMUTABLE.bits();
 
 /// `nodump` is `chattr +d`.

@@ -79,6 +79,7 @@ fn a_source_that_is_not_there_or_cannot_be_cloned_is_named() {
 }
 
 #[test]
+#[cfg_attr(target_os = "macos", ignore = "macOS has no bind mounts")]
 fn a_destination_inside_the_source_is_refused_however_it_is_spelled() {
     let Some(volume) = volume() else { return };
     Tree::new(volume.path()).symlink("alias", "src/sub").symlink("other", ".");
@@ -97,7 +98,7 @@ fn a_destination_inside_the_source_is_refused_however_it_is_spelled() {
 
 /// Peers have filled disks by cloning a clone into itself, without end.
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS has no bind mounts")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS has no bind mounts")]
 fn a_bind_mount_of_a_part_of_the_source_is_inside_it_too() {
     for strategy in [Strategy::Copy, Strategy::Reflink] {
         let Some(volume) = volume() else { return };
@@ -132,7 +133,7 @@ fn a_bind_mount_of_a_part_of_the_source_is_inside_it_too() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS has no bind mounts")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS has no bind mounts")]
 fn a_source_inside_the_destination_is_refused() {
     let Some(volume) = volume() else { return };
     let before = fingerprint(volume.path());
@@ -151,6 +152,7 @@ fn a_source_inside_the_destination_is_refused() {
 }
 
 #[test]
+#[cfg_attr(target_os = "macos", ignore = "macOS has no bind mounts")]
 fn the_source_itself_is_no_destination() {
     let Some(volume) = volume() else { return };
     Tree::new(volume.path()).symlink("other", ".").dir("elsewhere");
@@ -204,7 +206,7 @@ fn a_source_on_a_read_only_file_system_can_be_cloned_elsewhere() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "clonefile counts nothing")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "clonefile counts nothing")]
 fn what_is_cancelled_at_the_last_look_gets_no_name() {
     for file_system in FileSystem::ALL {
         let Some(volume) = Volume::new(file_system) else { return };

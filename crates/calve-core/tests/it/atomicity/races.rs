@@ -5,13 +5,13 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use calve_core::{CloneOptions, Error, Existing, clone_tree};
-use calve_testkit::{Aspect, FileSystem, FuseVolume, Tree, Volume, assert_same, assert_same_except};
+use calve_testkit::{Aspect, FileSystem, Tree, Volume, assert_same, assert_same_except};
 use fs_err as fs;
 
 use crate::cloning::{assert_holds, names_in, options};
 
 /// Two threads clone `a` and `b` to `dst` at once, `rounds` times; one of them wins each time.
-fn race(place: &Path, sources: [&str; 2], rounds: usize, left_out: &[Aspect]) {
+pub(super) fn race(place: &Path, sources: [&str; 2], rounds: usize, left_out: &[Aspect]) {
     let dst = place.join("dst");
     let sources = sources.map(|name| place.join(name));
     for round in 0..rounds {
@@ -45,7 +45,7 @@ fn race(place: &Path, sources: [&str; 2], rounds: usize, left_out: &[Aspect]) {
     }
 }
 
-fn two_trees_and_two_files(place: &Path) {
+pub(super) fn two_trees_and_two_files(place: &Path) {
     Tree::new(place)
         .file("a/from a/file", "a")
         .symlink("a/link", "from a")
@@ -75,22 +75,6 @@ fn exactly_one_of_two_files_wins() {
         Tree::new(volume.path()).file("a", "contents of a").file("b", "contents of b, longer");
         race(volume.path(), ["a", "b"], 300, &[]);
     }
-}
-
-#[test]
-fn exactly_one_wins_without_rename_noreplace() {
-    let Some(volume) = FuseVolume::new() else { return };
-    two_trees_and_two_files(volume.path());
-    let place = |name: &str| volume.path().join(name);
-    for name in ["trees", "files"] {
-        fs::create_dir(place(name)).unwrap();
-    }
-    for name in ["a", "b"] {
-        fs::rename(place(name), place("trees").join(name)).unwrap();
-        fs::rename(place(&format!("file-{name}")), place("files").join(name)).unwrap();
-    }
-    race(&place("trees"), ["a", "b"], 60, &[Aspect::Xattrs, Aspect::Holes]);
-    race(&place("files"), ["a", "b"], 60, &[]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn strategies(refused: &[Refusal]) -> Vec<Strategy> {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS shares files by clonefile alone")]
 fn the_fastest_that_each_file_system_offers_is_taken() {
     use Strategy::{Clonefile, Copy, Reflink, Snapshot};
     let cases = [
@@ -39,7 +39,7 @@ fn the_fastest_that_each_file_system_offers_is_taken() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS shares files by clonefile alone")]
 fn an_ordinary_directory_of_btrfs_is_reflinked() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     Tree::new(volume.path().join("src")).file("a/file", vec![b'x'; 100_000]);
@@ -52,7 +52,7 @@ fn an_ordinary_directory_of_btrfs_is_reflinked() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS shares files by clonefile alone")]
 fn a_requirement_that_cannot_be_met_makes_nothing() {
     for (file_system, met) in [
         (FileSystem::Ext4, &[][..]),
@@ -118,7 +118,7 @@ fn two_volumes_of_one_kind_are_not_one_file_system() {
 
 /// XFS shows an ACL to root a second time, as an attribute in its own form, which means nothing elsewhere.
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS has no POSIX ACLs")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS has no POSIX ACLs")]
 fn the_acls_of_xfs_arrive_as_acls_and_nothing_else() {
     let (Some(from), Some(to)) = (Volume::new(FileSystem::Xfs), Volume::new(FileSystem::Ext4)) else { return };
     let tree = Tree::new(from.path().join("src")).file("a", "1").acl("a", "u:12345:rwx");

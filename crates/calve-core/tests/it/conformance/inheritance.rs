@@ -14,7 +14,7 @@ use crate::cloning::{assert_holds, clone_with, only, source_for};
 const STRATEGIES: [Strategy; 3] = [Strategy::Snapshot, Strategy::Reflink, Strategy::Copy];
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS has no POSIX ACLs")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS has no POSIX ACLs")]
 fn default_acls_and_groups_of_the_parent_do_not_leak() {
     for file_system in FileSystem::ALL {
         for strategy in STRATEGIES {
@@ -47,7 +47,7 @@ fn default_acls_and_groups_of_the_parent_do_not_leak() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS shares files by clonefile alone")]
 fn a_project_of_the_parent_does_not_stand_in_the_way() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let tree = Tree::new(volume.path()).file("src/a/file", vec![b'x'; 50_000]).dir("parent");
@@ -57,11 +57,11 @@ fn a_project_of_the_parent_does_not_stand_in_the_way() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS shares files by clonefile alone")]
 fn no_umask_shows_in_a_clone() {
     if let Some(place) = child::place() {
         let mask = place.file_name().unwrap().to_string_lossy().into_owned();
-        rustix::process::umask(Mode::from_raw_mode(u32::from_str_radix(&mask, 8).unwrap()));
+        rustix::process::umask(Mode::from_raw_mode(rustix::fs::RawMode::from_str_radix(&mask, 8).unwrap()));
         let src = place.parent().unwrap().join("src");
         for (number, strategy) in [Strategy::Copy, Strategy::Reflink].into_iter().enumerate() {
             clone_with(&only(strategy), &src, place.join(number.to_string()));
@@ -84,5 +84,6 @@ fn no_umask_shows_in_a_clone() {
 }
 
 fn mode(path: &Path) -> u32 {
-    rustix::fs::lstat(path).unwrap().st_mode & 0o7777
+    use std::os::unix::fs::MetadataExt as _;
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
 }

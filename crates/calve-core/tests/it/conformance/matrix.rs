@@ -12,7 +12,7 @@ const STRATEGIES: [Strategy; 4] = [Strategy::Snapshot, Strategy::Reflink, Strate
 
 fn is_offered(strategy: Strategy, file_system: FileSystem) -> bool {
     match strategy {
-        Strategy::Snapshot | Strategy::Reflink if cfg!(like_macos) => false,
+        Strategy::Snapshot | Strategy::Reflink if cfg!(any(target_os = "macos", like_macos)) => false,
         Strategy::Snapshot => file_system == FileSystem::Btrfs,
         Strategy::Reflink => FileSystem::REFLINKING.contains(&file_system),
         _ => true,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::child;
 use crate::cloning::{assert_errno, assert_holds, clone, clone_with, only, options, refused};
-use calve_core::WarningCode;
+use calve_core::{SkipReason, Unreadable, WarningCode};
 
 /// Each file system, with a directory `theirs` in which an unprivileged child runs the test `name`.
 fn as_somebody_else(name: &str, file_systems: &[FileSystem], prepare: impl Fn(&Path)) {
@@ -53,7 +53,7 @@ fn an_owner_clones_everything_of_their_own() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS has no file capabilities")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS has no file capabilities")]
 fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
     if let Some(place) = child::place() {
         for strategy in [None, Some(Strategy::Copy)] {
@@ -110,6 +110,31 @@ fn a_device_is_left_out_and_told() {
     as_somebody_else("conformance::privileges::a_device_is_left_out_and_told", &[FileSystem::Ext4], |theirs| {
         let null = rustix::fs::FileType::CharacterDevice;
         Tree::new(theirs.join("src")).device("null", null, 1, 3).file("file", "1").mode("file", 0o644);
+    });
+}
+
+#[test]
+fn what_cannot_be_read_is_left_out_if_that_is_wished() {
+    if let Some(place) = child::place() {
+        let wish = options(|options| options.unreadable = Unreadable::Skip);
+        let report = clone_with(&wish, place.join("src"), place.join("dst"));
+        let mut skipped: Vec<_> =
+            report.skipped.iter().map(|skip| (skip.path.to_str().unwrap(), &skip.reason)).collect();
+        skipped.sort_by_key(|(path, _)| *path);
+        assert_eq!(skipped, [("closed", &SkipReason::Unreadable), ("sub/secret", &SkipReason::Unreadable)]);
+        assert_holds(place.join("dst"), &["file", "sub"]);
+        assert_holds(place.join("dst/sub"), &["fine"]);
+        return;
+    }
+    let name = "conformance::privileges::what_cannot_be_read_is_left_out_if_that_is_wished";
+    as_somebody_else(name, &FileSystem::ALL, |theirs| {
+        Tree::new(theirs.join("src"))
+            .file("file", "1")
+            .file("sub/fine", "2")
+            .file("sub/secret", "3")
+            .mode("sub/secret", 0o000)
+            .file("closed/file", "4")
+            .mode("closed", 0o000);
     });
 }
 

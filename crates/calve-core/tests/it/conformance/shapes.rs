@@ -22,7 +22,7 @@ fn two_hundred_thousand_entries_in_one_directory() {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
+#[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS shares files by clonefile alone")]
 fn a_wide_directory_on_file_systems_that_share() {
     for file_system in FileSystem::REFLINKING {
         let Some(volume) = Volume::new(file_system) else { return };

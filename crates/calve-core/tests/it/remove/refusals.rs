@@ -36,6 +36,7 @@ fn the_root_and_what_has_no_name_of_its_own() {
 }
 
 #[test]
+#[cfg_attr(target_os = "macos", ignore = "macOS has no bind mounts")]
 fn mount_points_and_whatever_has_one_below() {
     let (Some(volume), Some(other)) = (Volume::new(FileSystem::Ext4), Volume::new(FileSystem::Tmpfs)) else { return };
     Tree::new(other.path()).file("precious", "1");
@@ -57,6 +58,7 @@ fn mount_points_and_whatever_has_one_below() {
 }
 
 #[test]
+#[cfg_attr(target_os = "macos", ignore = "macOS has no bind mounts")]
 fn a_file_that_is_a_mount_point_is_an_error_and_stays() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     Tree::new(volume.path()).file("tree/target", "1").file("source", "2");

@@ -1,0 +1,153 @@
+//! Linux.
+
+use std::ffi::{OsStr, OsString};
+use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fs_err as fs;
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Result;
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change};
+use rustix::thread::UnshareFlags;
+
+use crate::must::must;
+
+/// Reads without touching the access time.
+pub(crate) const NOATIME: OFlags = OFlags::NOATIME;
+
+/// Gives this thread mounts of its own: no other namespace sees what it mounts.
+pub(crate) fn unshare_mounts() -> Result<()> {
+    // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS)? };
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+}
+
+/// Shows `what` at `at`.
+pub(crate) fn bind(what: &Path, at: &Path) -> Result<()> {
+    rustix::mount::mount_bind(what, at)
+}
+
+/// Unmounts `point`. Fails with EBUSY while something of it is open.
+pub(crate) fn unmount(point: &Path) -> Result<()> {
+    rustix::mount::unmount(point, UnmountFlags::NOFOLLOW)
+}
+
+/// Takes `point` out of the tree at once; the file system goes when its last user does.
+pub(crate) fn detach(point: &Path) {
+    let _ = rustix::mount::unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH);
+}
+
+/// Unmounts what a dead process served or mounted. FORCE makes FUSE answer those who still wait for the dead server.
+pub(crate) fn abandon(point: &Path) {
+    let _ = rustix::mount::unmount(point, UnmountFlags::NOFOLLOW | UnmountFlags::FORCE);
+    detach(point);
+}
+
+/// Every mount point of this mount namespace, in the order of mounting.
+pub(crate) fn mount_points() -> Vec<PathBuf> {
+    let table = must(fs::read("/proc/thread-self/mountinfo"), "read", Path::new("/proc/thread-self/mountinfo"));
+    table
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))
+        .map(|field| PathBuf::from(OsString::from_vec(unescape(field))))
+        .collect()
+}
+
+/// mountinfo writes space, tab, newline and backslash as three octal digits after a backslash.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, tail)) = rest.split_first() {
+        if let (b'\\', [a, b, c, ..]) = (*first, tail) {
+            bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+            rest = &tail[3..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    bytes
+}
+
+/// Field 22 of /proc/<pid>/stat (proc(5)), counted from behind the program's name, which may contain anything. `None` if
+/// the process is gone, or is a zombie: a killed process that served FUSE to itself can stay one until its mount goes.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+/// An entry, whatever it is: opened for its name only, so that all answers are about one.
+pub(crate) struct Handle<'a> {
+    file: OwnedFd,
+    directory: PhantomData<BorrowedFd<'a>>,
+}
+
+impl<'a> Handle<'a> {
+    pub(crate) fn open(directory: BorrowedFd<'a>, name: &'a OsStr) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+        Ok(Self { file, directory: PhantomData })
+    }
+
+    pub(crate) fn stat(&self) -> Result<Stat> {
+        rustix::fs::fstat(&self.file)
+    }
+
+    /// Of a symlink.
+    pub(crate) fn target(&self) -> Result<OsString> {
+        rustix::fs::readlinkat(&self.file, "", Vec::new()).map(|target| OsString::from_vec(target.into_bytes()))
+    }
+
+    pub(crate) fn list_xattrs(&self, names: &mut [u8]) -> Result<usize> {
+        rustix::fs::listxattr(self.path(), names)
+    }
+
+    pub(crate) fn xattr(&self, name: &OsStr, value: &mut [u8]) -> Result<usize> {
+        rustix::fs::getxattr(self.path(), name, value)
+    }
+
+    /// Xattrs of what cannot be opened (links, FIFOs, devices) are reached through its O_PATH descriptor; this needs
+    /// /proc, and does not follow a link, which is what the descriptor refers to already.
+    fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd())
+    }
+}
+
+/// Makes a FIFO or a device node.
+pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -> Result<()> {
+    rustix::fs::mknodat(CWD, at, kind, Mode::from_raw_mode(0o644), rustix::fs::makedev(major, minor))
+}
+
+/// A command that runs `program` as another user, without a capability.
+pub(crate) fn command_as(program: &OsStr, uid: u32, gid: u32) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args([format!("--reuid={uid}"), format!("--regid={gid}")])
+        .args(["--clear-groups", "--inh-caps=-all", "--"])
+        .arg(program);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_the_mount_table_are_undone() {
+        assert_eq!(unescape(br"/a\040b\134c"), br"/a b\c");
+    }
+
+    #[test]
+    fn the_root_is_mounted() {
+        assert!(mount_points().contains(&PathBuf::from("/")));
+    }
+}

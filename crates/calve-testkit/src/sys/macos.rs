@@ -1,0 +1,127 @@
+//! macOS, by its own programs where no safe call exists.
+
+use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{Error, Result};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{AtFlags, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::must::must;
+
+/// No open(2) of macOS spares the access time.
+pub(crate) const NOATIME: OFlags = OFlags::empty();
+
+/// Fails: macOS has no mount namespaces.
+pub(crate) fn unshare_mounts() -> rustix::io::Result<()> {
+    Err(Errno::NOTSUP)
+}
+
+/// Fails: macOS has no bind mounts.
+pub(crate) fn bind(_what: &Path, _at: &Path) -> rustix::io::Result<()> {
+    Err(Errno::NOTSUP)
+}
+
+/// Unmounts `point`, and detaches the image that it is on. Fails with EBUSY while something of it is open.
+pub(crate) fn unmount(point: &Path) -> rustix::io::Result<()> {
+    succeeds(Command::new("hdiutil").args(["detach", "-quiet"]).arg(point)).map_err(|_| Errno::BUSY)
+}
+
+/// Takes `point` out of the tree at once, whoever has something of it open.
+pub(crate) fn detach(point: &Path) {
+    let _ = succeeds(Command::new("hdiutil").args(["detach", "-quiet", "-force"]).arg(point));
+}
+
+/// Unmounts what a dead process mounted.
+pub(crate) fn abandon(point: &Path) {
+    detach(point);
+}
+
+/// Every mount point, in the order of mounting. mount(8) writes `DEVICE on POINT (TYPE, ...)`.
+pub(crate) fn mount_points() -> Vec<PathBuf> {
+    let table = must(Command::new("mount").output(), "run", Path::new("mount")).stdout;
+    let table = String::from_utf8_lossy(&table);
+    let point = |line: &str| Some(line.split_once(" on ")?.1.rsplit_once(" (")?.0.into());
+    table.lines().filter_map(point).collect()
+}
+
+/// A number for the moment at which a process began, `None` if it is gone.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    let output = Command::new("ps").args(["-o", "lstart=", "-p", &pid.to_string()]).output().ok()?;
+    let began = output.stdout.trim_ascii();
+    let mut hasher = DefaultHasher::new();
+    began.hash(&mut hasher);
+    (!began.is_empty()).then(|| hasher.finish())
+}
+
+/// An entry, whatever it is, by its name in an open directory.
+pub(crate) struct Handle<'a> {
+    directory: BorrowedFd<'a>,
+    name: &'a OsStr,
+}
+
+impl<'a> Handle<'a> {
+    pub(crate) fn open(directory: BorrowedFd<'a>, name: &'a OsStr) -> rustix::io::Result<Self> {
+        Ok(Self { directory, name })
+    }
+
+    pub(crate) fn stat(&self) -> rustix::io::Result<Stat> {
+        rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Of a symlink.
+    pub(crate) fn target(&self) -> rustix::io::Result<OsString> {
+        let target = rustix::fs::readlinkat(self.directory, self.name, Vec::new());
+        target.map(|target| OsString::from_vec(target.into_bytes()))
+    }
+
+    /// None where no path is that long: macOS has no such call for a name in an open directory.
+    pub(crate) fn list_xattrs(&self, names: &mut [u8]) -> rustix::io::Result<usize> {
+        match self.path().and_then(|path| rustix::fs::llistxattr(path, names)) {
+            Err(Errno::NAMETOOLONG) => Ok(0),
+            other => other,
+        }
+    }
+
+    pub(crate) fn xattr(&self, name: &OsStr, value: &mut [u8]) -> rustix::io::Result<usize> {
+        rustix::fs::lgetxattr(self.path()?, name, value)
+    }
+
+    fn path(&self) -> rustix::io::Result<PathBuf> {
+        let directory = rustix::fs::getpath(self.directory)?;
+        Ok(Path::new(OsStr::from_bytes(directory.to_bytes())).join(self.name))
+    }
+}
+
+/// Makes a FIFO or a device node.
+pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -> Result<()> {
+    let mut command = match kind {
+        FileType::Fifo => Command::new("mkfifo"),
+        _ => Command::new("mknod"),
+    };
+    command.arg(at);
+    match kind {
+        FileType::Fifo => {}
+        FileType::BlockDevice => drop(command.args(["b", &major.to_string(), &minor.to_string()])),
+        _ => drop(command.args(["c", &major.to_string(), &minor.to_string()])),
+    }
+    succeeds(&mut command)
+}
+
+/// A command that runs `program` as another user.
+pub(crate) fn command_as(program: &OsStr, uid: u32, gid: u32) -> Command {
+    let mut command = Command::new(program);
+    command.uid(uid).gid(gid);
+    command
+}
+
+fn succeeds(command: &mut Command) -> Result<()> {
+    let output = command.output()?;
+    let said = || format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    if output.status.success() { Ok(()) } else { Err(Error::other(said())) }
+}

@@ -1,0 +1,116 @@
+//! Loop devices.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fs_err as fs;
+use rustix::mount::MountFlags;
+
+use super::{Access, FileSystem, MIB, Scratch, VolumeBuilder, program, run};
+use crate::must::must;
+use crate::skip::{find_program, is_root};
+
+/// Returns the number that statfs(2) answers, from linux/magic.h.
+pub(super) fn kind_of(file_system: FileSystem) -> i64 {
+    match file_system {
+        FileSystem::Ext4 => 0xEF53,
+        FileSystem::Xfs => 0x5846_5342,
+        FileSystem::Btrfs => 0x9123_683E,
+        FileSystem::Tmpfs => 0x0102_1994,
+    }
+}
+
+/// Returns the number that a path's file system has.
+pub(super) fn kind(root: &Path) -> i64 {
+    must(rustix::fs::statfs(root), "statfs", root).f_type
+}
+
+/// What mkfs accepts at the least: XFS refuses below 300 MB, btrfs is fragile below 128 MiB.
+pub(super) fn smallest_bytes(file_system: FileSystem) -> u64 {
+    match file_system {
+        FileSystem::Ext4 => 8 * MIB,
+        FileSystem::Xfs => 300 * MIB,
+        FileSystem::Btrfs => 128 * MIB,
+        FileSystem::Tmpfs => MIB,
+    }
+}
+
+/// The program that makes it and the options that make a sparse image cheap.
+fn mkfs(file_system: FileSystem) -> Option<(&'static str, &'static [&'static str])> {
+    match file_system {
+        FileSystem::Ext4 => {
+            Some(("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"]))
+        }
+        FileSystem::Xfs => Some(("mkfs.xfs", &["-q", "-f", "-K", "-m", "reflink=1"])),
+        FileSystem::Btrfs => Some(("mkfs.btrfs", &["-q", "-f", "-K"])),
+        FileSystem::Tmpfs => None,
+    }
+}
+
+/// Returns why a volume cannot be had here.
+pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
+    let name = builder.file_system.name();
+    if !is_root() {
+        return Some(format!("mounting {name} needs root"));
+    }
+    let (mkfs, _) = mkfs(builder.file_system)?;
+    find_program(mkfs).is_none().then(|| format!("the program `{mkfs}` is not installed"))
+}
+
+/// Makes the image.
+pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
+    let Some((mkfs, args)) = mkfs(builder.file_system) else { return };
+    let image = scratch.image();
+    let file = must(fs::File::create(&image), "create", &image);
+    must(file.set_len(builder.bytes), "set the size of", &image);
+    let args = args
+        .iter()
+        .map(|arg| if builder.reflinks { arg } else { arg.strip_suffix("=1").map_or(*arg, |_| "reflink=0") });
+    run(Command::new(program(mkfs)).args(args).args(&builder.mkfs).arg(&image));
+}
+
+/// Mounts the image.
+pub(super) fn mount(builder: &VolumeBuilder, scratch: &Scratch) {
+    let mut options = builder.mount.clone();
+    let source = if builder.file_system == FileSystem::Tmpfs {
+        options.push(format!("size={}", builder.bytes));
+        PathBuf::from("calve-test")
+    } else {
+        options.push("loop".to_owned());
+        scratch.image()
+    };
+    let mut command = Command::new(program("mount"));
+    command.args(["-t", builder.file_system.name(), "-o", &options.join(",")]).arg(source).arg(scratch.mount_point());
+    // Finding a free loop device and claiming it are two steps, so tests that mount at the same time collide.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(30) {
+        let output = must(command.output(), "run", Path::new("mount"));
+        if output.status.success() {
+            return;
+        }
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(complaint.contains("loop device"), "{command:?} failed: {complaint}");
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("{command:?} found no free loop device in 30 seconds");
+}
+
+/// Changes how a volume may be used.
+pub(super) fn remount(root: &Path, access: Access) {
+    let flags = if access == Access::ReadOnly { MountFlags::RDONLY } else { MountFlags::empty() };
+    must(rustix::mount::mount_remount(root, flags, ""), "remount", root);
+}
+
+/// Returns when everything is on the disk, and what was deleted is gone.
+pub(super) fn settle(root: &Path, file_system: FileSystem) {
+    if file_system == FileSystem::Xfs {
+        // It frees inodes some time after they were unlinked (xfs_icache.c, inodegc). Nothing but a freeze waits for that.
+        run(Command::new(program("fsfreeze")).arg("--freeze").arg(root));
+        run(Command::new(program("fsfreeze")).arg("--unfreeze").arg(root));
+    } else {
+        let file = must(fs::File::open(root), "open", root);
+        must(rustix::fs::syncfs(file), "sync", root);
+    }
+}
