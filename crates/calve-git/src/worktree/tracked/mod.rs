@@ -311,6 +311,11 @@ impl CreatedModes {
                 if !done.insert(path) {
                     break;
                 }
+                // Most have nothing to be taken, and one call shows that.
+                let found = rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW);
+                if found.is_ok_and(|found| limited(found.st_mode, self.directory).is_none()) {
+                    continue;
+                }
                 // Below, a checkout by git makes its own; what is no directory any more is none to close.
                 if let Ok(directory) = rustix::fs::openat(root, path, DIRECTORY, Mode::empty()) {
                     let _ = limit_mode(directory.as_fd(), self.directory);
@@ -324,9 +329,17 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 
 /// Takes the permissions that are not in `permitted` from an open directory.
 fn limit_mode(directory: BorrowedFd<'_>, permitted: u32) -> rustix::io::Result<()> {
-    let present = rustix::fs::fstat(directory)?.st_mode & 0o7777;
+    match limited(rustix::fs::fstat(directory)?.st_mode, permitted) {
+        Some(mode) => rustix::fs::fchmod(directory, mode),
+        None => Ok(()),
+    }
+}
+
+/// Returns a mode without the permissions that are not in `permitted`. `None` if it has no others.
+fn limited(mode: rustix::fs::RawMode, permitted: u32) -> Option<Mode> {
+    let present = mode & 0o7777;
     let limited = present & (permitted as rustix::fs::RawMode | 0o7000);
-    if limited == present { Ok(()) } else { rustix::fs::fchmod(directory, Mode::from_bits_truncate(limited)) }
+    (limited != present).then(|| Mode::from_bits_truncate(limited))
 }
 
 /// Takes what the umask takes from the root of a new worktree, which has the donor's mode.
