@@ -7,7 +7,7 @@ use calve_core::{Bytes, Choice, InlinedBytes, Requirement, Strategy};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything};
 use fs_err as fs;
 
-use crate::cloning::{clone_with, only, options, run};
+use crate::cloning::{SHARING, clone_with, only, options, run};
 use crate::extents::extents;
 
 /// The bytes of the clone's files, by what FIEMAP says of them.
@@ -136,14 +136,13 @@ fn used(volume: &Volume) -> u64 {
 }
 
 #[test]
-#[cfg_attr(like_macos, ignore = "macOS shares files by clonefile alone")]
-fn a_reflink_takes_no_room() {
+fn what_is_shared_takes_no_room() {
     for file_system in FileSystem::REFLINKING {
         let Some(volume) = Volume::new(file_system) else { return };
         let src = volume.path().join("src");
         Tree::new(&src).file("large", SplitMix64::new(3).bytes(48 << 20));
         let before = used(&volume);
-        clone_with(&only(Strategy::Reflink), &src, volume.path().join("dst"));
+        clone_with(&only(SHARING), &src, volume.path().join("dst"));
         assert!(used(&volume) < before + (4 << 20), "{}", file_system.name());
         clone_with(&only(Strategy::Copy), &src, volume.path().join("copy"));
         assert!(used(&volume) >= before + (48 << 20), "{}", file_system.name());
