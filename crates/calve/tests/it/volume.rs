@@ -509,6 +509,23 @@ fn a_mount_in_another_namespace_is_told() {
     host.detach("work");
 }
 
+/// On a terminal, but with nothing that makes a user root.
+const NO_SUDO: &str = "mount --bind \"$1\" /etc/passwd; shift
+    for way in /usr/bin/sudo /usr/bin/pkexec; do test ! -e $way || mount --bind /dev/null $way; done
+    exec \"$@\" attach work";
+
+#[test]
+fn without_sudo_the_commands_are_printed_and_nobody_is_asked() {
+    let Some(host) = Host::new(512 * MIB) else { return };
+    let reachable = Reachable::new();
+    let Some(terminal) = with_sudo(&host, &reachable, NO_SUDO) else { return };
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(3), "{seen}");
+    assert!(seen.contains("mount -t btrfs -o loop,nosuid,nodev") && seen.contains("needs root"), "{seen}");
+    assert!(!seen.contains("[y/N]"), "{seen}");
+    assert_eq!(host.devices("work"), [""; 0]);
+}
+
 /// As in a container that has the home of its host at another place.
 #[test]
 fn a_volume_is_the_same_by_another_path() {

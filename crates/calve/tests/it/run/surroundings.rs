@@ -221,6 +221,14 @@ fn a_directory_on_fuse() {
     assert_eq!(ran.stdout, "2\n");
     ran.says(&["1 file changed"]);
     assert_eq!(fs_err::read(fuse.path().join("a")).unwrap(), b"a");
+    // It cannot exchange two entries.
+    let apply = run(&spot, &["--tree", &tree, "--apply"], &format!("echo 3 > {tree}/a; echo 4 > {tree}/new"));
+    apply.fails(1).says(&["Invalid argument", "nothing was applied", "is kept in"]).hints();
+    assert_eq!(names(fuse.path()), ["a"]);
+    let kept = fuse.path().with_extension("run");
+    assert_eq!(["a", "new"].map(|name| fs_err::read_to_string(kept.join(name)).unwrap()), ["3\n", "4\n"]);
+    fs_err::remove_dir_all(&kept).unwrap();
+    assert_eq!(fs_err::read(fuse.path().join("a")).unwrap(), b"a");
     assert_eq!(left(&spot), [""; 0]);
 }
 
