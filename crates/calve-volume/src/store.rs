@@ -279,7 +279,10 @@ impl Volumes {
             return Err(Error::NotLarger { now: now.len(), wanted: bytes });
         }
         self.demand(bytes.saturating_sub(now.blocks() * 512))?;
-        self.set_size(&file, &volume.image, &volume.record, bytes)
+        self.set_size(&file, &volume.image, &volume.record, bytes).inspect_err(|_| {
+            // If the disk filled up meanwhile, all that was left of it is the image's now.
+            let _ = file.set_len(now.len());
+        })
     }
 
     /// Takes back from the host what the image of a preallocated volume has lost by a trim.

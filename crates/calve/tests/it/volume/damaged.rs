@@ -1,5 +1,7 @@
 //! Images and records that somebody else has changed, disks that fill up, loop devices made by hand.
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::*;
 
 #[test]
@@ -147,4 +149,34 @@ fn a_full_host_makes_a_sparse_one_read_only_and_loses_nothing_that_was_synced() 
     fs_err::write(top.join("more"), "more").unwrap();
     host.detach("work");
     system(&["btrfs", "check", host.image("work").to_str().unwrap()]);
+}
+
+/// Somebody fills the disk after the free space was looked at.
+#[test]
+fn a_grow_that_fails_gives_back_what_it_took() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(host) = Host::new(1024 * MIB) else { return };
+    host.calve(["create", "work", "--size", "256M"]).succeeds();
+    let inject = "inject=fstatfs:signal=STOP:when=1";
+    let log = host.path().join("log");
+    let strace = ["strace", "-f", "-o", log.to_str().unwrap(), "-e", "trace=fstatfs", "-e", inject];
+    let running = host.calve(["grow", "work", "--size", "600M"]).under(&strace).start();
+    let stopped = || {
+        let log = fs_err::read_to_string(&log).ok()?;
+        log.lines().find(|line| line.contains("stopped by SIGSTOP"))?.split_whitespace().next()?.parse().ok()
+    };
+    eventually("it has looked at the free space", || stopped().is_some());
+    let free = || {
+        let found = rustix::fs::statvfs(host.path()).unwrap();
+        found.f_bavail * found.f_frsize
+    };
+    system(&["fallocate", "-l", &(free() - 64 * MIB).to_string(), host.path().join("hog").to_str().unwrap()]);
+    let before = free();
+    kill_process(Pid::from_raw(stopped().unwrap()).unwrap(), Signal::CONT).unwrap();
+    running.wait().ended(1);
+    assert_eq!(fs_err::metadata(host.image("work")).unwrap().len(), 256 * MIB);
+    assert!(free() + MIB > before, "{} of {before}", free());
+    assert_eq!(host.findings("work"), []);
 }
