@@ -278,9 +278,10 @@ fn assert_listed(
         match shown {
             By(file, test) => {
                 let text = fs_err::read_to_string(crates().join(file)).unwrap();
-                let (_, rest) = text
-                    .split_once(&format!("#[test]\nfn {test}()"))
-                    .unwrap_or_else(|| panic!("{file} has no test `{test}`"));
+                let (before, rest) =
+                    text.split_once(&format!("\nfn {test}()")).unwrap_or_else(|| panic!("{file} has no test `{test}`"));
+                let mut attributes = before.lines().rev().take_while(|line| line.starts_with("#["));
+                assert!(attributes.any(|line| line == "#[test]"), "{file}: `{test}` is no test");
                 if !asserts(rest.split_once("\n}\n").map_or(rest, |(body, _)| body), remedy, words) {
                     not_asserted.push(format!("{remedy} ({:?}): {file} {test}", words.get(*remedy)));
                 }
