@@ -182,7 +182,8 @@ class Survey:
                 self.begin(Root(src, dst))
             else:
                 self.look(src, dst, None, b"")
-            if is_within(dst, src) or is_within(src, dst) or any(is_within(directory, src) for directory in self.merged):
+            into = [dst, *self.merged]
+            if any(is_within(directory, src) or is_within(src, directory) for directory in into):
                 # Each directory is listed before the next one is made.
                 return False
             if is_new:
@@ -279,7 +280,7 @@ def copytree(
 ) -> Any:
     """Copy a directory and all that is in it. Return ``dst``."""
     survey = Survey(symlinks, ignore)
-    # On macOS a copy of the standard library's has the flags of its source, and no extended attributes.
+    # On macOS the standard library's copies keep flags and drop extended attributes.
     if copy_function is copy2 and sys.platform.startswith("linux") and survey.finds_roots(src, dst, dirs_exist_ok):
         sys.audit("shutil.copytree", src, dst)
         if survey.copy():

@@ -21,11 +21,10 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(delete_tree, module)?)
 }
 
-/// Begins to copy a tree as `shutil.copytree` does, without the entries at `left_out`, relative to the root, and without symlinks
-/// unless `symlinks`: `[the symlinks that are to be followed, false]`, as JSON. Each is a path relative to the root, of which a character
-/// is a byte.
-/// Fails, with nothing made, where an entry is no directory, regular file or symlink, and where the copy of a directory with a symlink that
-/// is to be followed could not be written to.
+/// Begins to copy a tree as `shutil.copytree` does, without the entries at `left_out` (relative to the root), and without symlinks unless
+/// `symlinks` is set. The work returns JSON, `[LINKS, false]`: the symlinks that are left to follow, relative to the root, one character
+/// for each byte. Fails, with nothing made, if an entry is not a directory, regular file or symlink, or if the copy of a directory with such
+/// a symlink would be read-only.
 #[pyfunction]
 fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>, handle: &Handle) -> PyResult<Work> {
     let (src, dst) = (path(src), path(dst));
@@ -59,7 +58,7 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
     })
 }
 
-/// Whether its owner may write to each directory that leads to one of `links`.
+/// Returns whether the owner may write to each directory that leads to one of `links`.
 fn may_be_added(root: &Path, links: &[PathBuf]) -> bool {
     let directories: BTreeSet<&Path> = links.iter().flat_map(|link| link.ancestors().skip(1)).collect();
     let owners = |mode: u32| mode & 0o700 == 0o700;

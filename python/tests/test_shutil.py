@@ -331,6 +331,7 @@ def test_rmtree_of_what_cannot_be_deleted(tmp_path):
             "assert seen == [('rmdir', sys.argv[1] + '/mount'), ('rmdir', sys.argv[1])], seen\n"
             "import os\nfor n in range(30): os.mkdir(f'{sys.argv[1]}/{n}')\n"
             "try: calve.shutil.rmtree(sys.argv[1])\nexcept OSError as error: assert os.path.basename(error.filename) == 'mount'\n"
+            "else: raise AssertionError('no error')\n"
             "assert os.listdir(sys.argv[1]) == ['mount']"
         )
         subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", tmp_path / "src", sys.executable, code], check=True)
@@ -420,21 +421,22 @@ def test_what_a_copy_adds_to_its_source_is_copied_alike(tmp_path, symlinks):
     """A directory that is made in the source by the copy itself is no reason to copy more than the standard library does."""
     made = []
     for module in (shutil, calve.shutil):
-        # The source is inside of the destination, and a link in the destination leads into the source.
-        for src, dst in (("outer/inner", "outer"), ("src", "dst")):
+        # The source is inside of the destination; a link in the destination leads into the source, or to a directory above it.
+        for src, dst in (("outer/inner", "outer"), ("src", "dst"), ("outer/inner", "dst")):
             (tmp_path / "outer" / "inner" / "inner" / "new").mkdir(parents=True)
             make(tmp_path / "outer" / "inner" / "inner" / "new" / "file")
             (tmp_path / "src" / "a" / "new").mkdir(parents=True)
             make(tmp_path / "src" / "a" / "new" / "file")
             (tmp_path / "src" / "b").mkdir()
             (tmp_path / "dst").mkdir()
-            os.symlink("../src/b", tmp_path / "dst" / "a")
+            (tmp_path / "outer" / "inner" / "a" / "inner" / "new").mkdir(parents=True)
+            os.symlink("../src/b" if src == "src" else "../outer", tmp_path / "dst" / "a")
             module.copytree(tmp_path / src, tmp_path / dst, symlinks=symlinks, dirs_exist_ok=True)
             found = sorted(os.path.relpath(path, tmp_path) for path in everything(tmp_path))
             made.append([path for path in found if not path.startswith("dst/b/")])
             for name in ("outer", "src", "dst"):
                 shutil.rmtree(tmp_path / name)
-    assert made[:2] == made[2:]
+    assert made[:3] == made[3:]
 
 
 def test_a_file_that_is_its_own_copy_is_named_by_its_path(tmp_path):

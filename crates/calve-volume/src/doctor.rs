@@ -127,9 +127,7 @@ impl Display for Problem {
             Self::ReadOnly => "it is mounted read-only, which the kernel does after an error",
             Self::NotResized => "its file system does not use the whole image yet",
             Self::NotHandedOver => "its top directory may still belong to root",
-            Self::Trimmed => {
-                "somebody has trimmed it (fstrim), so that its image does not have all of its room any more"
-            }
+            Self::Trimmed => "a trim (fstrim) has given blocks of its image back to the host",
             Self::HostShort { free, demand } => {
                 return write!(formatter, "it could demand {demand} bytes of the host, which has {free} free");
             }

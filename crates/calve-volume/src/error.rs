@@ -99,12 +99,12 @@ pub enum Error {
     /// mkfs.btrfs formats nothing unless it can look at the file of every loop device with a btrfs.
     #[error("mkfs.btrfs must not see the image of somebody else's volume that is attached")]
     HiddenImage,
-    /// The user may not run a command as root, or did not say who they are.
-    #[error("`{program}` did not run that as root: {said}")]
+    /// `sudo` or `pkexec` refused to run a command as root.
+    #[error("`{program}` refused to run a command as root: {said}")]
     NotPermitted {
-        /// What was to run it.
+        /// The program that refused.
         program: &'static str,
-        /// What it said.
+        /// The text of its error.
         said: String,
     },
     /// A program of the system failed.
@@ -157,7 +157,7 @@ impl Error {
         matches!(self, Self::BadName(_))
     }
 
-    /// Whether the machine lacks what volumes need, or the user may not be root.
+    /// Returns whether the machine lacks what volumes need, or the user may not be root.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::NoProgram(_) | Self::Kernel(_) | Self::NotPermitted { .. })
     }

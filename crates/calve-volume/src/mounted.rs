@@ -31,8 +31,8 @@ impl Mount {
     }
 }
 
-/// Returns the loop devices that have this file, whose path has no links in it, in any mount namespace. The kernel tells the path that it was
-/// opened by, which may be another one to the same file, by a bind mount.
+/// Returns the loop devices that are backed by `image`, in any mount namespace. `image` must have no links in it. The kernel reports the path by
+/// which a file was opened, which a bind mount can make a different one, so inodes are compared too.
 pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     let identity = |path: &Path| fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()));
     let wanted = identity(image);

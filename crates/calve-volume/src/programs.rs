@@ -37,13 +37,12 @@ impl WayToRoot {
             Self::Pkexec => "pkexec",
         }
     }
-}
 
-impl WayToRoot {
-    /// Returns whether the command was not run at all. sudo(8), "EXIT VALUE": 1 then, else the command's own, which begins what it says with its
-    /// name, or btrfs with `ERROR`. pkexec(1), "RETURN VALUE": 126 and 127.
+    /// Returns whether the command was not run at all. sudo exits with 1 then (sudo(8), "EXIT VALUE"). A command that ran begins a line with its
+    /// name, or with `ERROR` (btrfs). pkexec exits with 126 or 127 (pkexec(1), "RETURN VALUE").
     fn has_refused(self, code: Option<i32>, said: &str, program: &Path) -> bool {
-        let is_its_own = |name: &str| said.starts_with(name) || said.starts_with("ERROR");
+        // sudo itself may have said something before it ran the command.
+        let is_its_own = |name: &str| said.split("; ").any(|line| line.starts_with(name) || line.starts_with("ERROR"));
         match self {
             Self::IsRoot => false,
             Self::Sudo => {
@@ -162,6 +161,7 @@ mod tests {
             (WayToRoot::Sudo, Some(1), "somebody is not in the sudoers file.", mount, true),
             (WayToRoot::Sudo, Some(1), "mount: bad usage", mount, false),
             (WayToRoot::Sudo, Some(1), "ERROR: resizing failed", btrfs, false),
+            (WayToRoot::Sudo, Some(1), "sudo: unable to resolve host box; ERROR: resizing failed", btrfs, false),
             (WayToRoot::Sudo, Some(32), "mount: wrong fs type", mount, false),
             (WayToRoot::Sudo, None, "signal: 9", mount, false),
             (WayToRoot::Pkexec, Some(126), "", mount, true),

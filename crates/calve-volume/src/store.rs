@@ -361,9 +361,9 @@ impl Volumes {
 }
 
 impl Volume {
-    /// Returns how it is to be mounted. `nosuid` and `nodev`: whoever owns the image can write anything into it. Discards give the host back
-    /// what is deleted, which the next write might not get again: with the transaction, since `discard=async` waits two minutes with a block group
-    /// that is partly used (fs/btrfs/discard.c, BTRFS_DISCARD_DELAY).
+    /// Returns how it is to be mounted. `nosuid` and `nodev`: whoever owns the image can write anything into it. `discard` returns
+    /// deleted blocks to the host at each commit; `discard=async` would wait two minutes for a partly used block group (BTRFS_DISCARD_DELAY,
+    /// fs/btrfs/discard.c). A preallocated volume keeps its blocks, because the host might not have them for the next write.
     pub fn options(&self) -> [&'static str; 5] {
         let discards = if self.record.is_preallocated { "nodiscard" } else { "discard" };
         ["nosuid", "nodev", "noatime", discards, "user_subvol_rm_allowed"]
@@ -411,7 +411,7 @@ impl Volume {
         Ok((top.uid(), top.gid()) == self.record.owner && top.mode() & 0o7777 == self.record.mode)
     }
 
-    /// Whether a preallocated image has lost blocks: somebody has trimmed the file system, which `nodiscard` does not forbid.
+    /// Returns whether a preallocated image has lost blocks by a trim, which `nodiscard` does not forbid.
     pub(crate) fn is_trimmed(&self) -> Result<bool> {
         let file = self.open(false)?;
         let metadata = file.metadata().map_err(|error| Error::io("stat", &self.image, error))?;

@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// Each is made whole when it is asked for: all of them together take longer than a removal.
+/// Built only when asked for: building all of them takes longer than a removal.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -567,7 +567,7 @@ mod tests {
         super::Arguments::command().debug_assert();
     }
 
-    /// Of two doc comments, that of the variant and that of its arguments, the second would replace the first when the command is made whole.
+    /// A variant and its arguments must not both have a doc comment: the second would replace the first when the command is built.
     #[test]
     fn each_command_has_one_description() {
         let parts = super::Arguments::command();

@@ -197,9 +197,9 @@ impl Apply<'_> {
         }
     }
 
-    /// Returns whether somebody may have removed an entry from the tree that the command has changed: the overlay has noted that its copy has an origin
-    /// (a renamed file has one, too), and the directory that it would be in has changed. A directory that is not there has an origin itself, and
-    /// is looked at itself, or is the command's.
+    /// Returns whether somebody may have removed an entry that the command changed. The overlay notes an origin for a copied file, and for a
+    /// renamed one too, so the directory must also have changed since. If that directory is missing in the tree, its own entry is checked
+    /// instead, unless the command made it.
     fn may_be_removed(&self, path: &Path) -> Result<bool, Error> {
         let (Some((directory, name)), Some(since)) = (above(path), self.since) else { return Ok(false) };
         let failed = |errno| Error::io(Operation::Stat, self.tree.join(path), errno);

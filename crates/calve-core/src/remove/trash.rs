@@ -71,13 +71,14 @@ fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> 
     }
 }
 
-/// Returns whether git could list what is in `directory`. Elsewhere nothing needs to be hidden from it, which in a new btrfs snapshot takes as
-/// long as all the rest.
+/// Returns whether a directory is in a git repository, or may be. Elsewhere nothing is hidden from git: in a new btrfs snapshot that takes as
+/// long as the rest of the removal. Misses a worktree that only `core.worktree` or GIT_DIR
+/// names.
 fn may_be_in_repository(directory: BorrowedFd<'_>) -> bool {
     let mut above = None;
     loop {
         let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
-        // What cannot be looked at may be one.
+        // A name that cannot be looked at counts as one.
         if !matches!(rustix::fs::statat(here, c".git", AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT)) {
             return true;
         }
@@ -91,7 +92,7 @@ fn may_be_in_repository(directory: BorrowedFd<'_>) -> bool {
     }
 }
 
-/// Lets nobody else in, and git not list the trash as untracked files. Best effort: a tree that cannot be written to shows until it is deleted.
+/// Closes the trash to other users, and hides it from git. Best effort: a tree that cannot be written to shows until it is deleted.
 fn close(parent: BorrowedFd<'_>, trash: &CStr, moved: (u64, u64)) {
     let Ok(root) = sys::open_at(parent, trash, DIRECTORY, Mode::empty()) else { return };
     // Somebody may have put another directory there meanwhile.

@@ -180,7 +180,7 @@ fn nanoseconds(field: impl TryInto<u32>) -> u32 {
     field.try_into().unwrap_or(u32::MAX)
 }
 
-/// So do those of these.
+/// Widens a field of stat(2), whose type differs between systems.
 fn widened<To>(field: impl Into<To>) -> To {
     field.into()
 }

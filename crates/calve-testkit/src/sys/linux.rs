@@ -46,7 +46,7 @@ pub(crate) fn abandon(point: &Path) {
     detach(point);
 }
 
-/// Every mount point of this mount namespace, in the order of mounting.
+/// Returns every mount point of this mount namespace, in the order of mounting.
 pub(crate) fn mount_points() -> Vec<PathBuf> {
     let table = must(fs::read("/proc/thread-self/mountinfo"), "read", Path::new("/proc/thread-self/mountinfo"));
     table
@@ -102,7 +102,7 @@ impl<'a> Handle<'a> {
         rustix::fs::fstat(&self.file)
     }
 
-    /// Of a symlink.
+    /// Returns the target of a symlink.
     pub(crate) fn target(&self) -> Result<OsString> {
         rustix::fs::readlinkat(&self.file, "", Vec::new()).map(|target| OsString::from_vec(target.into_bytes()))
     }
@@ -127,7 +127,7 @@ pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -
     rustix::fs::mknodat(CWD, at, kind, Mode::from_raw_mode(0o644), rustix::fs::makedev(major, minor))
 }
 
-/// A command that runs `program` as another user, without a capability.
+/// Returns a command that runs `program` as another user, without a capability.
 pub(crate) fn command_as(program: &OsStr, uid: u32, gid: u32) -> Command {
     let mut command = Command::new("setpriv");
     command

@@ -42,7 +42,7 @@ pub(crate) fn abandon(point: &Path) {
     detach(point);
 }
 
-/// Every mount point, in the order of mounting. mount(8) writes `DEVICE on POINT (TYPE, ...)`.
+/// Returns every mount point, in the order of mounting. mount(8) writes `DEVICE on POINT (TYPE, ...)`.
 pub(crate) fn mount_points() -> Vec<PathBuf> {
     let table = must(Command::new("mount").output(), "run", Path::new("mount")).stdout;
     let table = String::from_utf8_lossy(&table);
@@ -50,7 +50,7 @@ pub(crate) fn mount_points() -> Vec<PathBuf> {
     table.lines().filter_map(point).collect()
 }
 
-/// A number for the moment at which a process began, `None` if it is gone.
+/// Returns when a process began. `None` if it is gone.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let output = Command::new("ps").args(["-o", "lstart=", "-p", &pid.to_string()]).output().ok()?;
     let began = output.stdout.trim_ascii();
@@ -74,13 +74,13 @@ impl<'a> Handle<'a> {
         rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Of a symlink.
+    /// Returns the target of a symlink.
     pub(crate) fn target(&self) -> rustix::io::Result<OsString> {
         let target = rustix::fs::readlinkat(self.directory, self.name, Vec::new());
         target.map(|target| OsString::from_vec(target.into_bytes()))
     }
 
-    /// None where no path is that long: macOS has no such call for a name in an open directory.
+    /// Lists the names of xattrs. Returns none for a path that is too long: macOS has no such call relative to a directory.
     pub(crate) fn list_xattrs(&self, names: &mut [u8]) -> rustix::io::Result<usize> {
         match self.path().and_then(|path| rustix::fs::llistxattr(path, names)) {
             Err(Errno::NAMETOOLONG) => Ok(0),
@@ -113,7 +113,7 @@ pub(crate) fn make_node(at: &Path, kind: FileType, (major, minor): (u32, u32)) -
     succeeds(&mut command)
 }
 
-/// A command that runs `program` as another user.
+/// Returns a command that runs `program` as another user.
 pub(crate) fn command_as(program: &OsStr, uid: u32, gid: u32) -> Command {
     let mut command = Command::new(program);
     command.uid(uid).gid(gid);

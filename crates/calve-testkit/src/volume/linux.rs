@@ -27,7 +27,7 @@ pub(super) fn kind(root: &Path) -> i64 {
     must(rustix::fs::statfs(root), "statfs", root).f_type
 }
 
-/// What mkfs accepts at the least: XFS refuses below 300 MB, btrfs is fragile below 128 MiB.
+/// Returns the least size that mkfs accepts: XFS refuses below 300 MB, btrfs is fragile below 128 MiB.
 pub(super) fn smallest_bytes(file_system: FileSystem) -> u64 {
     match file_system {
         FileSystem::Ext4 => 8 * MIB,
@@ -37,7 +37,7 @@ pub(super) fn smallest_bytes(file_system: FileSystem) -> u64 {
     }
 }
 
-/// The program that makes it and the options that make a sparse image cheap.
+/// Returns the program that makes it, and options that keep a sparse image cheap.
 fn mkfs(file_system: FileSystem) -> Option<(&'static str, &'static [&'static str])> {
     match file_system {
         FileSystem::Ext4 => {

@@ -18,12 +18,12 @@ pub(super) fn kind(root: &Path) -> String {
     CStr::from_bytes_until_nul(&name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A size that both are made with.
+/// Returns a size that works for both.
 pub(super) fn smallest_bytes(_file_system: FileSystem) -> u64 {
     16 * MIB
 }
 
-/// The name that `hdiutil create -fs` knows. Names of the trees differ by case.
+/// Returns the name for `hdiutil create -fs`. Case-sensitive, because trees have names that differ only by case.
 fn format(file_system: FileSystem) -> &'static str {
     if FileSystem::REFLINKING.contains(&file_system) { "Case-sensitive APFS" } else { "Case-sensitive HFS+" }
 }

@@ -1,6 +1,6 @@
 //! The directory that holds one test file system, and the sweeping of those whose makers died.
 //!
-//! Its name, `calve-test-<pid>-<start time>-<number>-<what>`, tells whether its maker still lives: the start time tells a process from a later one that was given the same id.
+//! Its name is `calve-test-<pid>-<start time>-<number>-<what>`. The start time tells its maker from a later process with the same id.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;

@@ -25,12 +25,12 @@ pub(crate) fn run(command: &VolumeCommand, cancel: &Cancel) -> Result<(), Failur
         VolumeCommand::Detach(arguments) => detach(&volumes, arguments),
         VolumeCommand::Grow(arguments) => grow(&volumes, arguments),
         VolumeCommand::Remove(arguments) => remove(&volumes, arguments),
-        VolumeCommand::Doctor(arguments) => doctor(&volumes, arguments),
+        VolumeCommand::Doctor(arguments) => doctor(&volumes, arguments, cancel),
     };
     match done {
         // A Ctrl-C is for mkfs.btrfs, mount and sudo, too.
         Err(Failure::Volume(Error::Failed { .. } | Error::NotPermitted { .. })) if cancel.is_cancelled() => {
-            Err(Failure::Interrupted("run it again; what it had begun to make is gone, or goes then"))
+            Err(Failure::Interrupted("run it again: it finishes or removes what this run began"))
         }
         done => done,
     }
@@ -167,7 +167,7 @@ fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure>
     document(output, Vec::new())
 }
 
-fn doctor(volumes: &Volumes, arguments: &DoctorArguments) -> Result<(), Failure> {
+fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &Cancel) -> Result<(), Failure> {
     let names = match &arguments.name {
         Some(name) => vec![name.clone()],
         None => volumes.names()?,
@@ -175,7 +175,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments) -> Result<(), Failure>
     let mut receipts = Vec::new();
     let mut is_well = true;
     for name in names {
-        let findings = examine(volumes, &name)?;
+        let findings = examine(volumes, &name, cancel)?;
         is_well &= findings.iter().all(|finding| finding.is_repaired);
         for Finding { problem, is_repaired } in &findings {
             match is_repaired {
@@ -201,7 +201,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments) -> Result<(), Failure>
 }
 
 /// Looks at a volume, repairs it if that is wanted, and looks again.
-fn examine(volumes: &Volumes, name: &str) -> Result<Vec<Finding>, Failure> {
+fn examine(volumes: &Volumes, name: &str, cancel: &Cancel) -> Result<Vec<Finding>, Failure> {
     let before = volumes.examine(name)?;
     let is_damaged = before.iter().any(|problem| !problem.is_repairable() && !problem.is_mild());
     if is_damaged || !before.iter().any(calve_volume::Problem::is_repairable) {
@@ -211,7 +211,9 @@ fn examine(volumes: &Volumes, name: &str) -> Result<Vec<Finding>, Failure> {
         // Whoever does not agree is told what is wrong all the same.
         match carry_out(volumes.attach(name)?, "repairing a volume") {
             Ok(_) | Err(Failure::Stated { .. }) => {}
-            Err(failure @ Failure::Volume(Error::NotPermitted { .. })) => drop(failure.report()),
+            Err(failure @ Failure::Volume(Error::NotPermitted { .. })) if !cancel.is_cancelled() => {
+                let _ = failure.report();
+            }
             Err(failure) => return Err(failure),
         }
     }

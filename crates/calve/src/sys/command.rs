@@ -18,11 +18,11 @@ use signal_hook::low_level::pipe;
 
 use crate::interrupt;
 
-/// What asks only this process to end, where a terminal tells the command too.
+/// The signals that reach only this process, while a terminal's reach the command too.
 const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
 
-/// Runs it to its end. Who asks this process to end asks the command; a Ctrl-C is the command's own, which may go on, as `psql` does, and so is
-/// a Ctrl-\, after which `java` prints its threads.
+/// Runs a command to its end. SIGTERM and SIGHUP are forwarded to it. Ctrl-C and `Ctrl-\` are left to it: `psql` goes on after the first, and
+/// `java` prints its threads after the second.
 pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> {
     interrupt::is_for_a_command();
     let asked = Arc::new(AtomicUsize::new(0));

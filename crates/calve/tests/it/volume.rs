@@ -365,7 +365,7 @@ fn sudo_that_refuses_changes_nothing() {
     terminal.after("Run this by sudo? [y/N]", "y\n");
     let (code, seen) = terminal.end();
     assert_eq!(code, Some(3), "{seen}");
-    assert!(seen.contains("`sudo` did not run that as root: "), "{seen}");
+    assert!(seen.contains("`sudo` refused to run a command as root: "), "{seen}");
     assert!(
         seen.contains("have those commands run as root (`--print` prints them for a shell), then run this one again")
     );

@@ -63,8 +63,8 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Makes the entry of a worktree at `path`. Nobody may be at the branch. git was asked a moment ago whether it is free, and is asked
-    /// once more by [`Registration::seal`].
+    /// Makes the entry of a worktree. Checks that no other run has claimed the branch, and that no rebase or bisection holds it. git was asked
+    /// just before whether it is free, and [`Registration::seal`] asks again.
     pub(crate) fn begin(request: &AddRequest) -> Result<Registration> {
         let AddRequest { repository, path, target, .. } = request;
         let common = &repository.common;
@@ -388,7 +388,7 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
 /// Removes an entry. First git stops showing it. Then it gets a name that no git knows: one that a killed run has started, and that
 /// is still at work, finds its directory gone and can put nothing more into it.
 ///
-/// A lock goes before all else: with it and nothing else, what a killed remover has left would be kept for ever.
+/// `locked` goes first: an entry with it and no `gitdir` would be kept for ever if this process were killed in between.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
     for name in [LOCKED, GITDIR] {
         gone(fs_err::remove_file(directory.join(name)))?;

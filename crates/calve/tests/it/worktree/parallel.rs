@@ -108,12 +108,10 @@ fn killed_in(repo: &Repo, seed: u64, rounds: usize, mut before: impl FnMut(&mut 
     }
     assert!(is_enough(killed, complete), "{killed} killed, {complete} complete of {round}");
     // A git that outlives the run that started it may write once more into what is being removed.
-    let all = repo.join(".git/worktrees");
-    let entries = || if all.exists() { paths_below(&all) } else { Vec::new() };
     let give_up = Instant::now() + Duration::from_secs(60);
-    while !entries().is_empty() {
+    while !in_entries(repo).is_empty() {
         let pruned = repo.calve(["prune"]).succeeds();
-        assert!(Instant::now() < give_up, "{:?} is left; {}{}", entries(), pruned.stdout, pruned.stderr);
+        assert!(Instant::now() < give_up, "{:?} is left; {}{}", in_entries(repo), pruned.stdout, pruned.stderr);
     }
     eventually_nothing_left(&repo.spot);
     assert_eq!(repo.worktrees().len(), 1);
@@ -121,6 +119,12 @@ fn killed_in(repo: &Repo, seed: u64, rounds: usize, mut before: impl FnMut(&mut 
     repo.add(["x"]);
     is_clean(&path);
     remove_deep(&path);
+}
+
+/// Returns everything in the entries of worktrees.
+fn in_entries(repo: &Repo) -> Vec<String> {
+    let all = repo.join(".git/worktrees");
+    if all.exists() { paths_below(&all) } else { Vec::new() }
 }
 
 /// Where the spares of a repository's worktree are, if there are any.
@@ -172,8 +176,7 @@ fn killed_at_each_call_that_names_a_file_nothing_is_left() {
             repo.calve(["remove", "-q", "-f", "-D", "x"]).succeeds();
         }
         repo.calve(["prune"]).succeeds();
-        let all = repo.join(".git/worktrees");
-        let entries = if all.exists() { paths_below(&all) } else { Vec::new() };
+        let entries = in_entries(&repo);
         assert!(entries.is_empty(), "{nth}: {entries:?} is left, {}", outcome.trace);
         assert_eq!(repo.git(["branch", "--list", "x"]), "", "{nth}: {}", outcome.trace);
     });
