@@ -1,7 +1,7 @@
 //! Moving a tree out of sight in one step. Deleting it is the reaper's work.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Protection};
 use crate::operation::Operation;
 use crate::report::Trashed;
 use crate::sys;
-use crate::tree::location::{DIRECTORY, identity};
+use crate::tree::location::{DIRECTORY, any_upwards, identity};
 use crate::tree::lock::{Lock, Purpose};
 
 /// Hides the trash from `git status`; deleted last.
@@ -72,24 +72,13 @@ fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> 
 }
 
 /// Returns whether a directory is in a git repository, or may be. Elsewhere nothing is hidden from git: in a new btrfs snapshot that takes as
-/// long as the rest of the removal. Misses a worktree that only `core.worktree` or GIT_DIR
-/// names.
+/// long as the rest of the removal. Misses a worktree that only `core.worktree` or GIT_DIR names.
 fn may_be_in_repository(directory: BorrowedFd<'_>) -> bool {
-    let mut above = None;
-    loop {
-        let here = above.as_ref().map_or(directory, OwnedFd::as_fd);
-        // A name that cannot be looked at counts as one.
-        if !matches!(rustix::fs::statat(here, c".git", AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT)) {
-            return true;
-        }
-        let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(next) = sys::open_at(here, c"..", flags, Mode::empty()) else { return true };
-        match [here, next.as_fd()].map(rustix::fs::fstat) {
-            [Ok(here), Ok(next)] if identity(&here) == identity(&next) => return false,
-            [Ok(_), Ok(_)] => above = Some(next),
-            _ => return true,
-        }
-    }
+    // A name that cannot be looked at counts as one.
+    let has_git = |at: BorrowedFd<'_>, _| {
+        !matches!(rustix::fs::statat(at, c".git", AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
+    };
+    any_upwards(directory, has_git).unwrap_or(true)
 }
 
 /// Closes the trash to other users, and hides it from git. Best effort: a tree that cannot be written to shows until it is deleted.

@@ -117,25 +117,32 @@ pub(crate) fn identity(stat: &Stat) -> Identity {
 /// Returns whether `directory` is the directory `root`, or lies anywhere inside it. Follows `..` up, so that links and bind mounts in
 /// the path that was given do not matter.
 pub(crate) fn is_inside(directory: BorrowedFd<'_>, root: Identity) -> Result<bool, Errno> {
+    match any_upwards(directory, |_, here| here == root) {
+        // Above there nothing can be seen, so nothing there can be the root, which was opened by its path.
+        Err(Errno::ACCESS) => Ok(false),
+        other => other,
+    }
+}
+
+/// Returns whether `is_wanted` holds for a directory or any above it, up to `/`.
+pub(crate) fn any_upwards(
+    directory: BorrowedFd<'_>,
+    mut is_wanted: impl FnMut(BorrowedFd<'_>, Identity) -> bool,
+) -> Result<bool, Errno> {
     let mut last = None;
     let mut current: Option<OwnedFd> = None;
     loop {
         let at = current.as_ref().map_or(directory, |fd| fd.as_fd());
         let here = identity(&rustix::fs::fstat(at)?);
-        if here == root {
-            return Ok(true);
-        }
         if last == Some(here) {
             return Ok(false);
         }
+        if is_wanted(at, here) {
+            return Ok(true);
+        }
         last = Some(here);
         let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        current = Some(match sys::open_at(at, c"..", flags, Mode::empty()) {
-            Ok(above) => above,
-            // Above here nothing can be seen, so nothing there can be the root, which was opened by its path.
-            Err(Errno::ACCESS) => return Ok(false),
-            Err(errno) => return Err(errno),
-        });
+        current = Some(sys::open_at(at, c"..", flags, Mode::empty())?);
     }
 }
 
