@@ -1,4 +1,4 @@
-//! What differs between systems, in one file for each, with equal signatures.
+//! System calls that differ between systems: one file for each system, with equal signatures.
 
 #[cfg(target_os = "linux")]
 mod linux;
