@@ -27,13 +27,11 @@ pub(crate) fn run(command: &VolumeCommand, cancel: &Cancel) -> Result<(), Failur
         VolumeCommand::Remove(arguments) => remove(&volumes, arguments),
         VolumeCommand::Doctor(arguments) => doctor(&volumes, arguments, cancel),
     };
-    match done {
-        // A Ctrl-C is for mkfs.btrfs, mount and sudo, too.
-        Err(Failure::Volume(Error::Failed { .. } | Error::NotPermitted { .. })) if cancel.is_cancelled() => {
-            Err(Failure::Interrupted("run it again: it finishes or removes what this run began"))
-        }
-        done => done,
-    }
+    // A Ctrl-C reaches mkfs.btrfs, mount and sudo too, and interrupts fallocate(2).
+    done.map_err(|failure| match cancel.is_cancelled() {
+        true => Failure::Interrupted("run it again: it finishes or removes what this run began"),
+        false => failure,
+    })
 }
 
 fn create(volumes: &Volumes, arguments: &CreateArguments) -> Result<(), Failure> {
