@@ -1,10 +1,10 @@
 // Copies a tree with the standard libraries, their replacements and Calve, taking turns: the time, the disk used, and the longest time
-// that the event loop was blocked. `cp` and Python run outside of it: their stalls are the machine's, and their times include their start.
+// that the event loop was blocked. `cp`, Python and bench/bare.c run outside of it: their stalls are the machine's, and their times include their start.
 // So are those of an idle loop, and of one beside threads that only count, one for each processor.
 // `bench/drop-ins` installs everything and runs this. It names the ways that are not installed, and prints a line on stderr at the end of each run.
 //
-// usage: node cp.mjs [--runs N] [--python PATH] [--only WAY]... SRC DIR
-//        PATH: a Python where `calve` is installed. WAY: as the table names it; all of them by default. DIR: on the file system of SRC
+// usage: node cp.mjs [--runs N] [--python PATH] [--bare PATH] [--only WAY]... SRC DIR
+//        PATH: a Python where `calve` is installed; bench/bare.c, compiled. WAY: as the table names it; all of them by default. DIR: on the file system of SRC
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -17,13 +17,13 @@ import calve from 'calve/fs';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { runs: { type: 'string', default: '3' }, python: { type: 'string' }, only: { type: 'string', multiple: true } },
+  options: { runs: { type: 'string', default: '3' }, python: { type: 'string' }, bare: { type: 'string' }, only: { type: 'string', multiple: true } },
 });
 const [src, into] = positionals.map((given) => path.resolve(given));
 const leftOut = [];
 const optional = async (name) => import(name).catch(() => { leftOut.push(`${name}: it is not installed`); });
 const [fsExtra, cpy] = [await optional('fs-extra'), await optional('cpy')];
-if (options.python === undefined) leftOut.push('Python: --python was not given');
+for (const one of ['python', 'bare']) if (options[one] === undefined) leftOut.push(`${one}: --${one} was not given`);
 
 const recursive = { recursive: true };
 const run = (program, ...given) => new Promise((resolve, reject) => {
@@ -46,6 +46,7 @@ const ways = {
   'calve cpSync': async (dst) => calve.cpSync(src, dst, recursive),
   'calve cloneTree': (dst) => cloneTree(src, dst),
   'cp -a': (dst) => run('cp', '-a', src, dst),
+  ...(options.bare && { 'bare calls': (dst) => run(options.bare, src, dst) }),
   ...(fsExtra && { 'fs-extra copy': (dst) => fsExtra.default.copy(src, dst) }),
   ...(cpy && { cpy: (dst) => cpy.default(['**'], dst, { cwd: src, dot: true }) }),
   ...(options.python && { 'shutil.copytree': python('shutil'), 'calve copytree': python('calve.shutil') }),
