@@ -340,6 +340,10 @@ impl<'f> Worker<'f> {
             if self.pool.stopped() {
                 return Ok(());
             }
+            if self.pool.hungry() {
+                // Not only at the end of a directory: a server's data is three directories of 300 files, and some small ones.
+                self.share();
+            }
             batches += usize::from(refill);
             if batches > 1 && refill && self.pool.nothing_offered() && !self.share() {
                 // This directory is large and the only work there is: a worker that becomes free gets this batch. Offered

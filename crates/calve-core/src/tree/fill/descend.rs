@@ -32,9 +32,6 @@ impl Worker<'_> {
         while let Some(opened) = self.next_directory(&mut name)? {
             self.directory(opened)?;
             self.ahead.stay_within_limit();
-            if self.pool.hungry() {
-                self.share();
-            }
         }
         Ok(())
     }
