@@ -5,7 +5,9 @@
 //! Windows has no templates, and there the crate is empty.
 #![cfg(unix)]
 
+mod arrivals;
 mod assemble;
+mod connection;
 mod credentials;
 mod error;
 mod frames;
@@ -20,6 +22,7 @@ mod remedy;
 mod spool;
 mod work;
 
+pub use connection::ConnectionOptions;
 pub use credentials::CredentialFiles;
 pub use error::{Error, Refusal};
 pub use pull::{PullOptions, Pulled, origin, pull};

@@ -6,12 +6,14 @@ use std::ops::Range;
 
 use calve_core::PortableTemplate;
 
+use crate::arrivals::Arrivals;
 use crate::error::Error;
 use crate::frames::{self, Frame, Hash};
 use crate::image::{Descriptor, FRAMES, ImageManifest, KEY, MANIFEST, chunks};
 use crate::layer;
 use crate::reference::Reference;
 use crate::registry::Registry;
+use crate::spool::Spool;
 
 /// More of a manifest is not read.
 const LARGEST_MANIFEST_BYTES: u64 = 256 << 20;
@@ -21,7 +23,7 @@ const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
 /// Fetches the manifest of the template. Returns also how much was fetched. `old` is the text of another version's.
 pub(crate) fn fetch(
     reference: &Reference,
-    registry: &Registry<'_>,
+    from: (&Registry<'_>, &Arrivals),
     image: &ImageManifest,
     old: Option<&str>,
 ) -> Result<(PortableTemplate, u64), Error> {
@@ -33,14 +35,14 @@ pub(crate) fn fetch(
         return Err(refused("its manifest is too large".into()));
     }
     let parts = match old {
-        Some(old) => of_parts(registry, layer, &at, old)?,
+        Some(old) => of_parts(from.0, layer, &at, old)?,
         None => None,
     };
     let (text, fetched) = match parts {
         Some(parts) => parts,
         None => {
-            let compressed = whole(registry, layer, at)?.ok_or_else(|| refused("it has no manifest".into()))?;
-            (layer::read_manifest(&*compressed, LARGEST_MANIFEST_BYTES).map_err(unreadable)?, layer.size)
+            let (compressed, fetched) = whole(from, layer, at)?.ok_or_else(|| refused("it has no manifest".into()))?;
+            (layer::read_manifest(&*compressed, LARGEST_MANIFEST_BYTES).map_err(unreadable)?, fetched)
         }
     };
     let template = PortableTemplate::parse(text).map_err(|what| {
@@ -53,12 +55,17 @@ pub(crate) fn fetch(
 }
 
 /// Fetches the compressed manifest, if it is there.
-fn whole(registry: &Registry<'_>, layer: &Descriptor, at: Range<usize>) -> Result<Option<Vec<u8>>, Error> {
-    let mut spool = registry.blob(layer, None)?;
+fn whole(
+    (registry, arrivals): (&Registry<'_>, &Arrivals),
+    layer: &Descriptor,
+    at: Range<usize>,
+) -> Result<Option<(Vec<u8>, u64)>, Error> {
+    let mut spool = registry.blob(layer, arrivals.spool(layer, &(0..layer.size))?)?;
+    let fetched = spool.fetched();
     let mut bytes = Vec::new();
     let read = spool.reader()?.read_to_end(&mut bytes);
     read.map_err(|error| spool.failed(error))?;
-    Ok(bytes.get(at).map(<[u8]>::to_vec))
+    Ok(bytes.get(at).map(|bytes| (bytes.to_vec(), fetched)))
 }
 
 /// Puts the manifest together of what the old one has, and of what it lacks. `None` if that is most of it, or if the registry has no parts.
@@ -83,7 +90,7 @@ fn of_parts(
     for run in runs {
         let bytes = frames::together(run);
         let bytes = start + bytes.start..start + bytes.end;
-        let Some(mut part) = registry.part(layer, &bytes, None)? else { return Ok(None) };
+        let Some(mut part) = registry.part(layer, &bytes, Spool::new(None))? else { return Ok(None) };
         fetched += part.size();
         let mut reader = part.reader()?;
         for frame in run {

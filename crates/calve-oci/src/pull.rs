@@ -12,8 +12,9 @@ use calve_core::{
     TemplateOptions, Templates,
 };
 
+use crate::arrivals::Arrivals;
 use crate::assemble::Parents;
-use crate::credentials::CredentialFiles;
+use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames::{self, Frame};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE, RANGE};
@@ -29,8 +30,8 @@ use crate::{layer, manifest};
 pub struct PullOptions {
     /// Where to keep it, threads, progress and the switch that ends it early.
     pub template: TemplateOptions,
-    /// Where credentials may be.
-    pub credentials: CredentialFiles,
+    /// How the registry is reached.
+    pub connection: ConnectionOptions,
 }
 
 /// A template that was received, or that was there.
@@ -57,19 +58,46 @@ pub struct Pulled {
 /// replaced if it was pulled from the same repository.
 ///
 /// # Errors
-/// Fails with [`Error::NameTaken`] if it was not. Leaves nothing behind.
+/// Fails with [`Error::NameTaken`] if it was not. Of the template nothing is left then; the parts of the image that have arrived are kept for the next
+/// pull, which goes on from there.
 pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &PullOptions) -> Result<Pulled, Error> {
     let old = old(templates, reference, name)?;
-    let registry = Registry::open(reference, &options.credentials, &options.template.cancel)?;
+    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let bytes = registry.manifest()?;
     let (digest, manifest) = (digest(&bytes), read_image(reference, &bytes)?);
+    let arrivals = Arrivals::open(templates)?;
+    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
+    let pulled = receive(templates, reference, (name, old), &image, options);
+    // What is wrong would be wrong again. After anything else the next pull goes on.
+    if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
+        arrivals.clear();
+    }
+    pulled
+}
+
+/// An image whose manifest was read. Whatever its tag stands for later is another one.
+struct Image<'a> {
+    registry: &'a Registry<'a>,
+    arrivals: &'a Arrivals,
+    manifest: &'a ImageManifest,
+    digest: &'a str,
+}
+
+fn receive(
+    templates: &Templates,
+    reference: &Reference,
+    (name, old): (&str, Option<Template>),
+    image: &Image<'_>,
+    options: &PullOptions,
+) -> Result<Pulled, Error> {
+    let Image { registry, arrivals, manifest, digest } = image;
     let reuse = Reuse::of(templates, old.as_ref());
     let known = reuse.as_ref().map(|reuse| &*reuse.text);
-    let (sent, manifest_bytes) = manifest::fetch(reference, &registry, &manifest, known)?;
+    let (sent, manifest_bytes) = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
     let key = sent.key();
     let pulled = |template, is_up_to_date, swept| Pulled {
         template,
-        digest: digest.clone(),
+        digest: (*digest).to_owned(),
         key: key.clone(),
         fetched_bytes: manifest_bytes,
         reused_bytes: 0,
@@ -79,11 +107,11 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
     if let (Some(old), true) = (&old, reuse.as_ref().is_some_and(|reuse| reuse.key == key)) {
         return Ok(pulled(old.clone(), true, SweptTemplates::default()));
     }
-    let layers = ranges(reference, &manifest, &sent)?;
+    let layers = ranges(reference, manifest, &sent)?;
     let fetched = AtomicU64::new(0);
     let reused = AtomicU64::new(0);
     let pull =
-        Pull { sent: &sent, registry: &registry, reuse: reuse.as_ref(), fetched: &fetched, reused: &reused, options };
+        Pull { sent: &sent, registry, arrivals, reuse: reuse.as_ref(), fetched: &fetched, reused: &reused, options };
     let origin = PathBuf::from(format!("{ORIGIN}{reference}"));
     let made =
         templates.receive(name, &origin, (&sent, old.as_ref()), &options.template, |root| pull.fill(root, &layers));
@@ -196,9 +224,21 @@ fn unreadable(error: std::io::Error) -> Error {
     Error::io("read a part of", "", error)
 }
 
+/// Returns whether a part of a blob has these frames.
+fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
+    let mut reader = part.reader()?;
+    for frame in frames {
+        if !frame.check(&mut reader).map_err(unreadable)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 struct Pull<'a> {
     sent: &'a PortableTemplate,
     registry: &'a Registry<'a>,
+    arrivals: &'a Arrivals,
     reuse: Option<&'a Reuse>,
     fetched: &'a AtomicU64,
     reused: &'a AtomicU64,
@@ -229,16 +269,14 @@ impl Pull<'_> {
         let mut parents = Parents::open(root)?;
         let missing = self.reuse_files(&mut parents, range)?;
         if missing.contains(&true) {
-            // Large layers wait in a file beside the tree, which is removed with it.
-            let directory = root.parent().unwrap_or(root);
             let is_missing = |index: usize| missing[index - range.start];
             let mut receive = |index: usize, contents: &mut dyn Read| match is_missing(index) {
                 true => parents.make_file(&self.sent.entries[index], contents),
                 false => Ok(()),
             };
-            if !self.frames(layer, range, &is_missing, &mut receive, directory)? {
-                let mut blob = self.registry.blob(layer, Some(directory))?;
-                self.fetched.fetch_add(layer.size, Ordering::Relaxed);
+            if !self.frames(layer, range, &is_missing, &mut receive)? {
+                let mut blob = self.registry.blob(layer, self.arrivals.spool(layer, &(0..layer.size))?)?;
+                self.fetched.fetch_add(blob.fetched(), Ordering::Relaxed);
                 self.read(range, range, blob.reader()?, &mut receive)?;
             }
         }
@@ -254,7 +292,6 @@ impl Pull<'_> {
         range: &Range<usize>,
         is_missing: &dyn Fn(usize) -> bool,
         receive: &mut Receive<'_>,
-        directory: &Path,
     ) -> Result<bool, Error> {
         let parsed = layer.annotations.get(FRAMES).and_then(|text| frames::parse(text, range.start, layer.size));
         let is_good = |frames: &Vec<Frame>| frames.last().is_some_and(|last| last.has.end == range.end);
@@ -262,12 +299,11 @@ impl Pull<'_> {
         let runs = frames::wanted(&frames, |frame| frame.has.clone().any(is_missing));
         let Some(runs) = runs else { return Ok(false) };
         for (number, run) in runs.into_iter().enumerate() {
-            let Some(mut part) = self.registry.part(layer, &frames::together(run), Some(directory))? else {
+            let Some(mut part) = self.part(layer, run)? else {
                 // A registry that had them before has them.
                 return if number == 0 { Ok(false) } else { Err(self.registry.wrong("a blob without a part")) };
             };
-            self.fetched.fetch_add(part.size(), Ordering::Relaxed);
-            self.check(run, &mut part)?;
+            self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
             let mut reader = part.reader()?;
             for frame in run {
                 let mut compressed = (&mut reader).take(frame.size());
@@ -278,15 +314,22 @@ impl Pull<'_> {
         Ok(true)
     }
 
-    /// Checks that a part of a blob has these frames.
-    fn check(&self, frames: &[Frame], part: &mut Spool) -> Result<(), Error> {
-        let mut reader = part.reader()?;
-        for frame in frames {
-            if !frame.check(&mut reader).map_err(unreadable)? {
+    /// Fetches the rest of these frames, and checks them. What an earlier pull has left of them is fetched anew if it is damaged.
+    fn part(&self, layer: &Descriptor, frames: &[Frame]) -> Result<Option<Spool>, Error> {
+        let bytes = frames::together(frames);
+        let mut spool = self.arrivals.spool(layer, &bytes)?;
+        loop {
+            let Some(mut part) = self.registry.part(layer, &bytes, spool)? else { return Ok(None) };
+            if are_right(frames, &mut part)? {
+                return Ok(Some(part));
+            }
+            let is_all_theirs = part.kept() == 0;
+            part.restart()?;
+            if is_all_theirs {
                 return Err(self.registry.wrong("a part of a blob that has another hash"));
             }
+            spool = part;
         }
-        Ok(())
     }
 
     fn read(

@@ -6,7 +6,7 @@ use std::ops::Range;
 use calve_core::{HeldTemplate, PortableEntry, PortableTemplate, TemplateError, TemplateOptions, Templates};
 
 use crate::assemble::path_of;
-use crate::credentials::CredentialFiles;
+use crate::connection::ConnectionOptions;
 use crate::error::{Error, Refusal};
 use crate::frames;
 use crate::image::{
@@ -25,8 +25,8 @@ use crate::work::each;
 pub struct PushOptions {
     /// Threads, progress and the switch that ends it early.
     pub template: TemplateOptions,
-    /// Where credentials may be.
-    pub credentials: CredentialFiles,
+    /// How the registry is reached.
+    pub connection: ConnectionOptions,
 }
 
 /// A template that was sent.
@@ -56,7 +56,7 @@ pub fn push(templates: &Templates, name: &str, reference: &Reference, options: &
     }
     let held = templates.hold(name)?;
     let template = templates.portable(&held)?;
-    let registry = Registry::open(reference, &options.credentials, &options.template.cancel)?;
+    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let push = Push { held: &held, template: &template, old: old_layers(&registry)?, registry, options };
     let ranges = image::ranges(&template.entries);
     let mut layers = each(&ranges, options.template.threads, |range| push.layer(range))?;
@@ -186,7 +186,7 @@ fn old_layers(registry: &Registry<'_>) -> Result<HashMap<String, SentLayer>, Err
     if manifest.config.size > 4 << 20 || !manifest.annotations.contains_key(KEY) {
         return Ok(HashMap::new());
     }
-    let mut spool = registry.blob(&manifest.config, None)?;
+    let mut spool = registry.blob(&manifest.config, Spool::new(None))?;
     let Ok(config) = serde_json::from_reader::<_, ImageConfig>(spool.reader()?) else { return Ok(HashMap::new()) };
     let pairs = manifest.layers.into_iter().zip(config.rootfs.diff_ids);
     let layer = |(descriptor, diff_id): (Descriptor, String)| {

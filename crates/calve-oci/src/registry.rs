@@ -4,7 +4,6 @@ mod challenge;
 
 use std::io::{Read, Write as _};
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,10 +14,11 @@ use serde::Deserialize;
 use ureq::config::RedirectAuthHeaders;
 use ureq::http::{Method, Request, Response, StatusCode, Uri, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
-use ureq::{Agent, Body, SendBody};
+use ureq::{Agent, Body, SendBody, Timeout};
 
 use self::challenge::Challenge;
-use crate::credentials::{CredentialFiles, Credentials};
+use crate::connection::ConnectionOptions;
+use crate::credentials::Credentials;
 use crate::error::{Error, READ_IMAGE, Refusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
 use crate::reference::{Reference, Transport, is_loopback};
@@ -40,6 +40,7 @@ pub(crate) struct Registry<'a> {
     /// The value of the header `Authorization`, once one was asked for.
     authorization: Mutex<Option<String>>,
     cancel: &'a Cancel,
+    silence: Duration,
 }
 
 /// What is sent with a request.
@@ -56,7 +57,12 @@ struct Token {
 }
 
 impl<'a> Registry<'a> {
-    pub(crate) fn open(reference: &'a Reference, files: &CredentialFiles, cancel: &'a Cancel) -> Result<Self, Error> {
+    pub(crate) fn open(
+        reference: &'a Reference,
+        connection: &ConnectionOptions,
+        cancel: &'a Cancel,
+    ) -> Result<Self, Error> {
+        let silence = connection.silence.unwrap_or(SILENCE);
         let host = match &*reference.registry {
             "docker.io" => "registry-1.docker.io",
             other => other,
@@ -71,9 +77,9 @@ impl<'a> Registry<'a> {
             .redirect_auth_headers(RedirectAuthHeaders::Never)
             .max_redirects(5)
             .timeout_connect(Some(Duration::from_secs(30)))
-            .timeout_recv_response(Some(SILENCE))
-            .timeout_per_read(Some(SILENCE))
-            .timeout_per_write(Some(SILENCE))
+            .timeout_recv_response(Some(silence))
+            .timeout_per_read(Some(silence))
+            .timeout_per_write(Some(silence))
             .user_agent(concat!("calve/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity");
         // A registry on this machine is behind no proxy, and needs no certificates.
@@ -82,9 +88,10 @@ impl<'a> Registry<'a> {
             agent: config.build().new_agent(),
             reference,
             base: format!("{scheme}://{host}"),
-            credentials: files.find(&reference.registry)?,
+            credentials: connection.credentials.find(&reference.registry)?,
             authorization: Mutex::default(),
             cancel,
+            silence,
         })
     }
 
@@ -140,31 +147,35 @@ impl<'a> Registry<'a> {
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
     }
 
-    /// Fetches a blob, and checks that it is the one.
-    pub(crate) fn blob(&self, wanted: &Descriptor, directory: Option<&Path>) -> Result<Spool, Error> {
-        let fetched = self.part(wanted, &(0..wanted.size), directory)?;
-        let spool = fetched.ok_or_else(|| self.wrong("another part of a blob than was asked for"))?;
-        if spool.digest() != wanted.digest {
-            return Err(self.wrong(&format!("the blob `{}` has another digest", wanted.digest)));
+    /// Fetches the rest of a blob, and checks that it is the one. What an earlier pull has left of it is fetched anew if it is damaged.
+    pub(crate) fn blob(&self, wanted: &Descriptor, mut spool: Spool) -> Result<Spool, Error> {
+        loop {
+            let fetched = self.part(wanted, &(0..wanted.size), spool)?;
+            spool = fetched.ok_or_else(|| self.wrong("another part of a blob than was asked for"))?;
+            if spool.digest() == wanted.digest {
+                return Ok(spool);
+            }
+            let is_all_theirs = spool.kept() == 0;
+            spool.restart()?;
+            if is_all_theirs {
+                return Err(self.wrong(&format!("the blob `{}` has another digest", wanted.digest)));
+            }
         }
-        Ok(spool)
     }
 
-    /// Fetches these bytes of a blob, unchecked. Where the connection breaks, it goes on from there. Returns `None` if the registry sends others,
-    /// because it has no parts.
-    pub(crate) fn part(
-        &self,
-        of: &Descriptor,
-        bytes: &Range<u64>,
-        directory: Option<&Path>,
-    ) -> Result<Option<Spool>, Error> {
+    /// Fetches what `spool` lacks of these bytes of a blob, unchecked. Where the connection breaks, it goes on from there. Returns `None` if the
+    /// registry sends others, because it has no parts.
+    pub(crate) fn part(&self, of: &Descriptor, bytes: &Range<u64>, mut spool: Spool) -> Result<Option<Spool>, Error> {
         const OPERATION: &str = "fetch a part of the image";
         let url = self.url(&format!("blobs/{}", of.digest));
-        let (mut spool, size, is_whole) = (Spool::new(directory), bytes.end - bytes.start, *bytes == (0..of.size));
+        let (size, is_whole) = (bytes.end - bytes.start, *bytes == (0..of.size));
+        if spool.size() > size {
+            spool.restart()?;
+        }
         let mut good = vec![StatusCode::OK, StatusCode::PARTIAL_CONTENT];
         good.extend((!is_whole).then_some(StatusCode::RANGE_NOT_SATISFIABLE));
         let mut failures = 0;
-        loop {
+        while spool.size() < size {
             let have = bytes.start + spool.size();
             let is_rest = !is_whole || have > 0;
             let range = is_rest.then(|| (header::RANGE, format!("bytes={have}-{}", bytes.end - 1)));
@@ -173,11 +184,11 @@ impl<'a> Registry<'a> {
             match response.status() {
                 StatusCode::PARTIAL_CONTENT if continues(&response, have) => {}
                 // From the beginning.
-                StatusCode::OK if is_whole => spool = Spool::new(directory),
+                StatusCode::OK if is_whole => spool.restart()?,
                 _ => return Ok(None),
             }
             let broken = match self.read_blob(&mut response, &mut spool, size)? {
-                None if spool.size() == size => return Ok(Some(spool)),
+                None if spool.size() == size => break,
                 None => "the connection ended early".to_owned(),
                 Some(reason) => reason,
             };
@@ -187,6 +198,7 @@ impl<'a> Registry<'a> {
             }
             self.wait(pause(failures))?;
         }
+        Ok(Some(spool))
     }
 
     /// Reads to the end of the answer. Returns why the connection broke, if it did.
@@ -198,7 +210,7 @@ impl<'a> Registry<'a> {
             let length = match reader.read(&mut buffer) {
                 Ok(0) => return Ok(None),
                 Ok(length) => length,
-                Err(error) => return Ok(Some(error.to_string())),
+                Err(error) => return Ok(Some(self.reason(&error.into()))),
             };
             if spool.size() + length as u64 > size {
                 return Err(self.wrong("a blob that is longer than its description says"));
@@ -383,10 +395,17 @@ impl<'a> Registry<'a> {
     }
 
     fn network(&self, operation: &'static str, error: &ureq::Error) -> Error {
+        self.broken(operation, self.reason(error))
+    }
+
+    fn reason(&self, error: &ureq::Error) -> String {
         match error {
+            ureq::Error::Timeout(Timeout::PerRead | Timeout::PerWrite | Timeout::RecvResponse) => {
+                format!("nothing came for {} s", self.silence.as_secs())
+            }
             // Without the library's word for it.
-            ureq::Error::Io(error) => self.broken(operation, error.to_string()),
-            other => self.broken(operation, other.to_string()),
+            ureq::Error::Io(error) => error.to_string(),
+            other => other.to_string(),
         }
     }
 

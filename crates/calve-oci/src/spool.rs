@@ -18,6 +18,8 @@ pub(crate) struct Spool {
     file: Option<File>,
     size: u64,
     hash: Context,
+    /// How much was there at the beginning.
+    kept: u64,
 }
 
 impl Spool {
@@ -29,7 +31,44 @@ impl Spool {
             file: None,
             size: 0,
             hash: Context::new(&SHA256),
+            kept: 0,
         }
+    }
+
+    /// Continues a file that an earlier pull has left, opened for appending. Nothing in it has been checked.
+    pub(crate) fn resume(mut file: File, path: &Path) -> io::Result<Self> {
+        let mut spool = Self::new(Some(path));
+        let mut buffer = vec![0; 128 << 10];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                length => {
+                    spool.hash.update(&buffer[..length]);
+                    spool.size += length as u64;
+                }
+            }
+        }
+        (spool.kept, spool.file) = (spool.size, Some(file));
+        Ok(spool)
+    }
+
+    /// Drops everything.
+    pub(crate) fn restart(&mut self) -> Result<(), Error> {
+        let emptied = self.file.as_mut().map(|file| file.set_len(0).and_then(|()| file.rewind())).transpose();
+        emptied.map_err(|error| self.failed(error))?;
+        self.memory.clear();
+        (self.size, self.kept, self.hash) = (0, 0, Context::new(&SHA256));
+        Ok(())
+    }
+
+    /// Returns how much of it an earlier pull has left.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Returns how much of it was fetched.
+    pub(crate) fn fetched(&self) -> u64 {
+        self.size - self.kept
     }
 
     pub(crate) fn size(&self) -> u64 {

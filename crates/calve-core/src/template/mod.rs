@@ -1,5 +1,6 @@
 //! Templates: directories kept unmodified, to clone from. `store` says where they are, docs/templates.md what a manifest is.
 
+mod arrivals;
 mod create;
 mod manifest;
 mod name;

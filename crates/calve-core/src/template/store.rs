@@ -7,6 +7,7 @@
 //!   versions/VERSION              the place of a version; its lock is held by whoever builds (alone) or reads (shared) it
 //!   trees/VERSION/                one version, when the place is CALVE_HOME
 //!     tree, manifest
+//!   arrivals/                     parts of templates that are on their way here; whoever fetches a part holds its lock
 //! PLACE/.calve-templates-UID/     mode 0700; versions of templates that are kept elsewhere
 //! ```
 //!
@@ -36,6 +37,7 @@ pub(super) const MANIFEST: &str = "manifest";
 const RECORD: &str = ".template";
 const VERSIONS: &str = "versions";
 const TREES: &str = "trees";
+const ARRIVALS: &str = "arrivals";
 
 /// The directory `CALVE_HOME/templates`.
 #[derive(Debug, Clone)]
@@ -47,6 +49,10 @@ impl Store {
     /// The place for versions on CALVE_HOME's own file system.
     pub(super) fn trees(&self) -> PathBuf {
         self.path.join(TREES)
+    }
+
+    pub(super) fn arrivals(&self) -> PathBuf {
+        self.path.join(ARRIVALS)
     }
 
     fn versions(&self) -> PathBuf {
@@ -161,7 +167,7 @@ impl Store {
 
     /// Removes the versions that no record names and that nobody uses.
     pub(super) fn sweep(&self) -> Result<SweptTemplates, Error> {
-        let mut swept = SweptTemplates::default();
+        let mut swept = SweptTemplates { failure: self.sweep_arrivals().err(), ..SweptTemplates::default() };
         let versions = self.versions();
         if open_own(&versions)?.is_none() {
             return Ok(swept);
@@ -289,7 +295,7 @@ pub(super) fn stat_of(path: &Path) -> Result<Option<Stat>, Error> {
     }
 }
 
-fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
+pub(super) fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
     sys::open_at(CWD, path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
 }
 
@@ -299,7 +305,7 @@ fn is_at(file: &OwnedFd, path: &Path) -> bool {
     named.is_ok() && named == rustix::fs::fstat(file).map(|stat| identity(&stat))
 }
 
-fn listing(path: &Path) -> Result<Vec<CString>, Error> {
+pub(super) fn listing(path: &Path) -> Result<Vec<CString>, Error> {
     let failed = |errno| Error::io(Operation::ReadDirectory, path, errno);
     let directory = sys::open_at(CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
     let mut buffer = ListingBuffer::new();

@@ -3,16 +3,16 @@
 use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use calve_core::{Cancel, Progress, Shown, TemplateOptions, Templates};
-use calve_oci::{CredentialFiles, PullOptions, PushOptions, Reference, Remedy, Transport};
+use calve_oci::{ConnectionOptions, CredentialFiles, PullOptions, PushOptions, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, entries, size};
 use calve_receipt::{TemplatePullReceipt, TemplatePushReceipt, Transfer};
 
 use super::clear_away;
 use crate::cli::template::{PullArguments, PushArguments, TransferOptions};
-use crate::failure::{Failure, REFUSED};
+use crate::failure::{Failure, REFUSED, USAGE};
 use crate::progress_bar::Watch;
 use crate::{output, wording};
 
@@ -20,7 +20,7 @@ pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &Ca
     let reference = reference(&arguments.reference, &arguments.key, &arguments.transfer)?;
     let mut options = PushOptions::default();
     options.template = template_options(&arguments.transfer, cancel);
-    options.credentials = credential_files();
+    options.connection = connection()?;
     let started = Instant::now();
     let watch = Watch::start("pushed", &options.template.progress, arguments.transfer.quiet);
     let pushed = calve_oci::push(templates, &arguments.name, &reference, &options);
@@ -51,7 +51,7 @@ pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &Ca
     let mut options = PullOptions::default();
     options.template = template_options(&arguments.transfer, cancel);
     options.template.at.clone_from(&arguments.at);
-    options.credentials = credential_files();
+    options.connection = connection()?;
     let name = arguments.name.as_deref().unwrap_or_else(|| reference.name());
     let started = Instant::now();
     let watch = Watch::start("pulled", &options.template.progress, arguments.transfer.quiet);
@@ -104,6 +104,21 @@ fn template_options(given: &TransferOptions, cancel: &Cancel) -> TemplateOptions
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     options
+}
+
+/// How long a connection may be silent, in seconds.
+const TIMEOUT: &str = "CALVE_REGISTRY_TIMEOUT";
+
+fn connection() -> Result<ConnectionOptions, Failure> {
+    let mut options = ConnectionOptions::default();
+    options.credentials = credential_files();
+    if let Some(seconds) = env::var_os(TIMEOUT).filter(|value| !value.is_empty()) {
+        let parsed = seconds.to_str().and_then(|seconds| seconds.parse().ok()).filter(|&seconds| seconds > 0);
+        let silence = parsed.map(Duration::from_secs);
+        let (text, hint) = (format!("`{TIMEOUT}` is not a number of seconds"), "set it to 60, or leave it unset");
+        options.silence = Some(silence.ok_or_else(|| Failure::stated(USAGE, text, hint))?);
+    }
+    Ok(options)
 }
 
 /// Where podman and docker keep credentials, in the order in which podman looks for them.

@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -29,6 +30,8 @@ pub(super) enum Answer {
     Change(fn(&mut String, &mut Vec<u8>)),
     /// These bytes.
     Bytes(Vec<u8>),
+    /// What the registry says, as long as there is something left of so many bytes of bodies; then nothing more, until the client goes away.
+    UpTo(Arc<AtomicU64>),
 }
 
 type Rule = dyn Fn(&Asked) -> Answer + Send + Sync;
@@ -38,6 +41,7 @@ pub(super) struct Server {
     pub(super) host: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     rule: Arc<Mutex<Arc<Rule>>>,
+    blob_bytes: Arc<AtomicU64>,
     _registry: Option<Registry>,
 }
 
@@ -108,15 +112,18 @@ impl Server {
         let host = listener.local_addr().unwrap().to_string();
         let asked = Arc::<Mutex<Vec<Asked>>>::default();
         let rule: Arc<Mutex<Arc<Rule>>> = Arc::new(Mutex::new(Arc::new(|_: &Asked| Answer::Pass)));
+        let blob_bytes = Arc::<AtomicU64>::default();
         let (all, rules, pass) = (Arc::clone(&asked), Arc::clone(&rule), Arc::new(pass));
+        let count = Arc::clone(&blob_bytes);
         // It ends with the process of the tests.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (all, rules, pass) = (Arc::clone(&all), Arc::clone(&rules), Arc::clone(&pass));
-                thread::spawn(move || serve(stream, &all, &rules, &*pass));
+                let count = Arc::clone(&count);
+                thread::spawn(move || serve(stream, &all, &rules, &*pass, &count));
             }
         });
-        Self { host, asked, rule, _registry: registry }
+        Self { host, asked, rule, blob_bytes, _registry: registry }
     }
 
     /// From now on answers by this rule.
@@ -127,6 +134,11 @@ impl Server {
     /// The requests since the last time.
     pub(super) fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    /// How many bytes of blobs were answered since the last time.
+    pub(super) fn blob_bytes(&self) -> u64 {
+        self.blob_bytes.swap(0, Ordering::SeqCst)
     }
 
     /// How many of the requests since the last time begin with this.
@@ -140,10 +152,12 @@ fn serve(
     all: &Mutex<Vec<Asked>>,
     rule: &Mutex<Arc<Rule>>,
     pass: &dyn Fn(&Asked) -> io::Result<Vec<u8>>,
+    blob_bytes: &AtomicU64,
 ) {
     let Ok(asked) = read_request(&mut stream) else { return };
     all.lock().unwrap().push(asked.clone());
     let rule = Arc::clone(&rule.lock().unwrap());
+    let mut stalls = false;
     let bytes = match rule(&asked) {
         Answer::Bytes(bytes) => bytes,
         Answer::Pass => pass(&asked).unwrap_or_default(),
@@ -154,8 +168,25 @@ fn serve(
             change(&mut head, &mut body);
             [head.into_bytes(), body].concat()
         }
+        Answer::UpTo(left) => {
+            let mut bytes = pass(&asked).unwrap_or_default();
+            let end = end_of_head(&bytes).unwrap_or(bytes.len());
+            let body = (bytes.len() - end) as u64;
+            let before = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| Some(left.saturating_sub(body)));
+            let sent = before.unwrap_or_default().min(body);
+            stalls = sent < body;
+            bytes.truncate(end + sent as usize);
+            bytes
+        }
     };
+    if asked.line.starts_with("GET ") && asked.line.contains("/blobs/") {
+        let end = end_of_head(&bytes).unwrap_or(bytes.len());
+        blob_bytes.fetch_add((bytes.len() - end) as u64, Ordering::SeqCst);
+    }
     let _ = stream.write_all(&bytes);
+    if stalls {
+        let _ = stream.read(&mut [0]);
+    }
 }
 
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
@@ -202,11 +233,18 @@ pub(super) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A frame of zstd, not compressed.
+/// A frame of zstd, in which only pieces of one byte are compressed.
 pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
-    let header = (u32::try_from(bytes.len()).unwrap() << 3 | 1).to_le_bytes();
     let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();
-    [&[0x28, 0xb5, 0x2f, 0xfd, 0xa0], &size[..], &header[..3], bytes].concat()
+    let mut frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0xa0], &size[..]].concat();
+    let number = bytes.chunks(512).len();
+    for (index, piece) in bytes.chunks(512).enumerate() {
+        let is_run = piece.iter().all(|byte| *byte == piece[0]);
+        let header = (piece.len() as u32) << 3 | u32::from(is_run) << 1 | u32::from(index + 1 == number);
+        frame.extend_from_slice(&header.to_le_bytes()[..3]);
+        frame.extend_from_slice(if is_run { &piece[..1] } else { piece });
+    }
+    frame
 }
 
 /// An image of a template with this manifest and this one layer, at `/v2/t/manifests/latest`.

@@ -1,0 +1,233 @@
+//! Pulls that were interrupted: the next one goes on where they were.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, SystemTime};
+
+use calve_testkit::assert_same;
+use rustix::process::Signal;
+
+use super::server::{Answer, Asked, Server};
+use super::{has_nothing, pull, push, template, tree};
+use crate::process::send;
+use crate::spot::{Spot, eventually, names};
+
+/// How much of images is in that home.
+pub(super) fn arrived(spot: &Spot, home: &str) -> u64 {
+    let directory = spot.join(home).join("templates/arrivals");
+    if !directory.exists() {
+        return 0;
+    }
+    names(&directory).iter().map(|name| fs_err::metadata(directory.join(name)).unwrap().len()).sum()
+}
+
+fn random(seed: u32, length: u32) -> Vec<u8> {
+    (0..length / 4).flat_map(|number| (number ^ seed << 22).wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+}
+
+/// A template of several layers. Returns the size of what a pull of all of it fetches.
+fn pushed(spot: &Spot, server: &Server) -> u64 {
+    for number in 0..6 {
+        spot.tree("src").file(format!("part{number}"), random(number, 2_500_000));
+    }
+    template(spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(spot, server, "shop").succeeds();
+    let pulled = pull(spot, "third", server, "shop").succeeds().json();
+    let all = server.blob_bytes();
+    assert_eq!(pulled["fetched_bytes"], all);
+    all
+}
+
+fn is_blob(asked: &Asked) -> bool {
+    asked.line.starts_with("GET /v2/shop/blobs/")
+}
+
+/// Kills a pull when it has got so many bytes of blobs.
+fn kill_after(spot: &Spot, server: &Server, home: &str, bytes: u64) {
+    let before = arrived(spot, home);
+    let left = Arc::new(AtomicU64::new(bytes));
+    server.rule(move |asked| if is_blob(asked) { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
+    let running = pull(spot, home, server, "shop").start();
+    eventually("all of it has arrived", || arrived(spot, home) == before + bytes);
+    send(running.id(), Signal::KILL);
+    assert!(running.wait().was_killed());
+    server.rule(|_| Answer::Pass);
+    server.blob_bytes();
+}
+
+#[test]
+fn a_pull_goes_on_where_one_was_killed() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    let all = pushed(&spot, &server);
+    for part in [0, 1, 40, 99] {
+        let bytes = all * part / 100;
+        kill_after(&spot, &server, "other", bytes);
+        has_nothing(&spot, "other");
+        let pulled = pull(&spot, "other", &server, "shop").succeeds().json();
+        assert_eq!((&pulled["fetched_bytes"], server.blob_bytes()), (&(all - bytes).into(), all - bytes));
+        assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+        assert_eq!(arrived(&spot, "other"), 0);
+        template(&spot, "other", &["remove", "-q", "shop"]).succeeds();
+    }
+    // Killed again and again.
+    (0..5).for_each(|_| kill_after(&spot, &server, "other", all / 6));
+    pull(&spot, "other", &server, "shop").succeeds();
+    assert_eq!(server.blob_bytes(), all - 5 * (all / 6));
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+}
+
+#[test]
+fn of_a_newer_image_only_the_rest_of_the_changed_parts_is_fetched() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    for number in 0..8 {
+        spot.tree("src").file(format!("{number}/data"), random(number, 400_000));
+        spot.tree("src").file(format!("{number}/small"), b"1");
+    }
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    ["other", "third"].into_iter().for_each(|home| drop(pull(&spot, home, &server, "shop").succeeds()));
+    fs_err::write(spot.join("src/3/data"), random(33, 400_000)).unwrap();
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    server.blob_bytes();
+    let pulled = pull(&spot, "third", &server, "shop").succeeds().json();
+    let all = server.blob_bytes();
+    assert_eq!(pulled["fetched_bytes"], all);
+    assert!((400_000..600_000).contains(&all), "{all}");
+    // The manifest comes first. It is too small to be worth keeping parts of.
+    let left = Arc::new(AtomicU64::new(200_000));
+    server.rule(move |asked| if is_blob(asked) { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
+    let running = pull(&spot, "other", &server, "shop").start();
+    eventually("the bytes have arrived", || arrived(&spot, "other") > 190_000);
+    send(running.id(), Signal::KILL);
+    assert!(running.wait().was_killed());
+    server.rule(|_| Answer::Pass);
+    server.blob_bytes();
+    pull(&spot, "other", &server, "shop").succeeds();
+    let rest = server.blob_bytes();
+    assert!((all - 200_000..=all - 190_000).contains(&rest), "{rest} of {all}");
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+}
+
+#[test]
+fn what_has_arrived_is_private_and_is_checked() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    let all = pushed(&spot, &server);
+    kill_after(&spot, &server, "other", all / 2);
+    let directory = spot.join("other/templates/arrivals");
+    let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&directory), 0o700);
+    let mut damaged = 0;
+    for name in names(&directory) {
+        let path = directory.join(name);
+        assert_eq!(mode(&path), 0o600);
+        let mut bytes = fs_err::read(&path).unwrap();
+        let Some(byte) = bytes.first_mut() else { continue };
+        *byte ^= 1;
+        damaged += bytes.len() as u64;
+        fs_err::write(&path, bytes).unwrap();
+    }
+    assert_eq!(damaged, all / 2);
+    let pulled = pull(&spot, "other", &server, "shop").succeeds().json();
+    assert!(pulled["fetched_bytes"].as_u64() >= Some(all), "{pulled}");
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+    assert_eq!(arrived(&spot, "other"), 0);
+}
+
+#[test]
+fn what_nobody_waits_for_is_removed_after_a_week() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    let all = pushed(&spot, &server);
+    kill_after(&spot, &server, "other", all / 2);
+    let directory = spot.join("other/templates/arrivals");
+    let files: Vec<_> = names(&directory).into_iter().map(|name| directory.join(name)).collect();
+    let age = |days: u64| {
+        let time = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+        files.iter().for_each(|file| fs_err::File::open(file).unwrap().set_modified(time).unwrap());
+        has_nothing(&spot, "other");
+    };
+    age(6);
+    assert_eq!(arrived(&spot, "other"), all / 2);
+    age(8);
+    assert_eq!(arrived(&spot, "other"), 0);
+}
+
+#[test]
+fn a_pull_beside_one_that_hangs_fetches_for_itself() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    let all = pushed(&spot, &server);
+    let left = Arc::new(AtomicU64::new(all / 2));
+    server.rule(move |asked| if is_blob(asked) { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
+    let hanging = pull(&spot, "other", &server, "shop").start();
+    eventually("half of it has arrived", || arrived(&spot, "other") == all / 2);
+    server.rule(|_| Answer::Pass);
+    pull(&spot, "other", &server, "shop").succeeds();
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+    send(hanging.id(), Signal::KILL);
+    assert!(hanging.wait().was_killed());
+    template(&spot, "other", &["verify", "-q", "shop"]).succeeds();
+}
+
+#[test]
+fn a_registry_that_falls_silent_ends_the_pull() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    let all = pushed(&spot, &server);
+    let left = Arc::new(AtomicU64::new(all / 2));
+    server.rule(move |asked| if is_blob(asked) { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
+    let silent = || pull(&spot, "other", &server, "shop").env("CALVE_REGISTRY_TIMEOUT", "1");
+    silent().fails(1).says(&["fetch a part of the image at ", ": nothing came for 1 s\n", "hint: check the name"]);
+    has_nothing(&spot, "other");
+    server.blob_bytes();
+    // What had come until then is not fetched again.
+    server.rule(|_| Answer::Pass);
+    let before = arrived(&spot, "other");
+    pull(&spot, "other", &server, "shop").succeeds();
+    assert!(before > 0);
+    assert_eq!(server.blob_bytes(), all - before);
+    let wrong = pull(&spot, "other", &server, "shop").env("CALVE_REGISTRY_TIMEOUT", "soon").fails(2);
+    wrong.says(&["`CALVE_REGISTRY_TIMEOUT` is not a number of seconds", "hint: "]);
+}
+
+#[test]
+fn a_tag_that_moves_meanwhile_does_not_mix_two_images() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    pushed(&spot, &server);
+    let first = fs_err::read(spot.join("src/part0")).unwrap();
+    let old = template(&spot, "home", &["show", "--json", "shop"]).succeeds().json();
+    // The pull has the image's manifest, and waits for its first blob.
+    let (asks, asked) = mpsc::channel();
+    let (go_on, answers) = mpsc::channel::<()>();
+    let (asks, answers, is_first) = (Mutex::new(asks), Mutex::new(answers), AtomicBool::new(true));
+    server.rule(move |asked| {
+        if is_blob(asked) && is_first.swap(false, Ordering::SeqCst) {
+            asks.lock().unwrap().send(()).unwrap();
+            answers.lock().unwrap().recv().unwrap();
+        }
+        Answer::Pass
+    });
+    let running = pull(&spot, "other", &server, "shop").start();
+    asked.recv().unwrap();
+    fs_err::write(spot.join("src/part0"), b"new").unwrap();
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    let moved = push(&spot, &server, "shop").succeeds().json();
+    go_on.send(()).unwrap();
+    let ran = running.wait();
+    ran.ended(0);
+    let pulled = ran.json();
+    assert_ne!(pulled["digest"], moved["digest"]);
+    assert_eq!(fs_err::read(tree(&spot, "other", "shop").join("part0")).unwrap(), first);
+    assert_eq!(template(&spot, "other", &["show", "--json", "shop"]).succeeds().json()["key"], old["key"]);
+    // The next one gets the new image.
+    let pulled = pull(&spot, "other", &server, "shop").succeeds().json();
+    assert_eq!(pulled["digest"], moved["digest"]);
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+}
