@@ -1,6 +1,7 @@
 //! Removing trees by renaming them out of sight, and deleting that trash.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::{Builder, JoinHandle};
 
 use calve_core::{Background, Cancel, RemoveOptions, Wait};
 use fs_err as fs;
@@ -22,6 +23,37 @@ pub(crate) fn reap(directory: &Path) -> Result<()> {
     let opened = fs::File::open(directory).map_err(|error| Error::io("open directory", directory, error))?;
     let report = calve_core::reap(opened.into_parts().0.into(), directory, Background::No, &Cancel::default())?;
     report.failure.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Deletes trash in a thread, so that the next request need not wait for it.
+#[derive(Default)]
+pub(crate) struct Reaper(Option<JoinHandle<()>>);
+
+impl Reaper {
+    /// Deletes the trash in these directories, after what was to be deleted before. Whatever stays goes with the directories themselves.
+    pub(crate) fn reap(&mut self, directories: [PathBuf; 2]) {
+        let earlier = Self(self.0.take());
+        let work = move || {
+            drop(earlier);
+            for directory in &directories {
+                let _ = reap(directory);
+            }
+        };
+        self.0 = Builder::new().name("reaper".into()).spawn(work).ok();
+    }
+
+    /// Waits until everything is deleted.
+    pub(crate) fn finish(&mut self) {
+        if let Some(thread) = self.0.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        self.finish();
+    }
 }
 
 /// Returns whether trash waits in a directory.

@@ -132,6 +132,8 @@ struct Supervisor<'a> {
     files: PathBuf,
     directory: PathBuf,
     prepared: ahead::Prepared,
+    /// Deletes what a reset has put out of sight.
+    reaper: trash::Reaper,
     /// Its second name, which is a link: a standby keeps its place when it is handed over.
     link: Option<PathBuf>,
     /// Whoever claimed it just now.
@@ -242,6 +244,7 @@ impl<'a> Supervisor<'a> {
             files: spec.files().to_path_buf(),
             directory: spec.directory.clone(),
             prepared: ahead::Prepared::default(),
+            reaper: trash::Reaper::default(),
             link: None,
             claimant: None,
             _held: held,
@@ -383,8 +386,7 @@ impl<'a> Supervisor<'a> {
             }
             Request::Reset(to) => {
                 let ended = self.put_back(to.as_deref(), from, talk, cancel);
-                let _ = trash::reap(&self.spec.place);
-                let _ = trash::reap(&self.spec.directory);
+                self.reaper.reap([self.spec.place.clone(), self.spec.directory.clone()]);
                 self.delete_old_templates();
                 return ended;
             }
@@ -524,6 +526,7 @@ impl<'a> Supervisor<'a> {
 
     fn end(&mut self, end: End, talk: &mut UnixStream) {
         self.prepared.forget();
+        self.reaper.finish();
         if let Some(link) = self.link.take() {
             let _ = fs_err::remove_file(link);
         }
