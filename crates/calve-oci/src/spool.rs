@@ -13,25 +13,28 @@ const IN_MEMORY_BYTES: usize = 16 << 20;
 
 /// A blob: in memory, or, if it is large, in a file without a name.
 pub(crate) struct Spool {
-    directory: Option<PathBuf>,
+    /// The file, or the directory in which one is made if it is needed.
+    place: Option<PathBuf>,
     memory: Vec<u8>,
     file: Option<File>,
     size: u64,
     hash: Context,
-    /// How much was there at the beginning.
+    /// How much of it an earlier pull has left.
     kept: u64,
+    fetched: u64,
 }
 
 impl Spool {
     /// `directory` is where the file is made, if one is needed. Without one everything stays in memory.
     pub(crate) fn new(directory: Option<&Path>) -> Self {
         Self {
-            directory: directory.map(Path::to_path_buf),
+            place: directory.map(Path::to_path_buf),
             memory: Vec::new(),
             file: None,
             size: 0,
             hash: Context::new(&SHA256),
             kept: 0,
+            fetched: 0,
         }
     }
 
@@ -66,9 +69,9 @@ impl Spool {
         self.kept
     }
 
-    /// Returns how much of it was fetched.
+    /// Returns how much was fetched, also what was dropped again.
     pub(crate) fn fetched(&self) -> u64 {
-        self.size - self.kept
+        self.fetched
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -81,7 +84,7 @@ impl Spool {
 
     /// Returns the error of the file as one of this crate.
     pub(crate) fn failed(&self, source: io::Error) -> Error {
-        Error::io("keep a part of an image in", self.directory.clone().unwrap_or_default(), source)
+        Error::io("keep a part of an image in", self.place.clone().unwrap_or_default(), source)
     }
 
     /// Returns a reader of everything.
@@ -98,7 +101,7 @@ impl Spool {
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let is_large = self.file.is_none() && self.memory.len() + bytes.len() > IN_MEMORY_BYTES;
-        if let Some(directory) = self.directory.as_ref().filter(|_| is_large) {
+        if let Some(directory) = self.place.as_ref().filter(|_| is_large) {
             let mut file = tempfile::tempfile_in(directory)?;
             file.write_all(&self.memory)?;
             self.memory = Vec::new();
@@ -110,6 +113,7 @@ impl Write for Spool {
         }
         self.hash.update(bytes);
         self.size += bytes.len() as u64;
+        self.fetched += bytes.len() as u64;
         Ok(bytes.len())
     }
 

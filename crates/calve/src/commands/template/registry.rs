@@ -113,8 +113,9 @@ fn connection() -> Result<ConnectionOptions, Failure> {
     let mut options = ConnectionOptions::default();
     options.credentials = credential_files();
     if let Some(seconds) = env::var_os(TIMEOUT).filter(|value| !value.is_empty()) {
-        let parsed = seconds.to_str().and_then(|seconds| seconds.parse().ok()).filter(|&seconds| seconds > 0);
-        let silence = parsed.map(Duration::from_secs);
+        // As a clock can count, which `u64` is not.
+        let parsed = seconds.to_str().and_then(|seconds| seconds.parse::<u32>().ok()).filter(|&seconds| seconds > 0);
+        let silence = parsed.map(|seconds| Duration::from_secs(seconds.into()));
         let (text, hint) = (format!("`{TIMEOUT}` is not a number of seconds"), "set it to 60, or leave it unset");
         options.silence = Some(silence.ok_or_else(|| Failure::stated(USAGE, text, hint))?);
     }
