@@ -1,9 +1,10 @@
-//! What has arrived of templates that are not complete yet.
+//! Parts of templates that are on their way here.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags};
 
@@ -16,8 +17,8 @@ use crate::operation::Operation;
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl Templates {
-    /// Makes the directory for what has arrived of templates that are not complete, and returns it. Only this user can enter. A file there belongs to
-    /// whoever holds its lock (flock). [`Templates::sweep`] removes files that nobody has written to for a week.
+    /// Makes the directory for parts of templates that are not complete, and returns it. Only this user can enter. A file there belongs to whoever
+    /// holds its lock (flock). [`Templates::sweep`] removes files that nobody has written to for a week.
     ///
     /// # Errors
     /// Fails with [`crate::TemplateError::NotOwn`] if the directory is another user's.
@@ -36,21 +37,24 @@ impl Store {
         if store::open_own(&directory)?.is_none() {
             return Ok(());
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for name in store::listing(&directory)? {
-            remove_old(&directory.join(OsStr::from_bytes(name.to_bytes())), now)?;
+            remove_old(&directory.join(OsStr::from_bytes(name.to_bytes())))?;
         }
         Ok(())
     }
 }
 
-fn remove_old(path: &Path, now: Duration) -> Result<(), Error> {
+fn remove_old(path: &Path) -> Result<(), Error> {
     let Ok(file) = store::open(path, OFlags::RDONLY | OFlags::NONBLOCK) else { return Ok(()) };
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(());
     }
-    let written = store::stat(std::os::fd::AsFd::as_fd(&file), path)?.st_mtime as u64;
-    if Duration::from_secs(written) + KEPT < now {
+    // Locked until it is removed.
+    let file = File::from(file);
+    let written = file.metadata().and_then(|found| found.modified());
+    let written =
+        written.map_err(|source| Error::Io { operation: Operation::Stat, path: path.to_path_buf(), source })?;
+    if written.elapsed().is_ok_and(|age| age > KEPT) {
         rustix::fs::unlink(path).map_err(|errno| Error::io(Operation::Remove, path, errno))?;
     }
     Ok(())

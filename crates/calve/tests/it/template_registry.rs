@@ -171,7 +171,7 @@ fn of_a_changed_layer_only_the_parts_with_changed_files_are_fetched() {
         server.asked();
         let pulled = pull(&spot, home, &server, "shop").succeeds().json();
         assert_same(spot.join("src"), tree(&spot, home, "shop"));
-        let blobs = server.asked().into_iter().filter(|asked| asked.line.starts_with("GET /v2/shop/blobs/"));
+        let blobs = server.asked().into_iter().filter(server::Asked::is_blob);
         let (parts, whole): (Vec<_>, Vec<_>) = blobs.partition(has_range);
         (pulled["fetched_bytes"].as_u64().unwrap(), parts.len(), whole.len())
     };
@@ -321,7 +321,7 @@ fn the_tag_comes_from_the_contents_of_files() {
         (&"ERR_CALVE_REQUIREMENT_REFUSED".into(), &"push_with_key".into())
     );
     // A part that is missing is another matter.
-    server.rule(|asked| match asked.line.starts_with("GET /v2/shop/blobs/") {
+    server.rule(|asked| match asked.is_blob() {
         true => Answer::Bytes(answer("404 Not Found", "", b"")),
         false => Answer::Pass,
     });

@@ -16,26 +16,22 @@ fn pushed(spot: &Spot, server: &Server) {
     push(spot, server, "shop").succeeds();
 }
 
-fn is_blob(asked: &super::server::Asked) -> bool {
-    asked.line.starts_with("GET /v2/shop/blobs/")
-}
-
 #[test]
 fn a_registry_that_lies_or_fails_publishes_nothing() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();
     pushed(&spot, &server);
-    server.rule(|asked| if is_blob(asked) { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
+    server.rule(|asked| if asked.is_blob() { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
     pull(&spot, "other", &server, "shop").fails(1).says(&[
         "has another digest",
         "hint: look into the log of the registry, or of a proxy before it; pushing again repairs a damaged image\n",
     ]);
     server.rule(
-        |asked| if is_blob(asked) { Answer::Change(|_, body| body.truncate(body.len() / 2)) } else { Answer::Pass },
+        |asked| if asked.is_blob() { Answer::Change(|_, body| body.truncate(body.len() / 2)) } else { Answer::Pass },
     );
     pull(&spot, "other", &server, "shop").fails(1).says(&["fetch a part of the image", "hint: check the name and the port of the registry, and the network; a registry on this machine without encryption needs `--plain-http`\n"]);
     let busy = || Answer::Bytes(answer("503 Service Unavailable", "Retry-After: 0\r\n", b""));
-    server.rule(move |asked| if is_blob(asked) { busy() } else { Answer::Pass });
+    server.rule(move |asked| if asked.is_blob() { busy() } else { Answer::Pass });
     server.asked();
     pull(&spot, "other", &server, "shop").fails(1).says(&["(status 503)", "try again later"]);
     assert_eq!(server.count("GET /v2/shop/blobs/"), 5);
@@ -72,7 +68,7 @@ fn what_passes_is_tried_again_and_goes_on_where_it_was() {
         0 => Answer::Bytes(answer("429 Too Many Requests", "Retry-After: 0\r\n", b"")),
         1 => Answer::Bytes(answer("500 Internal Server Error", "", b"")),
         2 => Answer::Bytes(Vec::new()),
-        number if number % 2 == 0 && is_blob(asked) => Answer::Change(|_, body| body.truncate(body.len() * 2 / 3)),
+        number if number % 2 == 0 && asked.is_blob() => Answer::Change(|_, body| body.truncate(body.len() * 2 / 3)),
         _ => Answer::Pass,
     });
     server.asked();
@@ -93,7 +89,7 @@ fn a_redirect_to_another_host_is_followed_without_credentials() {
     push(&spot, &server, "shop").env("DOCKER_CONFIG", spot.join("right")).succeeds();
     let store = Server::of(HashMap::new());
     let elsewhere = store.host.clone();
-    server.rule(move |asked| match is_blob(asked) {
+    server.rule(move |asked| match asked.is_blob() {
         true => Answer::Bytes(answer("307 Temporary Redirect", &format!("Location: http://{elsewhere}/blob\r\n"), b"")),
         false => Answer::Pass,
     });

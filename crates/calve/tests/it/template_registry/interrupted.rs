@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, SystemTime};
 
-use calve_testkit::assert_same;
+use calve_testkit::{SplitMix64, assert_same};
 use rustix::process::Signal;
 
-use super::server::{Answer, Asked, Server};
+use super::server::{Answer, Server};
 use super::{has_nothing, pull, push, template, tree};
 use crate::process::send;
 use crate::spot::{Spot, eventually, names};
@@ -23,14 +23,10 @@ pub(super) fn arrived(spot: &Spot, home: &str) -> u64 {
     names(&directory).iter().map(|name| fs_err::metadata(directory.join(name)).unwrap().len()).sum()
 }
 
-fn random(seed: u32, length: u32) -> Vec<u8> {
-    (0..length / 4).flat_map(|number| (number ^ seed << 22).wrapping_mul(2_654_435_761).to_le_bytes()).collect()
-}
-
 /// A template of several layers. Returns the size of what a pull of all of it fetches.
 fn pushed(spot: &Spot, server: &Server) -> u64 {
     for number in 0..6 {
-        spot.tree("src").file(format!("part{number}"), random(number, 2_500_000));
+        spot.tree("src").file(format!("part{number}"), SplitMix64::new(number).bytes(2_500_000));
     }
     template(spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(spot, server, "shop").succeeds();
@@ -40,15 +36,16 @@ fn pushed(spot: &Spot, server: &Server) -> u64 {
     all
 }
 
-fn is_blob(asked: &Asked) -> bool {
-    asked.line.starts_with("GET /v2/shop/blobs/")
+/// From now on the registry sends so many bytes of blobs, and no more.
+fn send_only(server: &Server, bytes: u64) {
+    let left = Arc::new(AtomicU64::new(bytes));
+    server.rule(move |asked| if asked.is_blob() { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
 }
 
 /// Kills a pull when it has got so many bytes of blobs.
 fn kill_after(spot: &Spot, server: &Server, home: &str, bytes: u64) {
     let before = arrived(spot, home);
-    let left = Arc::new(AtomicU64::new(bytes));
-    server.rule(move |asked| if is_blob(asked) { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
+    send_only(server, bytes);
     let running = pull(spot, home, server, "shop").start();
     eventually("all of it has arrived", || arrived(spot, home) == before + bytes);
     send(running.id(), Signal::KILL);
@@ -84,13 +81,13 @@ fn of_a_newer_image_only_the_rest_of_the_changed_parts_is_fetched() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();
     for number in 0..8 {
-        spot.tree("src").file(format!("{number}/data"), random(number, 400_000));
+        spot.tree("src").file(format!("{number}/data"), SplitMix64::new(number).bytes(400_000));
         spot.tree("src").file(format!("{number}/small"), b"1");
     }
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();
     ["other", "third"].into_iter().for_each(|home| drop(pull(&spot, home, &server, "shop").succeeds()));
-    fs_err::write(spot.join("src/3/data"), random(33, 400_000)).unwrap();
+    fs_err::write(spot.join("src/3/data"), SplitMix64::new(33).bytes(400_000)).unwrap();
     template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
     push(&spot, &server, "shop").succeeds();
     server.blob_bytes();
@@ -99,8 +96,7 @@ fn of_a_newer_image_only_the_rest_of_the_changed_parts_is_fetched() {
     assert_eq!(pulled["fetched_bytes"], all);
     assert!((400_000..600_000).contains(&all), "{all}");
     // The manifest comes first. It is too small to be worth keeping parts of.
-    let left = Arc::new(AtomicU64::new(200_000));
-    server.rule(move |asked| if is_blob(asked) { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
+    send_only(&server, 200_000);
     let running = pull(&spot, "other", &server, "shop").start();
     eventually("the bytes have arrived", || arrived(&spot, "other") > 190_000);
     send(running.id(), Signal::KILL);
@@ -122,20 +118,22 @@ fn what_has_arrived_is_private_and_is_checked() {
     let directory = spot.join("other/templates/arrivals");
     let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&directory), 0o700);
-    let mut damaged = 0;
+    let (mut damaged, mut rest) = (0, 0);
     for name in names(&directory) {
-        let path = directory.join(name);
+        let path = directory.join(&name);
         assert_eq!(mode(&path), 0o600);
         let mut bytes = fs_err::read(&path).unwrap();
         let Some(byte) = bytes.first_mut() else { continue };
         *byte ^= 1;
+        // It is `<digest>.0-<size>`.
+        rest += name.rsplit_once('-').unwrap().1.parse::<u64>().unwrap() - bytes.len() as u64;
         damaged += bytes.len() as u64;
         fs_err::write(&path, bytes).unwrap();
     }
     assert_eq!(damaged, all / 2);
     let pulled = pull(&spot, "other", &server, "shop").succeeds().json();
-    // The other half, and then everything.
-    assert_eq!((&pulled["fetched_bytes"], server.blob_bytes()), (&(all + all - all / 2).into(), all + all - all / 2));
+    // The rest of the damaged parts, and then everything.
+    assert_eq!((&pulled["fetched_bytes"], server.blob_bytes()), (&(all + rest).into(), all + rest));
     assert_same(spot.join("src"), tree(&spot, "other", "shop"));
     assert_eq!(arrived(&spot, "other"), 0);
 }
@@ -164,8 +162,7 @@ fn a_pull_beside_one_that_hangs_fetches_for_itself() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();
     let all = pushed(&spot, &server);
-    let left = Arc::new(AtomicU64::new(all / 2));
-    server.rule(move |asked| if is_blob(asked) { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
+    send_only(&server, all / 2);
     let hanging = pull(&spot, "other", &server, "shop").start();
     eventually("half of it has arrived", || arrived(&spot, "other") == all / 2);
     server.rule(|_| Answer::Pass);
@@ -181,8 +178,7 @@ fn a_registry_that_falls_silent_ends_the_pull() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();
     let all = pushed(&spot, &server);
-    let left = Arc::new(AtomicU64::new(all / 2));
-    server.rule(move |asked| if is_blob(asked) { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
+    send_only(&server, all / 2);
     let silent = || pull(&spot, "other", &server, "shop").env("CALVE_REGISTRY_TIMEOUT", "1");
     silent().fails(1).says(&["fetch a part of the image at ", ": nothing came for 1 s\n", "hint: check the name"]);
     has_nothing(&spot, "other");
@@ -211,7 +207,7 @@ fn a_tag_that_moves_meanwhile_does_not_mix_two_images() {
     let (go_on, answers) = mpsc::channel::<()>();
     let (asks, answers, is_first) = (Mutex::new(asks), Mutex::new(answers), AtomicBool::new(true));
     server.rule(move |asked| {
-        if is_blob(asked) && is_first.swap(false, Ordering::SeqCst) {
+        if asked.is_blob() && is_first.swap(false, Ordering::SeqCst) {
             asks.lock().unwrap().send(()).unwrap();
             answers.lock().unwrap().recv().unwrap();
         }

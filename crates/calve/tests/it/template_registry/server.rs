@@ -22,15 +22,22 @@ pub(super) struct Asked {
     body: Vec<u8>,
 }
 
-/// What is answered.
+impl Asked {
+    /// Whether it is for a blob of `shop`.
+    pub(super) fn is_blob(&self) -> bool {
+        self.line.starts_with("GET /v2/shop/blobs/")
+    }
+}
+
+/// The answer to a request.
 pub(super) enum Answer {
-    /// What the registry says.
+    /// The registry's answer.
     Pass,
-    /// What the registry says, changed: the head, and the body.
+    /// The registry's answer, changed: the head, and the body.
     Change(fn(&mut String, &mut Vec<u8>)),
     /// These bytes.
     Bytes(Vec<u8>),
-    /// What the registry says, as long as there is something left of so many bytes of bodies; then nothing more, until the client goes away.
+    /// The registry's answer up to the last of so many bytes of bodies, then nothing until the client goes away.
     UpTo(Arc<AtomicU64>),
 }
 
