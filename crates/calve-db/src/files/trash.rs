@@ -41,18 +41,14 @@ impl Reaper {
         };
         self.0 = Builder::new().name("reaper".into()).spawn(work).ok();
     }
+}
 
-    /// Waits until everything is deleted.
-    pub(crate) fn finish(&mut self) {
+/// Waits until everything is deleted.
+impl Drop for Reaper {
+    fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
             let _ = thread.join();
         }
-    }
-}
-
-impl Drop for Reaper {
-    fn drop(&mut self) {
-        self.finish();
     }
 }
 

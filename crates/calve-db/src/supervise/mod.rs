@@ -526,7 +526,7 @@ impl<'a> Supervisor<'a> {
 
     fn end(&mut self, end: End, talk: &mut UnixStream) {
         self.prepared.forget();
-        self.reaper.finish();
+        self.reaper = trash::Reaper::default();
         if let Some(link) = self.link.take() {
             let _ = fs_err::remove_file(link);
         }
