@@ -114,7 +114,7 @@ fn what_a_killed_run_left_is_swept_by_the_next() {
     let run = |part: &str| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "volume::what_a_killed_run_left_is_swept_by_the_next"]).env(PART, part);
-        command.env("TMPDIR", home.path()).stdout(Stdio::null());
+        command.env("CALVE_TEST_IMAGES", home.path()).stdout(Stdio::null());
         command
     };
     let left = || fs_err::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
