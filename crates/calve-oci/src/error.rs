@@ -64,6 +64,24 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// The user's policy does not let the image in.
+    #[error("the policy `{}` does not let `{reference}` in: {reason}", Shown(.path))]
+    NotAllowed {
+        /// The image.
+        reference: String,
+        /// The policy.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// The user's policy, or a key that it names, could not be read.
+    #[error("the policy `{}` is not valid: {reason}", Shown(.path))]
+    Policy {
+        /// The policy.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// Another template has the name.
     #[error("the template `{name}` already exists, and was not pulled from `{place}`")]
     NameTaken {
@@ -139,6 +157,8 @@ impl Error {
             Self::BadAnswer { .. } => Remedy::AskRegistry,
             Self::NotATemplate { .. } => Remedy::PushTemplate,
             Self::NameTaken { .. } => Remedy::PullUnderAnotherName,
+            Self::NotAllowed { .. } => Remedy::SignImage,
+            Self::Policy { .. } => Remedy::RepairPolicy,
             Self::Credentials { registry, .. } => Remedy::LogIn(registry.clone()),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Remedy::FreeSpace,
             Self::Io { .. } => Remedy::CheckSystem,

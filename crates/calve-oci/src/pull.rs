@@ -20,6 +20,7 @@ use crate::frames::{self, Frame};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE, RANGE};
 use crate::reference::{Reference, Transport, is_digest};
 use crate::registry::Registry;
+use crate::signature::SignedImage;
 use crate::spool::{Spool, digest};
 use crate::work::each;
 use crate::{layer, manifest};
@@ -64,7 +65,11 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
     let old = old(templates, reference, name)?;
     let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let bytes = registry.manifest()?;
-    let (digest, manifest) = (digest(&bytes), read_image(reference, &bytes)?);
+    let digest = digest(&bytes);
+    if let Some(policy) = options.connection.policy.of(reference)? {
+        policy.check(&SignedImage { reference, registry: &registry, digest: &digest })?;
+    }
+    let manifest = read_image(reference, &bytes)?;
     let arrivals = Arrivals::open(templates)?;
     let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
     let pulled = receive(templates, reference, (name, old), &image, options);

@@ -97,7 +97,24 @@ impl<'a> Registry<'a> {
 
     /// Returns the manifest of the image, as it was sent.
     pub(crate) fn manifest(&self) -> Result<Vec<u8>, Error> {
-        let url = self.url(&format!("manifests/{}", self.reference.version));
+        let bytes = self.manifest_of(&self.reference.version)?;
+        if self.reference.digest().is_some_and(|expected| digest(&bytes) != expected) {
+            return Err(self.wrong("the image's manifest does not have the digest that was asked for"));
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the manifest of an image with another tag in the same repository. `None` if there is none.
+    pub(crate) fn other_manifest(&self, tag: &str) -> Result<Option<Vec<u8>>, Error> {
+        match self.manifest_of(tag) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.is_missing_image() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn manifest_of(&self, version: &str) -> Result<Vec<u8>, Error> {
+        let url = self.url(&format!("manifests/{version}"));
         let accepted = format!(
             "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
              application/vnd.docker.distribution.manifest.v2+json"
@@ -106,11 +123,7 @@ impl<'a> Registry<'a> {
         let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, &mut Sent::Nothing)?;
         self.expect(READ_IMAGE, &response, &[StatusCode::OK])?;
         let read = response.body_mut().with_config().limit(LARGEST_MANIFEST_BYTES).read_to_vec();
-        let bytes = read.map_err(|error| self.network(READ_IMAGE, &error))?;
-        if self.reference.digest().is_some_and(|expected| digest(&bytes) != expected) {
-            return Err(self.wrong("the image's manifest does not have the digest that was asked for"));
-        }
-        Ok(bytes)
+        read.map_err(|error| self.network(READ_IMAGE, &error))
     }
 
     pub(crate) fn put_manifest(&self, bytes: &[u8]) -> Result<(), Error> {

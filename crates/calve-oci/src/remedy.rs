@@ -29,6 +29,10 @@ pub enum Remedy {
     PushWithKey,
     /// Pull it under another name.
     PullUnderAnotherName,
+    /// Sign the image with a key that the policy names, or change the policy.
+    SignImage,
+    /// Repair the policy.
+    RepairPolicy,
     /// Free space where templates are kept.
     FreeSpace,
     /// Check what the system says.

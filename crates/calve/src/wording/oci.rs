@@ -24,6 +24,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::PushTemplate => "push a template there first: calve template push NAME REFERENCE",
         Remedy::PushWithKey => "create the template, then push it with `--key` and the same files in the same order",
         Remedy::PullUnderAnotherName => "pull it under another name with `--name NAME`",
+        Remedy::SignImage => {
+            "sign it with a key that the policy names (`cosign sign --key`), or change the policy: see containers-policy.json(5)"
+        }
+        Remedy::RepairPolicy => "repair it, or move it away: see containers-policy.json(5)",
         Remedy::FreeSpace => "free some space there, or keep the template elsewhere with `--at DIRECTORY`",
         Remedy::CheckSystem => "check the owner and mode of what is named, and the limits of your session (ulimit -a)",
         _ => "see `calve template --help`",

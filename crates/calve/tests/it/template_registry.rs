@@ -4,6 +4,7 @@ mod bad;
 mod interrupted;
 mod jobs;
 mod server;
+mod signed;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -173,6 +173,7 @@ const BENCH: &[(&str, Shown)] = &[(
 
 const REGISTRY: &str = "calve/tests/it/template_registry.rs";
 const BAD_REGISTRY: &str = "calve/tests/it/template_registry/bad.rs";
+const SIGNED: &str = "calve/tests/it/template_registry/signed.rs";
 
 const VOLUMES: &str = "calve/tests/it/volume.rs";
 const DAMAGED: &str = "calve/tests/it/volume/damaged.rs";
@@ -209,6 +210,8 @@ const OCI: &[(&str, Shown)] = &[
     ("NameImage", By(BAD_REGISTRY, "what_is_no_image_is_told_before_anything_is_asked")),
     ("PullUnderAnotherName", By(REGISTRY, "a_pull_replaces_only_what_was_pulled_from_there")),
     ("PushTemplate", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
+    ("RepairPolicy", By(SIGNED, "a_policy_that_cannot_be_followed_lets_nothing_in")),
+    ("SignImage", By(SIGNED, "only_what_the_policy_lets_in_is_pulled")),
     ("TryLater", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
     ("UseEncryption", By(BAD_REGISTRY, "what_is_no_image_is_told_before_anything_is_asked")),
 ];

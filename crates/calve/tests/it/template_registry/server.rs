@@ -209,6 +209,8 @@ fn read_request(stream: &mut TcpStream) -> io::Result<Asked> {
         }
         match stream.read(&mut buffer)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            // skopeo tries TLS first.
+            _ if !buffer[0].is_ascii_alphabetic() && bytes.is_empty() => return Err(io::ErrorKind::InvalidData.into()),
             length => bytes.extend_from_slice(&buffer[..length]),
         }
     };
@@ -282,7 +284,7 @@ pub(super) fn image(lines: &str, tar: &[u8]) -> HashMap<String, Vec<u8>> {
     paths
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub(super) fn sha256(bytes: &[u8]) -> String {
     let mut child = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(bytes).unwrap();
     let output = child.wait_with_output().unwrap();
