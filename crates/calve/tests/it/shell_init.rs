@@ -55,6 +55,11 @@ fn in_shell(shell: &str, spot: &Spot, lines: &str) -> (String, String) {
     (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
+#[track_caller]
+fn git(spot: &Spot, words: &[&str]) {
+    assert!(git_command(spot.join("main")).args(words).status().unwrap().success(), "{words:?}");
+}
+
 fn each(test: impl Fn(&str, &Spot)) {
     for shell in SHELLS {
         if require_program(shell) {
@@ -95,6 +100,64 @@ fn the_shell_goes_home_from_the_worktree_that_was_removed() {
             let expected = [&inside, &inside, &main, &main].map(|line| format!("{line}\n")).concat();
             assert_eq!(stdout, expected, "{shell}: {words}: {stderr}");
         }
+    });
+}
+
+#[test]
+fn the_shell_goes_into_the_worktree_that_was_named_and_back() {
+    each(|shell, spot| {
+        let status = if shell == "fish" { "$status" } else { "$?" };
+        // One with a name that each shell must quote.
+        let odd = spot.join("it's \"two\" $HOME");
+        let odd = odd.to_str().unwrap();
+        git(spot, &["worktree", "add", "-q", odd, "topic/two"]);
+        git(spot, &["worktree", "add", "-q", spot.join("plain").to_str().unwrap(), "topic/one"]);
+        let (main, plain) = (spot.join("main").display().to_string(), spot.join("plain").display().to_string());
+        let lines = format!(
+            "calve worktree cd topic/one\necho {status}\npwd\ncd - >/dev/null; pwd\n\
+            calve wt cd topic/two; pwd\ncd - >/dev/null; pwd\ncd - >/dev/null; pwd\n\
+            calve wt cd trunk >/dev/null; pwd"
+        );
+        let (stdout, stderr) = in_shell(shell, spot, &lines);
+        let expected = [&plain, "0", &plain, &main, odd, odd, &main, odd, &main, ""].join("\n");
+        assert_eq!(stdout, expected, "{shell}: {stderr}");
+        assert_eq!(stderr, "", "{shell}");
+
+        // Where it cannot go, it stays, and `cd -` means what it did; it says why, with the exit code of the program.
+        let lines = format!(
+            "cd {plain}; calve worktree cd nowhere\necho {status}\npwd\n\
+            calve wt cd </dev/null\necho {status}\npwd\ncd - >/dev/null; pwd"
+        );
+        let (stdout, stderr) = in_shell(shell, spot, &lines);
+        assert_eq!(stdout, ["1", &plain, "2", &plain, &main, ""].join("\n"), "{shell}: {stderr}");
+        assert!(stderr.contains("error: ") && stderr.contains("`nowhere`"), "{shell}: {stderr}");
+
+        // In a substitution it prints the path and goes nowhere.
+        let path =
+            if shell == "fish" { "echo (calve wt cd topic/two)" } else { "echo \"$(calve wt cd topic/two)\"; pwd" };
+        let (stdout, stderr) = in_shell(shell, spot, path);
+        assert_eq!(stdout.lines().next(), Some(odd), "{shell}: {stderr}");
+        assert!(shell == "fish" || stdout.ends_with(&format!("\n{main}\n")), "{shell}: {stdout}");
+    });
+}
+
+#[test]
+fn the_prompt_follows_the_shell_as_the_guide_sets_it() {
+    each(|shell, spot| {
+        git(spot, &["worktree", "add", "-q", spot.join("plain").to_str().unwrap(), "topic/one"]);
+        // Each shell expands it as it would before it asks for a line.
+        let (set, shown) = match shell {
+            "bash" => ("PS1='$(calve prompt) '\"$PS1\"", "printf '%s\\n' \"${PS1@P}\""),
+            "zsh" => ("setopt prompt_subst; RPROMPT='$(calve prompt)'", "print -P -- \"$RPROMPT\""),
+            _ => ("function fish_right_prompt; calve prompt; end", "echo (fish_right_prompt)"),
+        };
+        let lines =
+            format!("{set}\n{shown}\ncalve wt cd topic/one >/dev/null\n{shown}\ncd {}\n{shown}", spot.display());
+        let (stdout, stderr) = in_shell(shell, spot, &lines);
+        let seen: Vec<&str> = stdout.lines().map(|line| line.split_whitespace().next().unwrap_or_default()).collect();
+        let none = if shell == "bash" { seen[0] } else { "" };
+        assert_eq!(seen, [none, "topic/one", none], "{shell}: {stdout}{stderr}");
+        assert!(!none.contains("trunk"), "{shell}: {stdout}");
     });
 }
 

@@ -13,7 +13,8 @@ function calve --description 'Instant, isolated, writable working copies'
         printf '%s\n' $calve_said
     end
     if test $calve_code -eq 0 -a (count $calve_said) -eq 1; and test -d "$calve_said"
-        builtin cd -- $calve_said
+        # By fish's function and not the builtin, which forgets where `cd -` goes. The path is absolute: no option, and not in CDPATH.
+        cd $calve_said
     end
     return $calve_code
 end
