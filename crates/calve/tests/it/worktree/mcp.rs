@@ -309,6 +309,21 @@ fn a_repository_is_named_where_several_are_served_and_a_long_list_is_cut() {
         assert!(seen > 0);
     }
     assert_eq!(seen, 61);
+    // `call` holds every tool to the limit, wherever it looks.
+    let repository = two.path.to_str().unwrap();
+    let of = |tool, mut arguments: Value| {
+        arguments["repository"] = repository.into();
+        session.call(tool, arguments)
+    };
+    let made = of("create_worktree", json!({"branch": "new"})).unwrap();
+    let named = json!({"worktree": made["path"]});
+    assert_eq!(of("worktree_status", named.clone()).unwrap()["branch"], "new");
+    assert!(of("disk_usage", named.clone()).unwrap()["apparent"].as_u64().unwrap() > 0);
+    let planned = of("remove_worktree", named.clone()).unwrap();
+    of("database_url", named.clone()).unwrap_err();
+    of("reset_database", named.clone()).unwrap_err();
+    of("remove_worktree", json!({"worktree": made["path"], "token": planned["token"]})).unwrap();
+    of("worktree_status", json!({"worktree": "no-such-one"})).unwrap_err();
     // The same name leads to one repository only.
     let path = one.path.to_str().unwrap();
     assert_eq!(
