@@ -1,5 +1,7 @@
 //! What can go wrong. Errors cross the socket of a supervisor as they are.
 
+mod unusable;
+
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry::EndReason;
 use crate::remedy::Remedy;
+
+pub use unusable::Unusable;
 
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -356,6 +360,17 @@ pub enum Error {
         /// The reason.
         reason: Unusable,
     },
+    /// What came from a registry cannot be used on this machine.
+    #[error("the template `{name}` was not pulled: {reason}")]
+    PullNotUsable {
+        /// The template.
+        name: String,
+        /// The reason.
+        reason: Unusable,
+    },
+    /// Its program is in an image of its own.
+    #[error("the template `{0}` runs from an image, and cannot be pushed")]
+    PushFromImage(String),
     /// Somebody else has the port.
     #[error("port {0} of 127.0.0.1 is taken")]
     PortTaken(u16),
@@ -395,43 +410,6 @@ pub enum Error {
     /// The caller cancelled.
     #[error("interrupted")]
     Interrupted,
-}
-
-/// Why a data directory cannot be a template.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Unusable {
-    /// It is not a data directory of the engine, or not all of one.
-    #[error("{0}")]
-    Incomplete(String),
-    /// Another version made it.
-    #[error("it was made by {made_by}, and the server is {server}")]
-    OtherVersion {
-        /// The version that made it.
-        made_by: String,
-        /// The server's version.
-        server: String,
-    },
-    /// A server uses it.
-    #[error("it is in use by the process {0}")]
-    InUse(i64),
-    /// Its server crashed, or was killed.
-    #[error("its server was not shut down cleanly")]
-    NotShutDown,
-    /// A part of it is elsewhere.
-    #[error("{0}")]
-    LeadsOut(String),
-}
-
-impl Unusable {
-    fn remedy(&self) -> Remedy {
-        match self {
-            Self::Incomplete(_) => Remedy::NameCompleteDirectory,
-            Self::OtherVersion { .. } => Remedy::ChooseMatchingVersion,
-            Self::InUse(_) | Self::NotShutDown => Remedy::ShutDownSource,
-            Self::LeadsOut(_) => Remedy::CopyToOnePlace,
-        }
-    }
 }
 
 impl From<calve_core::Error> for Error {
@@ -526,7 +504,10 @@ impl Error {
             Self::ServiceUnsaved { .. } => Remedy::ForceStop,
             Self::ServiceWritten(_) => Remedy::ForceRemoval,
             Self::ServiceInUse(_) => Remedy::TryAgain,
-            Self::ServiceFromImage(_) => Remedy::ChooseProgramTemplate,
+            Self::PullNotUsable { reason: Unusable::OtherVersion { .. }, .. } => Remedy::ChooseMatchingVersion,
+            Self::PullNotUsable { reason: Unusable::UnknownEngine(_), .. } => Remedy::ReadHelp,
+            Self::PullNotUsable { name, .. } => Remedy::RebuildTemplate(name.clone()),
+            Self::ServiceFromImage(_) | Self::PushFromImage(_) => Remedy::ChooseProgramTemplate,
             Self::Durable(_) => Remedy::StartThrowaway,
             Self::UnknownMark { server, .. } => Remedy::ListMarks(server.clone()),
             Self::MarkExists { server, mark } => Remedy::RemoveMark { server: server.clone(), mark: mark.clone() },

@@ -74,15 +74,14 @@ impl Parents {
     /// Makes all directories. Only this user can enter them until the end.
     pub(crate) fn make_directories(&mut self, template: &PortableTemplate) -> Result<(), Error> {
         for entry in template.entries.iter().skip(1).filter(|entry| entry.kind == PortableKind::Directory) {
-            let made = self.at(&entry.path).and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::RWXU));
-            made.map_err(|errno| self.failed("create the directory", &entry.path, errno))?;
+            self.make_directory(&entry.path)?;
         }
         Ok(())
     }
 
     /// Makes a file of what `contents` has, which must be as much as the manifest says.
     pub(crate) fn make_file(&mut self, entry: &PortableEntry, contents: &mut dyn Read) -> Result<(), Error> {
-        let mut file = self.new_file(entry)?;
+        let mut file = self.new_file(&entry.path)?;
         let written = write_with_holes(&mut file, contents, &mut self.buffer);
         written.map_err(|error| self.failed("write", &entry.path, error))?;
         self.finish_file(entry, &file)
@@ -96,18 +95,41 @@ impl Parents {
         if read.is_err() || hasher.finalize() != hash {
             return Ok(false);
         }
-        let mut file = self.new_file(entry)?;
+        let mut file = self.new_file(&entry.path)?;
         io::copy(&mut other, &mut file).map_err(|error| self.failed("write", &entry.path, error))?;
         self.finish_file(entry, &file)?;
         Ok(true)
     }
 
-    fn new_file(&mut self, entry: &PortableEntry) -> Result<File, Error> {
-        let flags = FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let opened = self
-            .at(&entry.path)
-            .and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR));
-        Ok(opened.map_err(|errno| self.failed("create", &entry.path, errno))?.into())
+    /// Makes an empty file.
+    pub(crate) fn new_file(&mut self, path: &[u8]) -> Result<File, Error> {
+        self.open_with("create", path, FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+    }
+
+    /// Opens a file for writing.
+    pub(crate) fn open_for_writing(&mut self, path: &[u8]) -> Result<File, Error> {
+        self.open_with("open", path, FILE | OFlags::WRONLY | OFlags::NONBLOCK)
+    }
+
+    fn open_with(&mut self, operation: &'static str, path: &[u8], flags: OFlags) -> Result<File, Error> {
+        let opened =
+            self.at(path).and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR));
+        Ok(opened.map_err(|errno| self.failed(operation, path, errno))?.into())
+    }
+
+    /// Makes a directory that only this user can enter.
+    pub(crate) fn make_directory(&mut self, path: &[u8]) -> Result<(), Error> {
+        let made = self.at(path).and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::RWXU));
+        made.map_err(|errno| self.failed("create the directory", path, errno))
+    }
+
+    /// Gives the permissions of others to a directory, or to a file.
+    pub(crate) fn set_mode(&mut self, path: &[u8], mode: u32) -> Result<(), Error> {
+        let opened = self.at(path).and_then(|(parent, name)| {
+            rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
+        });
+        let set = opened.and_then(|opened| rustix::fs::fchmod(opened, Mode::from_bits_truncate(mode as RawMode)));
+        set.map_err(|errno| self.failed("set the mode of", path, errno))
     }
 
     fn finish_file(&self, entry: &PortableEntry, file: &File) -> Result<(), Error> {

@@ -90,6 +90,14 @@ pub enum Error {
         /// The registry and the repository.
         place: String,
     },
+    /// A data directory has something that does not travel.
+    #[error("`{}` cannot travel: it {what}", Shown(.path))]
+    DataNotPortable {
+        /// The file.
+        path: PathBuf,
+        /// What is in the way.
+        what: &'static str,
+    },
     /// Credentials could not be read.
     #[error("read the credentials for {registry}: {reason}")]
     Credentials {
@@ -159,6 +167,7 @@ impl Error {
             Self::NameTaken { .. } => Remedy::PullUnderAnotherName,
             Self::NotAllowed { .. } => Remedy::SignImage,
             Self::Policy { .. } => Remedy::RepairPolicy,
+            Self::DataNotPortable { .. } => Remedy::CheckSystem,
             Self::Credentials { registry, .. } => Remedy::LogIn(registry.clone()),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Remedy::FreeSpace,
             Self::Io { .. } => Remedy::CheckSystem,

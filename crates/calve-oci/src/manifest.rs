@@ -54,8 +54,8 @@ pub(crate) fn fetch(
     Ok((template, fetched))
 }
 
-/// Fetches the compressed manifest, if it is there.
-fn whole(
+/// Fetches the compressed manifest, if it is there. Returns also how much was fetched.
+pub(crate) fn whole(
     (registry, arrivals): (&Registry<'_>, &Arrivals),
     layer: &Descriptor,
     at: Range<usize>,

@@ -15,6 +15,7 @@ use calve_core::{
 use crate::arrivals::Arrivals;
 use crate::assemble::Parents;
 use crate::connection::ConnectionOptions;
+use crate::data::DataDescription;
 use crate::error::Error;
 use crate::frames::{self, Frame};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE, RANGE};
@@ -64,11 +65,7 @@ pub struct Pulled {
 pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &PullOptions) -> Result<Pulled, Error> {
     let old = old(templates, reference, name)?;
     let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-    let bytes = registry.manifest()?;
-    let digest = digest(&bytes);
-    if let Some(policy) = options.connection.policy.of(reference)? {
-        policy.check(&SignedImage { reference, registry: &registry, digest: &digest })?;
-    }
+    let (bytes, digest) = allowed_manifest(reference, &registry, &options.connection)?;
     let manifest = read_image(reference, &bytes)?;
     let arrivals = Arrivals::open(templates)?;
     let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
@@ -78,6 +75,20 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
         arrivals.clear();
     }
     pulled
+}
+
+/// Fetches the manifest of an image, if the user's policy lets that in. Returns also its digest.
+pub(crate) fn allowed_manifest(
+    reference: &Reference,
+    registry: &Registry<'_>,
+    connection: &ConnectionOptions,
+) -> Result<(Vec<u8>, String), Error> {
+    let bytes = registry.manifest()?;
+    let digest = digest(&bytes);
+    if let Some(policy) = connection.policy.of(reference)? {
+        policy.check(&SignedImage { reference, registry, digest: &digest })?;
+    }
+    Ok((bytes, digest))
 }
 
 /// An image whose manifest was read. Whatever its tag stands for later is another one.
@@ -170,6 +181,9 @@ fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Erro
     if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
         return Err(refused("it is an image of another kind"));
     }
+    if DataDescription::is_of(&manifest.annotations) {
+        return Err(refused("it is one of a database, for `calve db template pull`"));
+    }
     if !manifest.annotations.contains_key(KEY) {
         return Err(refused("it is an image of something else"));
     }
@@ -240,6 +254,17 @@ fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// Fails where there is no room for so much.
+pub(crate) fn check_room(root: &Path, needed: u64) -> Result<(), Error> {
+    let found = rustix::fs::statvfs(root).map_err(|errno| Error::io("look at the file system of", root, errno))?;
+    let available = found.f_bavail.saturating_mul(found.f_frsize);
+    if needed <= available {
+        return Ok(());
+    }
+    let path = root.parent().unwrap_or(root).to_path_buf();
+    Err(calve_core::Error::NoRoom { path, needed, available, unit: "bytes" }.into())
+}
+
 struct Pull<'a> {
     sent: &'a PortableTemplate,
     registry: &'a Registry<'a>,
@@ -253,21 +278,13 @@ struct Pull<'a> {
 impl Pull<'_> {
     /// Makes the tree in an empty directory.
     fn fill(&self, root: &Path, layers: &[(&Descriptor, Range<usize>)]) -> Result<(), Error> {
-        self.check_room(root)?;
+        if self.reuse.is_none() {
+            check_room(root, self.sent.bytes())?;
+        }
         let mut parents = Parents::open(root)?;
         parents.make_directories(self.sent)?;
         each(layers, self.options.template.threads, |(layer, range)| self.layer(root, layer, range))?;
         parents.finish(self.sent)
-    }
-
-    fn check_room(&self, root: &Path) -> Result<(), Error> {
-        let found = rustix::fs::statvfs(root).map_err(|errno| Error::io("look at the file system of", root, errno))?;
-        let (needed, available) = (self.sent.bytes(), found.f_bavail.saturating_mul(found.f_frsize));
-        if needed <= available || self.reuse.is_some() {
-            return Ok(());
-        }
-        let path = root.parent().unwrap_or(root).to_path_buf();
-        Err(calve_core::Error::NoRoom { path, needed, available, unit: "bytes" }.into())
     }
 
     fn layer(&self, root: &Path, layer: &Descriptor, range: &Range<usize>) -> Result<(), Error> {

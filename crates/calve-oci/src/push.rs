@@ -10,13 +10,13 @@ use crate::connection::ConnectionOptions;
 use crate::error::{Error, Refusal};
 use crate::frames;
 use crate::image::{
-    self, BYTES, CONFIG_TYPE, CONTENT, Descriptor, ENTRIES, FRAMES, ImageConfig, ImageManifest, KEY, LAYER_TYPE,
-    MANIFEST, MANIFEST_TYPE, RANGE, RootFs,
+    self, BYTES, CONTENT, Descriptor, ENTRIES, FRAMES, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE,
 };
 use crate::layer::{self, Layer};
 use crate::reference::Reference;
 use crate::registry::Registry;
-use crate::spool::{Spool, digest};
+use crate::send::{self, SentImage, SentLayer};
+use crate::spool::Spool;
 use crate::work::each;
 
 /// How a template is to be sent.
@@ -50,10 +50,7 @@ pub struct Pushed {
 /// # Errors
 /// Fails with [`TemplateError::NotPortable`] for a template that would change who may do what on another machine.
 pub fn push(templates: &Templates, name: &str, reference: &Reference, options: &PushOptions) -> Result<Pushed, Error> {
-    if reference.digest().is_some() {
-        let (reference, what) = (reference.to_string(), "has a digest, which only a pull can ask for");
-        return Err(Error::BadReference { reference, what });
-    }
+    reference.check_tag()?;
     let held = templates.hold(name)?;
     let template = templates.portable(&held)?;
     let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
@@ -61,7 +58,7 @@ pub fn push(templates: &Templates, name: &str, reference: &Reference, options: &
     let ranges = image::ranges(&template.entries);
     let mut layers = each(&ranges, options.template.threads, |range| push.layer(range))?;
     layers.push(push.manifest_layer()?);
-    push.image(layers)
+    push.image(&layers)
 }
 
 struct Push<'a> {
@@ -71,13 +68,6 @@ struct Push<'a> {
     /// The layers of the image that the tag stands for now, by what is in them.
     old: HashMap<String, SentLayer>,
     options: &'a PushOptions,
-}
-
-#[derive(Clone)]
-struct SentLayer {
-    descriptor: Descriptor,
-    diff_id: String,
-    sent_bytes: u64,
 }
 
 impl Push<'_> {
@@ -112,56 +102,23 @@ impl Push<'_> {
 
     fn send(
         &self,
-        Layer { mut blob, diff_id, .. }: Layer,
+        Layer { blob, diff_id, .. }: Layer,
         annotations: BTreeMap<String, String>,
     ) -> Result<SentLayer, Error> {
-        let (digest, size) = (blob.digest(), blob.size());
-        let is_there = self.registry.has_blob(&digest)?;
-        if !is_there {
-            self.registry.put_blob(&mut blob)?;
-        }
-        let descriptor = Descriptor { media_type: LAYER_TYPE.into(), digest, size, annotations };
-        Ok(SentLayer { descriptor, diff_id, sent_bytes: if is_there { 0 } else { size } })
+        send::send(&self.registry, (blob, diff_id), annotations)
     }
 
     /// Names the layers as one image.
-    fn image(&self, layers: Vec<SentLayer>) -> Result<Pushed, Error> {
-        let config = ImageConfig {
-            architecture: architecture().into(),
-            os: "linux".into(),
-            config: BTreeMap::new(),
-            rootfs: RootFs {
-                kind: "layers".into(),
-                diff_ids: layers.iter().map(|layer| layer.diff_id.clone()).collect(),
-            },
-        };
-        let encoded = |error: serde_json::Error| Error::io("encode", self.held.manifest(), error);
-        let config = serde_json::to_vec(&config).map_err(encoded)?;
-        let mut blob = self.spool();
-        std::io::Write::write_all(&mut blob, &config).map_err(|error| blob.failed(error))?;
-        let config = self.send(Layer { blob, frames: Vec::new(), diff_id: String::new() }, BTreeMap::new())?;
+    fn image(&self, layers: &[SentLayer]) -> Result<Pushed, Error> {
         let key = self.template.key();
-        let manifest = ImageManifest {
-            schema_version: 2,
-            media_type: MANIFEST_TYPE.into(),
-            config: Descriptor { media_type: CONFIG_TYPE.into(), ..config.descriptor.clone() },
-            layers: layers.iter().map(|layer| layer.descriptor.clone()).collect(),
-            annotations: BTreeMap::from([
-                (KEY.to_owned(), key.clone()),
-                (ENTRIES.to_owned(), self.template.entries.len().to_string()),
-                (BYTES.to_owned(), self.template.bytes().to_string()),
-            ]),
-        };
-        let bytes = serde_json::to_vec(&manifest).map_err(encoded)?;
-        self.registry.put_manifest(&bytes)?;
-        let all = || layers.iter().chain([&config]);
-        Ok(Pushed {
-            digest: digest(&bytes),
-            key,
-            layers: layers.len() as u64,
-            sent_bytes: all().map(|layer| layer.sent_bytes).sum(),
-            image_bytes: all().map(|layer| layer.descriptor.size).sum(),
-        })
+        let annotations = BTreeMap::from([
+            (KEY.to_owned(), key.clone()),
+            (ENTRIES.to_owned(), self.template.entries.len().to_string()),
+            (BYTES.to_owned(), self.template.bytes().to_string()),
+        ]);
+        let SentImage { digest, layers, sent_bytes, image_bytes } =
+            send::name_image(&self.registry, layers, annotations)?;
+        Ok(Pushed { digest, key, layers, sent_bytes, image_bytes })
     }
 
     /// Large layers go into a file beside the template, where only this user can enter.
@@ -194,13 +151,4 @@ fn old_layers(registry: &Registry<'_>) -> Result<HashMap<String, SentLayer>, Err
         Some((content, SentLayer { descriptor, diff_id, sent_bytes: 0 }))
     };
     Ok(pairs.filter_map(layer).collect())
-}
-
-/// The name that images have for the processor.
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }

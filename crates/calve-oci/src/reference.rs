@@ -92,6 +92,17 @@ impl Reference {
         format!("{}/{}", self.registry, self.repository)
     }
 
+    /// Fails if it has a digest, which only a pull can ask for.
+    pub(crate) fn check_tag(&self) -> Result<(), Error> {
+        match self.digest() {
+            None => Ok(()),
+            Some(_) => {
+                let (reference, what) = (self.to_string(), "has a digest, which only a pull can ask for");
+                Err(Error::BadReference { reference, what })
+            }
+        }
+    }
+
     /// Returns the digest, if the reference has one instead of a tag.
     pub(crate) fn digest(&self) -> Option<&str> {
         Some(self.version.as_str()).filter(|version| is_digest(version))

@@ -97,6 +97,11 @@ pub(crate) trait Engine: Sync {
         Err(Error::NotComparable(self.name().into()))
     }
 
+    /// Returns whether a server of the version `server` takes data that one of `maker` has made. It tells early; [`Engine::examine`] decides.
+    fn takes(&self, maker: &Version, server: &Version) -> bool {
+        (maker.major, maker.minor) == (server.major, server.minor)
+    }
+
     /// Whether a data directory can be used: whole, not in use, stopped in order, and of this version.
     fn examine(&self, data: &Path, version: &Version) -> Result<()>;
 

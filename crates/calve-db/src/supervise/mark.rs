@@ -120,6 +120,7 @@ impl Supervisor<'_> {
             account: self.spec.account,
             notifies: self.record.notifies,
             promoted: false,
+            origin: None,
             place: staged.to_path_buf(),
         };
         template::write(&mark, staged)?;

@@ -293,6 +293,7 @@ fn build(
             account,
             notifies,
             promoted: false,
+            origin: None,
             place: path.clone(),
         };
         publish::publish(home, plan.engine, &plan.program.version, template)

@@ -5,6 +5,7 @@ pub(crate) mod key;
 pub(crate) mod manifest;
 mod promote;
 mod publish;
+mod travel;
 
 use std::fs::File;
 use std::io;
@@ -27,6 +28,7 @@ use crate::supervise::messages::Origin;
 
 pub use create::{BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, create};
 pub use promote::promote;
+pub use travel::{HeldTemplate, ReceiveOptions, Received, Room, hold_to_send, receive};
 
 const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.
@@ -66,12 +68,29 @@ pub struct Template {
     /// Whether its data was that of a service.
     #[serde(default)]
     pub(crate) promoted: bool,
+    /// The image that it was pulled from.
+    #[serde(default)]
+    pub(crate) origin: Option<ImageOrigin>,
     /// Where it is.
     #[serde(skip)]
     pub(crate) place: PathBuf,
 }
 
+/// An image in a registry that a template was pulled from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageOrigin {
+    /// The image, with its registry and its tag.
+    pub reference: String,
+    /// The digest of the image.
+    pub digest: String,
+}
+
 impl Template {
+    /// Returns the image that it was pulled from, if it was.
+    pub fn origin(&self) -> Option<&ImageOrigin> {
+        self.origin.as_ref()
+    }
+
     /// Tells it from what has had its name, and will have it.
     pub(crate) fn identity(&self) -> String {
         format!("{} {} {}", self.key, self.made_unix_s, self.id)

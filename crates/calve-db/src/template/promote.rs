@@ -76,6 +76,7 @@ pub fn promote(
             account: found.account,
             notifies,
             promoted: true,
+            origin: None,
             place: path.clone(),
         };
         publish::publish(home, engine, &program.version, template).map(Some)

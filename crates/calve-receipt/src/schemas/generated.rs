@@ -27,7 +27,7 @@ fn generated() -> Value {
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
         EnvironmentReceipt ServicesReceipt
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
-        DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTraceReceipt DbGcReceipt
+        DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTemplatePushReceipt DbTemplatePullReceipt DbTraceReceipt DbGcReceipt
         DbPoolsReceipt DbMarkReceipt DbMarksReceipt DbDiffReceipt DbPromoteReceipt
         RunReceipt VolumesReceipt
         ErrorReceipt

@@ -8,6 +8,7 @@ use calve_core::Strategy;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 
+use super::template::TransferOptions;
 use crate::branch_names;
 use crate::named::Named;
 
@@ -40,6 +41,8 @@ pub(crate) enum TemplateCommand {
     Create(Box<TemplateCreateArguments>),
     List(ListArguments),
     Remove(TemplateRemoveArguments),
+    Push(TemplatePushArguments),
+    Pull(TemplatePullArguments),
 }
 
 /// Prepare a template: a data directory that servers are cloned from
@@ -111,6 +114,64 @@ pub(crate) struct TemplateRemoveArguments {
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// Send a template to an OCI registry
+///
+/// It becomes an ordinary image: layers of tar, compressed by zstd. Large files are cut where their contents say, so that a later pull fetches
+/// what has changed. Layers that the registry has are not sent. Owners and times do not travel. Credentials are those of docker and podman,
+/// after `docker login` or `podman login`. A template whose servers run in containers is refused.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve db template push shop ghcr.io/team/shop-data:main
+  calve db template push --plain-http shop 127.0.0.1:5000/shop-data")]
+pub(crate) struct TemplatePushArguments {
+    /// Which
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Where to: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named
+    #[arg(value_name = "REFERENCE")]
+    pub(crate) reference: String,
+    /// Add a hash of what FILE contains to the tag: TAG-HASH, or key-HASH without a tag (repeatable, the order counts)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+    /// Print the report as JSON on stdout (schema calve.db.template.push/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Receive a template from an OCI registry
+///
+/// A server of the template's engine and version must be on this machine. Every byte is checked. The template appears under its name only when it is
+/// complete and on the disk. One that was pulled from the same repository is replaced in one step, and what did not change is taken from it.
+/// An interrupted pull goes on where it was.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  calve db template pull ghcr.io/team/shop-data:main --name shop
+  calve db template pull --if-key schema.sql ghcr.io/team/shop-data
+  calve db start shop")]
+pub(crate) struct TemplatePullArguments {
+    /// Where from: HOST[:PORT]/REPOSITORY[:TAG], or with @sha256:DIGEST
+    #[arg(value_name = "REFERENCE")]
+    pub(crate) reference: String,
+    /// The template's name here [default: the last part of the repository]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Ask for the template that was pushed with `--key` and the same files (repeatable, the order counts); exit with 3 if there is none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) if_key: Vec<PathBuf>,
+    /// The directory with the server's programs [default: PATH and the usual places]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) server_bin: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+    /// Print the report as JSON on stdout (schema calve.db.template.pull/1)
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

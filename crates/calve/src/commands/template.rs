@@ -1,6 +1,6 @@
 //! `calve template`.
 
-mod registry;
+pub(crate) mod registry;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! `calve template push` and `calve template pull`, with a real registry, and with everything that may go wrong on the way.
 
 mod bad;
+mod databases;
 mod interrupted;
 mod jobs;
 mod server;

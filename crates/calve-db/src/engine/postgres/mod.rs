@@ -108,6 +108,10 @@ impl Engine for Postgres {
         (!(13..=18).contains(&version.major)).then_some("PostgreSQL 13 to 18")
     }
 
+    fn takes(&self, maker: &Version, server: &Version) -> bool {
+        maker.major == server.major
+    }
+
     fn recipe(&self) -> String {
         format!("{} {LOCALE} {USER}", INIT.join(" "))
     }

@@ -108,6 +108,10 @@ impl Engine for Redis {
         (!fits).then_some(self.supported)
     }
 
+    fn takes(&self, maker: &Version, server: &Version) -> bool {
+        (maker.major, maker.minor) <= (server.major, server.minor)
+    }
+
     fn recipe(&self) -> String {
         "empty".into()
     }

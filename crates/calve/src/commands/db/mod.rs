@@ -8,6 +8,7 @@ mod logs;
 mod mark;
 pub(crate) mod pool;
 mod promote;
+mod registry;
 mod reset;
 pub(crate) mod run;
 mod start;
@@ -34,6 +35,8 @@ pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
         DbCommand::Template { command: TemplateCommand::Create(arguments) } => template::create(arguments, cancel),
         DbCommand::Template { command: TemplateCommand::List(arguments) } => template::list(arguments),
         DbCommand::Template { command: TemplateCommand::Remove(arguments) } => template::remove(arguments),
+        DbCommand::Template { command: TemplateCommand::Push(arguments) } => registry::push(arguments, cancel),
+        DbCommand::Template { command: TemplateCommand::Pull(arguments) } => registry::pull(arguments, cancel),
         DbCommand::Pool(arguments) => pool::run(arguments, cancel),
         DbCommand::Mark(arguments) => mark::add(arguments),
         DbCommand::Marks(arguments) => mark::list(arguments),

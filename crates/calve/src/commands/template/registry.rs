@@ -84,7 +84,7 @@ pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &Ca
 }
 
 /// Reads a reference. If there are key files, they decide the tag.
-fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<Reference, Failure> {
+pub(crate) fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<Reference, Failure> {
     let transport = if options.plain_http { Transport::PlainHttp } else { Transport::Https };
     let reference = Reference::parse(text, transport)?;
     if key.is_empty() {
@@ -95,12 +95,12 @@ fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<R
 }
 
 /// Nothing has been pushed for the files of `--if-key`. A script sees by the code that it has to make the template.
-fn no_template(reference: &Reference) -> Failure {
+pub(crate) fn no_template(reference: &Reference) -> Failure {
     let (text, remedy) = (format!("there is no template for these files: `{reference}`"), Remedy::PushWithKey);
     Failure::Stated { text, hint: wording::oci::hint(&remedy), code: REFUSED, remedy: Some(remedy.name()) }
 }
 
-fn template_options(given: &TransferOptions, cancel: &Cancel) -> TemplateOptions {
+pub(crate) fn template_options(given: &TransferOptions, cancel: &Cancel) -> TemplateOptions {
     let mut options = TemplateOptions::default();
     options.threads = given.threads;
     options.progress = Arc::new(Progress::default());
@@ -111,7 +111,7 @@ fn template_options(given: &TransferOptions, cancel: &Cancel) -> TemplateOptions
 /// How long a connection may be silent, in seconds.
 const TIMEOUT: &str = "CALVE_REGISTRY_TIMEOUT";
 
-fn connection() -> Result<ConnectionOptions, Failure> {
+pub(crate) fn connection() -> Result<ConnectionOptions, Failure> {
     let mut options = ConnectionOptions::default();
     options.credentials = credential_files();
     options.policy = policy_files();

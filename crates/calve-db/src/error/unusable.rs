@@ -1,0 +1,54 @@
+//! What is wrong with a data directory.
+
+use serde::{Deserialize, Serialize};
+
+use crate::remedy::Remedy;
+
+/// Why a data directory cannot be a template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// It is not a data directory of the engine, or not all of one.
+    #[error("{0}")]
+    Incomplete(String),
+    /// Another version made it.
+    #[error("it was made by {made_by}, and the server is {server}")]
+    OtherVersion {
+        /// The version that made it.
+        made_by: String,
+        /// The server's version.
+        server: String,
+    },
+    /// A server uses it.
+    #[error("it is in use by the process {0}")]
+    InUse(i64),
+    /// Its server crashed, or was killed.
+    #[error("its server was not shut down cleanly")]
+    NotShutDown,
+    /// A part of it is elsewhere.
+    #[error("{0}")]
+    LeadsOut(String),
+    /// It is of an engine that this version of Calve does not know.
+    #[error("it is for the engine `{}`, which this version does not know", .0.escape_default())]
+    UnknownEngine(String),
+    /// Another kind of processor made it, which may lay out data in another way.
+    #[error("it was made on {}, and this machine is {here}", .made_on.escape_default())]
+    OtherArchitecture {
+        /// The kind that made it.
+        made_on: String,
+        /// The kind of this machine.
+        here: String,
+    },
+}
+
+impl Unusable {
+    pub(super) fn remedy(&self) -> Remedy {
+        match self {
+            Self::Incomplete(_) => Remedy::NameCompleteDirectory,
+            Self::OtherVersion { .. } => Remedy::ChooseMatchingVersion,
+            Self::InUse(_) | Self::NotShutDown => Remedy::ShutDownSource,
+            Self::LeadsOut(_) => Remedy::CopyToOnePlace,
+            Self::UnknownEngine(_) | Self::OtherArchitecture { .. } => Remedy::ReadHelp,
+        }
+    }
+}

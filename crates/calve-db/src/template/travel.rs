@@ -1,0 +1,221 @@
+//! Templates that go to other machines, and come from there. How they travel is the caller's affair.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use calve_core::{Cancel, Wait};
+use rustix::fs::FlockOperation;
+
+use super::create::wait_for_others;
+use super::{BuildEvent, ImageOrigin, Template, load, manifest, publish};
+use crate::engine::{self, Engine};
+use crate::error::{Error, Result, Unusable};
+use crate::files::account::Account;
+use crate::files::directory::Directory;
+use crate::files::private::{self, CLOSED};
+use crate::registry::{self, Home, name, sweep};
+use crate::server::programs::{self, Program};
+
+/// The caller's file beside the data, for a later pull.
+const INDEX: &str = "index";
+const DATA: &str = "data";
+
+/// A template whose files stay.
+#[derive(Debug)]
+pub struct HeldTemplate {
+    /// The template.
+    pub template: Template,
+    _lock: File,
+}
+
+impl HeldTemplate {
+    /// Returns a directory that only this user can enter, on the file system of the template.
+    pub fn beside(&self) -> &Path {
+        self.template.place.parent().unwrap_or(&self.template.place)
+    }
+}
+
+/// Keeps the files of a template that is to be sent. They are as they were made.
+///
+/// # Errors
+/// Fails with [`Error::PushFromImage`] for one whose servers run in containers: nobody else has the image for certain.
+pub fn hold_to_send(home: &Home, name: &str) -> Result<HeldTemplate> {
+    let template = load(home, name)?;
+    if template.image.is_some() {
+        return Err(Error::PushFromImage(template.name));
+    }
+    let lock = lock(&template)?;
+    match manifest::difference(&template.place)? {
+        None => Ok(HeldTemplate { template, _lock: lock }),
+        Some(what) => Err(Error::TemplateDamaged { name: template.name, what }),
+    }
+}
+
+/// Keeps the files of a template for as long as it is held.
+fn lock(template: &Template) -> Result<File> {
+    let lock = registry::open_lock(&template.place)?;
+    let locked = registry::wait_for(&lock, FlockOperation::LockShared);
+    locked.map_err(|errno| Error::io("lock", &template.place, errno))?;
+    Ok(lock)
+}
+
+/// What is to be received.
+#[derive(Debug, Clone)]
+pub struct ReceiveOptions {
+    /// The name that it gets.
+    pub name: String,
+    /// The name of its engine, and what the server that made it said of its version.
+    pub engine: String,
+    /// The same.
+    pub version: String,
+    /// The kind of processor that it was made on.
+    pub architecture: String,
+    /// What it was made of.
+    pub key: String,
+    /// Where it comes from.
+    pub origin: ImageOrigin,
+    /// The directory with the server's program; found by looking if none is named.
+    pub server_bin: Option<PathBuf>,
+    /// Directories to look for it in: PATH.
+    pub search: Vec<PathBuf>,
+}
+
+/// Where the caller puts what is received.
+#[derive(Debug)]
+pub struct Room<'a> {
+    /// The data directory, which is empty.
+    pub data: &'a Path,
+    /// A file of the caller's.
+    pub index: &'a Path,
+    /// The same of the version that this one replaces.
+    pub old: Option<(PathBuf, PathBuf)>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub enum Received {
+    /// It is new.
+    New(Template),
+    /// The template of that name is from the same image.
+    UpToDate(Template),
+}
+
+/// Makes a template of what `fill` puts into the room that it is given. It appears under its name when a server of this machine can use it, and it
+/// is on the disk. `may_replace` fails if the template of that name is to stay. Files belong to whoever owns the data of servers here.
+///
+/// # Errors
+/// Fails with [`Error::PullNotUsable`] before `fill` is asked where the engine or its version does not fit, and afterwards if what came is not
+/// what a server has left that ended in order. Leaves nothing behind.
+pub fn receive<E: From<Error>>(
+    home: &Home,
+    options: &ReceiveOptions,
+    (say, cancel): (&mut dyn FnMut(BuildEvent), &Cancel),
+    may_replace: impl FnOnce(&Template) -> std::result::Result<(), E>,
+    fill: impl FnOnce(&Room<'_>) -> std::result::Result<(), E>,
+) -> std::result::Result<Received, E> {
+    name::check(&options.name)?;
+    home.prepare()?;
+    let _building = wait_for_others(home, &options.name, say, cancel)?;
+    let old = match load(home, &options.name) {
+        Ok(old) => Some(old),
+        // It is this process that builds it.
+        Err(Error::UnknownTemplate(_) | Error::TemplateBeingBuilt(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    old.as_ref().map_or(Ok(()), may_replace)?;
+    let lock = old.as_ref().map(lock).transpose()?;
+    if let Some(old) = &old
+        && old.origin.as_ref().is_some_and(|origin| origin.digest == options.origin.digest)
+        && manifest::difference(&old.place)?.is_none()
+    {
+        return Ok(Received::UpToDate(old.clone()));
+    }
+    let (engine, program) = fitting(options)?;
+    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, name::random(6)?))?;
+    let path = place.path.clone();
+    let data = path.join(DATA);
+    let made = make_room(&data).map_err(E::from).and_then(|()| {
+        let old = old.as_ref().map(|old| (old.data_directory(), old.place.join(INDEX)));
+        fill(&Room { data: &data, index: &path.join(INDEX), old })?;
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted.into());
+        }
+        let made = make(home, options, engine, &program, &path);
+        made.map_err(|error| of_pull(error, &options.name).into())
+    });
+    if made.is_err() {
+        let _ = sweep::take_away(home, &path, Wait::Yes);
+    }
+    drop((place, lock));
+    let template = made?;
+    crate::standby::empty(home, &template.name, Some(&template))?;
+    Ok(Received::New(template))
+}
+
+/// Returns the engine, and a program of this machine that takes the data.
+fn fitting(options: &ReceiveOptions) -> Result<(&'static dyn Engine, Program)> {
+    let refused = |reason| Error::PullNotUsable { name: options.name.clone(), reason };
+    let engine = engine::named(&options.engine);
+    let engine = engine.map_err(|_| refused(Unusable::UnknownEngine(options.engine.clone())))?;
+    let program = programs::find(engine, options.server_bin.as_deref(), &options.search)?;
+    if !engine.version(&options.version).is_some_and(|maker| engine.takes(&maker, &program.version)) {
+        let (made_by, server) = (options.version.escape_default().to_string(), program.version.text);
+        return Err(refused(Unusable::OtherVersion { made_by, server }));
+    }
+    let here = std::env::consts::ARCH;
+    if options.architecture != here {
+        let made_on = options.architecture.clone();
+        return Err(refused(Unusable::OtherArchitecture { made_on, here: here.into() }));
+    }
+    Ok((engine, program))
+}
+
+/// An empty data directory that can be cloned fast.
+fn make_room(data: &Path) -> Result<()> {
+    calve_core::make_snapshotable_directory(data)?;
+    private::make_directory(data, CLOSED).map(drop)
+}
+
+/// Makes what was received a template, like a data directory that was taken over.
+fn make(
+    home: &Home,
+    options: &ReceiveOptions,
+    engine: &dyn Engine,
+    program: &Program,
+    place: &Path,
+) -> Result<Template> {
+    let account = Account::for_server(engine.accounts())?;
+    let data = place.join(DATA);
+    engine.examine(&data, &program.version)?;
+    let neutralised = engine.neutralise(&data)?;
+    private::give_tree(&Directory::open(place)?, DATA, account)?;
+    let template = Template {
+        name: options.name.clone(),
+        engine: engine.name().into(),
+        program: program.path.clone(),
+        image: None,
+        version: program.version.text.clone(),
+        key: options.key.clone(),
+        base: None,
+        files: 0,
+        bytes: 0,
+        made_unix_s: registry::unix_now(),
+        neutralised,
+        id: name::random(12)?,
+        account,
+        // Not known before a server of this machine has been started on it.
+        notifies: false,
+        promoted: false,
+        origin: Some(options.origin.clone()),
+        place: place.to_path_buf(),
+    };
+    publish::publish(home, engine, &program.version, template)
+}
+
+/// Says that it was not pulled, rather than what is wrong with a hidden directory.
+fn of_pull(error: Error, name: &str) -> Error {
+    match error {
+        Error::NotUsable { reason, .. } => Error::PullNotUsable { name: name.to_owned(), reason },
+        other => other,
+    }
+}

@@ -1,0 +1,140 @@
+//! Writing a layer: the tar as everybody reads it, with a frame for each chunk.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use fastcdc::v2020::StreamCDC;
+use ring::digest::{Context, SHA256};
+use tar::{Builder, EntryType, Header};
+use zstd::bulk::Compressor;
+
+use super::index::{Chunk, IndexedDirectory, IndexedFile, LARGEST_CHUNK_BYTES};
+use crate::frames::{LEVEL, hash};
+use crate::spool::{Spool, digest_of};
+
+/// The size of a chunk, about. One changed page in a hundred is in one chunk in twenty.
+const CHUNK_BYTES: u64 = 32 << 10;
+/// As many chunks make an index that is a few per cent of its image. Those of larger data are larger.
+const CHUNKS: u64 = 1 << 18;
+const BLOCK_BYTES: u64 = 512;
+
+/// Returns the size that the chunks of so much data have, about.
+pub(super) fn chunk_bytes(all: u64) -> usize {
+    let mut size = CHUNK_BYTES;
+    while all / size > CHUNKS && size < u64::from(LARGEST_CHUNK_BYTES) / 4 {
+        size *= 2;
+    }
+    size as usize
+}
+
+/// A layer while it is written.
+pub(super) struct LayerWriter {
+    blob: Spool,
+    tar: Context,
+    compressor: Compressor<'static>,
+    /// What the tar has between the contents of two files.
+    between: Vec<u8>,
+    chunk_bytes: usize,
+}
+
+/// A compressed layer, and the digest of its tar.
+pub(super) struct CutLayer {
+    pub(super) blob: Spool,
+    pub(super) diff_id: String,
+    pub(super) files: Vec<IndexedFile>,
+}
+
+impl LayerWriter {
+    pub(super) fn new(blob: Spool, chunk_bytes: usize) -> io::Result<Self> {
+        let (tar, compressor) = (Context::new(&SHA256), Compressor::new(LEVEL)?);
+        Ok(Self { blob, tar, compressor, between: Vec::new(), chunk_bytes })
+    }
+
+    pub(super) fn directory(&mut self, directory: &IndexedDirectory) -> io::Result<()> {
+        let header = header(&format!("{}/", directory.path), directory.mode, EntryType::Directory, 0)?;
+        self.between.extend(header);
+        Ok(())
+    }
+
+    /// Appends a file that has as many bytes as were found before. Returns its chunks, and where they begin.
+    pub(super) fn file(&mut self, path: &str, mode: u32, size: u64, contents: File) -> io::Result<(u64, Vec<Chunk>)> {
+        self.between.extend(header(path, mode, EntryType::Regular, size)?);
+        self.end_between()?;
+        let offset = self.blob.size();
+        let mut chunks = Vec::new();
+        let mut done = 0;
+        if size <= u64::from(LARGEST_CHUNK_BYTES) {
+            let mut whole = Vec::with_capacity(size as usize);
+            io::Read::read_to_end(&mut io::Read::take(&contents, size + 1), &mut whole)?;
+            done = whole.len() as u64;
+            if !whole.is_empty() {
+                chunks.push(self.chunk(&whole)?);
+            }
+        } else {
+            let average = self.chunk_bytes;
+            for chunk in StreamCDC::new(contents, average / 4, average, average * 4) {
+                let chunk = chunk.map_err(io::Error::from)?;
+                done += chunk.data.len() as u64;
+                chunks.push(self.chunk(&chunk.data)?);
+            }
+        }
+        if done != size {
+            return Err(io::Error::other("it has changed"));
+        }
+        let padding = size.next_multiple_of(BLOCK_BYTES) - size;
+        self.between.resize(padding as usize, 0);
+        Ok((offset, chunks))
+    }
+
+    pub(super) fn finish(mut self, files: Vec<IndexedFile>) -> io::Result<CutLayer> {
+        self.between.extend([0; 2 * BLOCK_BYTES as usize]);
+        self.end_between()?;
+        Ok(CutLayer { blob: self.blob, diff_id: digest_of(self.tar), files })
+    }
+
+    fn chunk(&mut self, contents: &[u8]) -> io::Result<Chunk> {
+        let (size, compressed) = (contents.len() as u32, self.frame(contents)?);
+        Ok(Chunk { hash: hash(contents), size, compressed })
+    }
+
+    fn end_between(&mut self) -> io::Result<()> {
+        if self.between.is_empty() {
+            return Ok(());
+        }
+        let between = std::mem::take(&mut self.between);
+        self.frame(&between).map(drop)
+    }
+
+    fn frame(&mut self, contents: &[u8]) -> io::Result<u32> {
+        self.tar.update(contents);
+        let compressed = self.compressor.compress(contents)?;
+        self.blob.write_all(&compressed)?;
+        u32::try_from(compressed.len()).map_err(|_| io::ErrorKind::FileTooLarge.into())
+    }
+}
+
+/// Returns what a tar has before the contents of an entry. Times and owners are those of nobody: they would make equal layers differ.
+fn header(path: &str, mode: u32, kind: EntryType, size: u64) -> io::Result<Vec<u8>> {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_size(size);
+    let mut tar = Builder::new(Vec::new());
+    tar.append_data(&mut header, Path::new(path), io::empty())?;
+    Ok(std::mem::take(tar.get_mut()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_of_large_data_are_larger() {
+        let sizes = [0, 8 << 30, 9 << 30, 1 << 40].map(chunk_bytes);
+        assert_eq!(sizes, [32 << 10, 32 << 10, 64 << 10, 256 << 10]);
+    }
+}

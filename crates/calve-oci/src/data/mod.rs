@@ -1,0 +1,79 @@
+//! Data directories of database servers in registries.
+//!
+//! The image is an ordinary one, as those of file templates: layers of tar, compressed by zstd, and a last layer with what is known of the others.
+//! Here that is an index of chunks. A file has its contents in frames of its own, one for each chunk; what the tar has beside them, nobody who
+//! pulls looks at. Where files are cut is decided by what is in them, so that a changed page costs a chunk, not a file.
+
+mod cut;
+mod fetch;
+mod index;
+mod pull;
+mod push;
+
+use std::collections::BTreeMap;
+
+pub use pull::{DataImage, OldData, ReceivedData};
+pub use push::{PushedData, push_data};
+
+/// Of the image: the server that made the data, and how much they are.
+const ENGINE: &str = "dev.calve.database.engine";
+const VERSION: &str = "dev.calve.database.version";
+const ARCHITECTURE: &str = "dev.calve.database.architecture";
+const DATA_KEY: &str = "dev.calve.database.key";
+const FILES: &str = "dev.calve.database.files";
+const DATA_BYTES: &str = "dev.calve.database.bytes";
+/// Of the last layer: where the index is, `START-END` in bytes.
+const INDEX: &str = "dev.calve.database.index";
+
+/// What an image says of its data.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DataDescription {
+    /// The engine's name.
+    pub engine: String,
+    /// What the server that made them said of its version.
+    pub version: String,
+    /// The processor that it ran on, as Rust names it.
+    pub architecture: String,
+    /// What the template was made of.
+    pub key: String,
+    /// The number of files.
+    pub files: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+}
+
+impl DataDescription {
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let (files, bytes) = (self.files.to_string(), self.bytes.to_string());
+        let all = [
+            (ENGINE, &self.engine),
+            (VERSION, &self.version),
+            (ARCHITECTURE, &self.architecture),
+            (DATA_KEY, &self.key),
+            (FILES, &files),
+            (DATA_BYTES, &bytes),
+        ];
+        all.into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
+    }
+
+    /// `None` if it is an image of something else. No text may be long, or have control characters: messages show them.
+    fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
+        let text = |name: &str| {
+            let value = annotations.get(name)?;
+            (value.len() <= 256 && !value.contains(char::is_control)).then(|| value.clone())
+        };
+        Some(Self {
+            engine: text(ENGINE)?,
+            version: text(VERSION)?,
+            architecture: text(ARCHITECTURE)?,
+            key: text(DATA_KEY)?,
+            files: text(FILES)?.parse().ok()?,
+            bytes: text(DATA_BYTES)?.parse().ok()?,
+        })
+    }
+
+    /// Whether an image with these annotations has a data directory.
+    pub(crate) fn is_of(annotations: &BTreeMap<String, String>) -> bool {
+        annotations.contains_key(ENGINE)
+    }
+}

@@ -1,0 +1,380 @@
+//! Receiving a data directory.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use calve_core::Templates;
+use zstd::bulk::Decompressor;
+
+use super::fetch::{MissingChunk, runs};
+use super::index::{Chunk, Index, IndexedFile, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
+use super::{DataDescription, INDEX};
+use crate::arrivals::Arrivals;
+use crate::assemble::Parents;
+use crate::error::Error;
+use crate::frames::{Hash, hash};
+use crate::image::{Descriptor, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE};
+use crate::pull::{PullOptions, check_room};
+use crate::reference::{Reference, is_digest};
+use crate::registry::Registry;
+use crate::spool::{Spool, digest};
+use crate::work::each;
+use crate::{layer, manifest};
+
+/// More of an index is not fetched.
+const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
+/// Files that are as large are cloned from the version before, and changed.
+const CLONED_BYTES: u64 = 1 << 20;
+
+/// An image of a data directory, whose manifest was read. Whatever its tag stands for later is another one.
+pub struct DataImage<'a> {
+    registry: Registry<'a>,
+    arrivals: Arrivals,
+    reference: &'a Reference,
+    manifest: ImageManifest,
+    digest: String,
+    about: DataDescription,
+    options: &'a PullOptions,
+}
+
+/// The version that was here before.
+#[derive(Debug, Clone, Copy)]
+pub struct OldData<'a> {
+    /// Its data directory. What is in it is checked before it is used.
+    pub data: &'a Path,
+    /// The index that [`DataImage::receive`] has written for it.
+    pub index: &'a Path,
+}
+
+/// What a data directory was made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ReceivedData {
+    /// The size of what was fetched.
+    pub fetched_bytes: u64,
+    /// The size of what was taken from the version that was here before.
+    pub reused_bytes: u64,
+}
+
+impl<'a> DataImage<'a> {
+    /// Reads the manifest of an image. What has arrived of it is kept where file templates keep it.
+    ///
+    /// # Errors
+    /// Fails with [`Error::NotATemplate`] for an image of something else.
+    pub fn open(templates: &Templates, reference: &'a Reference, options: &'a PullOptions) -> Result<Self, Error> {
+        let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+        let bytes = registry.manifest()?;
+        let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
+        let manifest: ImageManifest = serde_json::from_slice(&bytes).map_err(|_| refused("it is no image"))?;
+        if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
+            return Err(refused("it is an image of another kind"));
+        }
+        let of_files = manifest.annotations.contains_key(KEY);
+        let about = DataDescription::read(&manifest.annotations);
+        let about = about.ok_or_else(|| match of_files {
+            true => refused("it is one of files, for `calve template pull`"),
+            false => refused("it is an image of something else"),
+        })?;
+        let is_good = |layer: &Descriptor| layer.media_type == LAYER_TYPE && is_digest(&layer.digest);
+        if !manifest.layers.iter().all(is_good) {
+            return Err(refused("it has layers of another kind"));
+        }
+        let arrivals = Arrivals::open(templates)?;
+        Ok(Self { registry, arrivals, reference, manifest, digest: digest(&bytes), about, options })
+    }
+
+    /// Returns what the image says of its data. Nothing of it has been checked.
+    pub fn about(&self) -> &DataDescription {
+        &self.about
+    }
+
+    /// Returns the digest of the image.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Makes the data in an empty directory, and writes the index that a later pull needs to take from them. Every byte is checked. The files are
+    /// this user's.
+    ///
+    /// # Errors
+    /// Whatever is in `data` then is to be removed; the parts of the image that have arrived are kept for the next pull, which goes on from there.
+    pub fn receive(self, data: &Path, index: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
+        let received = self.fill(data, index, old);
+        // What is wrong would be wrong again. After anything else the next pull goes on.
+        if matches!(received, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
+            self.arrivals.clear();
+        }
+        received
+    }
+
+    fn fill(&self, data: &Path, index_path: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
+        let (index, compressed, index_bytes) = self.index()?;
+        let written = fs_err::write(index_path, &compressed);
+        written.map_err(|error| Error::io("write", index_path, error))?;
+        if old.is_none() {
+            check_room(data, index.bytes())?;
+        }
+        let old = old.and_then(Reuse::open);
+        let mut parents = Parents::open(data)?;
+        for directory in &index.directories {
+            parents.make_directory(directory.path.as_bytes())?;
+        }
+        let (fetched, reused) = (AtomicU64::new(index_bytes), AtomicU64::new(0));
+        let fill = Fill { image: self, data, index: &index, old: old.as_ref(), fetched: &fetched, reused: &reused };
+        let numbers: Vec<usize> = (0..index.files.len()).collect();
+        let missing = each(&numbers, self.options.template.threads, |number| fill.file(*number))?;
+        fill.fetch(missing.into_iter().flatten().collect())?;
+        for file in &index.files {
+            parents.set_mode(file.path.as_bytes(), file.mode)?;
+        }
+        for directory in index.directories.iter().rev() {
+            parents.set_mode(directory.path.as_bytes(), directory.mode)?;
+        }
+        Ok(ReceivedData { fetched_bytes: fetched.into_inner(), reused_bytes: reused.into_inner() })
+    }
+
+    /// Fetches the index. Returns it also as it was sent, and how much was fetched.
+    fn index(&self) -> Result<(Index, Vec<u8>, u64), Error> {
+        let refused = |what: &str| Error::NotATemplate { reference: self.reference.to_string(), what: what.into() };
+        let layers = &self.manifest.layers;
+        let found = layers.iter().find_map(|layer| Some((layer, layer.range(INDEX)?)));
+        let (layer, at) = found.ok_or_else(|| refused("it has no index"))?;
+        if layer.size > LARGEST_COMPRESSED_BYTES {
+            return Err(refused("its index is too large"));
+        }
+        let whole = manifest::whole((&self.registry, &self.arrivals), layer, at)?;
+        let (compressed, fetched) = whole.ok_or_else(|| refused("it has no index"))?;
+        let text = layer::read_manifest(&*compressed, LARGEST_INDEX_BYTES);
+        let text = text.map_err(|error| refused(&format!("its index cannot be read ({})", error.kind())))?;
+        let index = Index::parse(&text).and_then(|index| index.check_layers(layers).map(|()| index));
+        Ok((index.map_err(refused)?, compressed, fetched))
+    }
+
+    fn layer(&self, number: usize) -> &Descriptor {
+        &self.manifest.layers[number]
+    }
+}
+
+/// The chunks of the version that was here before.
+struct Reuse<'a> {
+    data: &'a Path,
+    index: Index,
+    /// By their contents: the number of a file, and where in it.
+    chunks: HashMap<Hash, (usize, u64)>,
+    files: HashMap<String, usize>,
+}
+
+impl<'a> Reuse<'a> {
+    /// `None` if it cannot be used: then everything is fetched.
+    fn open(old: OldData<'a>) -> Option<Self> {
+        let compressed = fs_err::File::open(old.index).ok()?;
+        let index = Index::parse(&layer::read_manifest(compressed, LARGEST_INDEX_BYTES).ok()?).ok()?;
+        let (mut chunks, mut files) = (HashMap::new(), HashMap::new());
+        for (number, file) in index.files.iter().enumerate() {
+            files.insert(file.path.clone(), number);
+            chunks.extend(file.placed().map(|(chunk, at, _)| (chunk.hash, (number, at))));
+        }
+        Some(Self { data: old.data, index, chunks, files })
+    }
+
+    /// Returns the file of that path.
+    fn file(&self, path: &str) -> Option<(usize, &IndexedFile)> {
+        let number = *self.files.get(path)?;
+        Some((number, &self.index.files[number]))
+    }
+}
+
+/// A data directory that is being made.
+struct Fill<'a> {
+    image: &'a DataImage<'a>,
+    data: &'a Path,
+    index: &'a Index,
+    old: Option<&'a Reuse<'a>>,
+    fetched: &'a AtomicU64,
+    reused: &'a AtomicU64,
+}
+
+impl Fill<'_> {
+    fn options(&self) -> &PullOptions {
+        self.image.options
+    }
+
+    /// Makes a file of the chunks that are here. Returns the others.
+    fn file(&self, number: usize) -> Result<Vec<MissingChunk>, Error> {
+        let file = &self.index.files[number];
+        let mut parents = Parents::open(self.data)?;
+        let path = file.path.as_bytes();
+        let before = self.old.and_then(|old| Some((old, old.file(&file.path)?)));
+        let cloned = before.filter(|_| file.size() >= CLONED_BYTES);
+        let cloned = cloned.filter(|(old, _)| self.clone_file(old.data, &file.path)).map(|(_, (number, _))| number);
+        let made = match cloned {
+            Some(_) => {
+                parents.set_mode(path, 0o600)?;
+                parents.open_for_writing(path)?
+            }
+            None => parents.new_file(path)?,
+        };
+        let failed = |error: io::Error| Error::io("write", self.data.join(&file.path), error);
+        made.set_len(file.size()).map_err(failed)?;
+        let mut taken = self.old.map(Taken::open).transpose()?;
+        let mut missing = Vec::new();
+        for (chunk, at, start) in file.placed() {
+            self.image.registry.still_wanted()?;
+            let found = taken.as_mut().and_then(|taken| taken.find(&chunk, cloned.map(|number| (number, at))));
+            match found {
+                Some(Found::InPlace) => {}
+                Some(Found::Elsewhere(contents)) => made.write_all_at(contents, at).map_err(failed)?,
+                None => {
+                    missing.push(MissingChunk { file: number, at, layer: file.layer, start, chunk });
+                    continue;
+                }
+            }
+            self.reused.fetch_add(chunk.size.into(), Ordering::Relaxed);
+            self.options().template.progress.add(0, chunk.size.into());
+        }
+        self.options().template.progress.add(1, 0);
+        Ok(missing)
+    }
+
+    /// Clones a file of the version before. Nothing is lost if that fails.
+    fn clone_file(&self, old: &Path, path: &str) -> bool {
+        let mut options = calve_core::CloneOptions::default();
+        options.cancel = self.options().template.cancel.clone();
+        calve_core::clone_tree(&old.join(path), &self.data.join(path), &options).is_ok()
+    }
+
+    fn fetch(&self, mut missing: Vec<MissingChunk>) -> Result<(), Error> {
+        missing.sort_unstable_by_key(|chunk| (chunk.layer, chunk.start));
+        let runs = runs(&missing);
+        let Some((first, rest)) = runs.split_first() else { return Ok(()) };
+        let threads = self.options().template.threads;
+        if self.run(&missing[first.clone()])? {
+            let run = |run: &Range<usize>| match self.run(&missing[run.clone()])? {
+                true => Ok(()),
+                // A registry that had parts before has them.
+                false => Err(self.image.registry.wrong("a blob without a part")),
+            };
+            return each(rest, threads, run).map(drop);
+        }
+        let layers: Vec<_> = missing.chunk_by(|a, b| a.layer == b.layer).collect();
+        each(&layers, threads, |chunks| self.layer(chunks)).map(drop)
+    }
+
+    /// Fetches a part of a layer with these chunks, and writes them. Returns whether it did: it does not if the registry has no parts. What an earlier
+    /// pull has left of the part is fetched anew if it is damaged.
+    fn run(&self, chunks: &[MissingChunk]) -> Result<bool, Error> {
+        let ([first, ..], [.., last]) = (chunks, chunks) else { return Ok(true) };
+        let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
+        let bytes = first.start..last.bytes().end;
+        let mut spool = self.image.arrivals.spool(layer, &bytes)?;
+        loop {
+            let Some(mut part) = registry.part(layer, &bytes, spool)? else { return Ok(false) };
+            let is_right = self.write(chunks, bytes.start, &mut part)?;
+            let is_all_theirs = part.kept() == 0;
+            if is_right {
+                self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
+                return Ok(true);
+            }
+            part.restart()?;
+            if is_all_theirs {
+                return Err(registry.wrong("a part of a blob that has another hash"));
+            }
+            spool = part;
+        }
+    }
+
+    /// Fetches a whole layer, and writes these chunks of it.
+    fn layer(&self, chunks: &[MissingChunk]) -> Result<(), Error> {
+        let Some(first) = chunks.first() else { return Ok(()) };
+        let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
+        let mut blob = registry.blob(layer, self.image.arrivals.spool(layer, &(0..layer.size))?)?;
+        self.fetched.fetch_add(blob.fetched(), Ordering::Relaxed);
+        match self.write(chunks, 0, &mut blob)? {
+            true => Ok(()),
+            false => Err(registry.wrong("a layer whose chunks have other hashes than the index says")),
+        }
+    }
+
+    /// Writes the chunks in a part of a layer that begins at `start`. Returns false at the first one that is not as the index says.
+    fn write(&self, chunks: &[MissingChunk], start: u64, part: &mut Spool) -> Result<bool, Error> {
+        let unreadable = |error: io::Error| Error::io("read a part of", "", error);
+        let mut parents = Parents::open(self.data)?;
+        let mut decompressor = Decompressor::new().map_err(unreadable)?;
+        let (mut compressed, mut contents) = (Vec::new(), Vec::with_capacity(LARGEST_CHUNK_BYTES as usize));
+        let mut open: Option<(usize, File)> = None;
+        let mut reader = part.reader()?;
+        let mut at = start;
+        for MissingChunk { file, at: place, start, chunk, .. } in chunks {
+            self.image.registry.still_wanted()?;
+            io::copy(&mut (&mut reader).take(start - at), &mut io::sink()).map_err(unreadable)?;
+            compressed.resize(chunk.compressed as usize, 0);
+            reader.read_exact(&mut compressed).map_err(unreadable)?;
+            at = start + u64::from(chunk.compressed);
+            // No more than there is room for, whatever the frame says.
+            contents.clear();
+            let is_read = decompressor.decompress_to_buffer(&compressed, &mut contents).is_ok();
+            if !is_read || !is_chunk(chunk, &contents) {
+                return Ok(false);
+            }
+            let path = &self.index.files[*file].path;
+            let made = match &mut open {
+                Some((number, made)) if number == file => made,
+                other => &mut other.insert((*file, parents.open_for_writing(path.as_bytes())?)).1,
+            };
+            let written = made.write_all_at(&contents, *place);
+            written.map_err(|error| Error::io("write", self.data.join(path), error))?;
+            self.options().template.progress.add(0, chunk.size.into());
+        }
+        Ok(true)
+    }
+}
+
+fn is_chunk(chunk: &Chunk, contents: &[u8]) -> bool {
+    contents.len() == chunk.size as usize && hash(contents) == chunk.hash
+}
+
+/// Where the contents of a chunk are.
+enum Found<'t> {
+    /// They were cloned with the file.
+    InPlace,
+    Elsewhere(&'t [u8]),
+}
+
+/// Takes chunks from the version before, of which the last file that was used stays open.
+struct Taken<'a> {
+    old: &'a Reuse<'a>,
+    parents: Parents,
+    open: Option<(usize, File)>,
+    contents: Vec<u8>,
+}
+
+impl<'a> Taken<'a> {
+    fn open(old: &'a Reuse<'a>) -> Result<Self, Error> {
+        Ok(Self { old, parents: Parents::open(old.data)?, open: None, contents: Vec::new() })
+    }
+
+    /// Finds the contents of a chunk, and checks them. `cloned`: where they are if the file was cloned and they did not move.
+    fn find(&mut self, chunk: &Chunk, cloned: Option<(usize, u64)>) -> Option<Found<'_>> {
+        let known = self.old.chunks.get(&chunk.hash)?;
+        // The same contents may be at several places. That of the clone is the best one, and it is checked as any other.
+        if cloned.is_some_and(|place| self.is_at(chunk, place)) {
+            return Some(Found::InPlace);
+        }
+        self.is_at(chunk, *known).then_some(Found::Elsewhere(&self.contents))
+    }
+
+    fn is_at(&mut self, chunk: &Chunk, (number, at): (usize, u64)) -> bool {
+        let path = self.old.index.files[number].path.as_bytes();
+        if self.open.as_ref().is_none_or(|(open, _)| *open != number) {
+            self.open = self.parents.open_file(path).ok().map(|file| (number, file));
+        }
+        let Some((_, file)) = &self.open else { return false };
+        self.contents.resize(chunk.size as usize, 0);
+        file.read_exact_at(&mut self.contents, at).is_ok() && is_chunk(chunk, &self.contents)
+    }
+}

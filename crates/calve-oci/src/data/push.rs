@@ -1,0 +1,175 @@
+//! Sending a data directory.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::cut::{CutLayer, LayerWriter, chunk_bytes};
+use super::index::{Index, IndexedDirectory, IndexedFile, LARGEST_INDEX_BYTES};
+use super::{DataDescription, INDEX};
+use crate::assemble::Parents;
+use crate::error::Error;
+use crate::layer::{self, Layer};
+use crate::push::PushOptions;
+use crate::reference::Reference;
+use crate::registry::Registry;
+use crate::send::{self, SentImage, SentLayer};
+use crate::spool::Spool;
+use crate::work::each;
+
+/// A layer has this much before it is compressed, about, or one larger file. It doubles for large data, so that there are some 50 layers at most.
+const LAYER_BYTES: u64 = 16 << 20;
+const LAYERS: u64 = 48;
+const PERMISSIONS: u32 = 0o777;
+
+/// A data directory that was sent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct PushedData {
+    /// The digest of the image.
+    pub digest: String,
+    /// The number of layers.
+    pub layers: u64,
+    /// The size of what was sent.
+    pub sent_bytes: u64,
+    /// The size of the whole image.
+    pub image_bytes: u64,
+}
+
+/// Sends the data directory of a server that has ended, without the layers that the registry has. Large layers pass through files without a name in
+/// `spool`. The image appears under its name when all of it is there.
+///
+/// # Errors
+/// Fails with [`Error::DataNotPortable`] for what is neither a file nor a directory, and for names that are not UTF-8.
+pub fn push_data(
+    data: &Path,
+    spool: &Path,
+    about: &DataDescription,
+    reference: &Reference,
+    options: &PushOptions,
+) -> Result<PushedData, Error> {
+    reference.check_tag()?;
+    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    let found = Found::walk(data)?;
+    let push = Push { data, spool, found: &found, registry: &registry, options };
+    let ranges = found.layers();
+    let sent = each(&ranges, options.template.threads, |range| push.layer(range))?;
+    let mut files = Vec::new();
+    let mut layers = Vec::new();
+    for (number, (layer, indexed)) in sent.into_iter().enumerate() {
+        files.extend(indexed.into_iter().map(|file| IndexedFile { layer: number, ..file }));
+        layers.push(layer);
+    }
+    layers.push(push.index(Index::new(found.directories.clone(), files))?);
+    let SentImage { digest, layers, sent_bytes, image_bytes } =
+        send::name_image(&registry, &layers, about.annotations())?;
+    Ok(PushedData { digest, layers, sent_bytes, image_bytes })
+}
+
+/// What is in a data directory, in the order of paths.
+#[derive(Default)]
+struct Found {
+    directories: Vec<IndexedDirectory>,
+    /// Each with its size.
+    files: Vec<(String, u32, u64)>,
+}
+
+impl Found {
+    fn walk(data: &Path) -> Result<Self, Error> {
+        let mut found = Self::default();
+        let mut waiting = vec![String::new()];
+        while let Some(below) = waiting.pop() {
+            let directory = data.join(&below);
+            let failed = |error: io::Error| Error::io("list", &directory, error);
+            for entry in fs_err::read_dir(&directory).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let refused = |what| Error::DataNotPortable { path: entry.path(), what };
+                let name = entry.file_name().into_string().map_err(|_| refused("has a name that is not UTF-8"))?;
+                let path = if below.is_empty() { name } else { format!("{below}/{name}") };
+                let metadata = entry.metadata().map_err(|error| Error::io("look at", entry.path(), error))?;
+                let mode = metadata.permissions().mode() & PERMISSIONS;
+                if metadata.is_dir() {
+                    waiting.push(path.clone());
+                    found.directories.push(IndexedDirectory { path, mode });
+                } else if metadata.is_file() {
+                    found.files.push((path, mode, metadata.len()));
+                } else {
+                    return Err(refused("is neither a file nor a directory"));
+                }
+            }
+        }
+        found.directories.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        found.files.sort_unstable();
+        Ok(found)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, _, size)| size).sum()
+    }
+
+    /// Divides the files into ranges, one for each layer. There is one even without files, for the directories.
+    fn layers(&self) -> Vec<Range<usize>> {
+        let mut target = LAYER_BYTES;
+        while self.bytes() / target > LAYERS {
+            target *= 2;
+        }
+        let mut ranges = Vec::new();
+        let (mut start, mut size) = (0, 0);
+        for (index, (_, _, bytes)) in self.files.iter().enumerate() {
+            if index > start && size + bytes > target {
+                ranges.push(start..index);
+                (start, size) = (index, 0);
+            }
+            size += bytes;
+        }
+        ranges.push(start..self.files.len());
+        ranges
+    }
+}
+
+struct Push<'a> {
+    data: &'a Path,
+    spool: &'a Path,
+    found: &'a Found,
+    registry: &'a Registry<'a>,
+    options: &'a PushOptions,
+}
+
+impl Push<'_> {
+    /// Sends a layer. Returns also its files.
+    fn layer(&self, range: &Range<usize>) -> Result<(SentLayer, Vec<IndexedFile>), Error> {
+        let failed = |error: io::Error| Error::io("write a layer of", self.data, error);
+        let blob = Spool::new(Some(self.spool));
+        let mut writer = LayerWriter::new(blob, chunk_bytes(self.found.bytes())).map_err(failed)?;
+        if range.start == 0 {
+            self.found.directories.iter().try_for_each(|directory| writer.directory(directory)).map_err(failed)?;
+        }
+        let mut parents = Parents::open(self.data)?;
+        let mut files = Vec::new();
+        for (path, mode, size) in &self.found.files[range.clone()] {
+            self.registry.still_wanted()?;
+            let contents = parents.open_file(path.as_bytes())?;
+            let written = writer.file(path, *mode, *size, contents);
+            let (offset, chunks) = written.map_err(|error| Error::io("send", self.data.join(path), error))?;
+            files.push(IndexedFile { path: path.clone(), mode: *mode, layer: 0, offset, chunks });
+            self.options.template.progress.add(1, *size);
+        }
+        let CutLayer { blob, diff_id, files } = writer.finish(files).map_err(failed)?;
+        Ok((send::send(self.registry, (blob, diff_id), BTreeMap::new())?, files))
+    }
+
+    fn index(&self, index: Index) -> Result<SentLayer, Error> {
+        let failed = |error: io::Error| Error::io("send the index of", self.data, error);
+        let text = serde_json::to_string(&index).map_err(|error| failed(error.into()))?;
+        if text.len() as u64 > LARGEST_INDEX_BYTES {
+            return Err(Error::DataNotPortable { path: self.data.into(), what: "is too large for one image" });
+        }
+        drop(index);
+        let written = layer::write_manifest(&text, Spool::new(Some(self.spool))).map_err(failed)?;
+        let (Layer { blob, diff_id, .. }, at) = written;
+        let at = (INDEX.to_owned(), format!("{}-{}", at.start, at.end));
+        send::send(self.registry, (blob, diff_id), BTreeMap::from([at]))
+    }
+}

@@ -1,0 +1,84 @@
+//! Sending blobs, and naming them as one image.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use crate::error::Error;
+use crate::image::{CONFIG_TYPE, Descriptor, ImageConfig, ImageManifest, LAYER_TYPE, MANIFEST_TYPE, RootFs};
+use crate::registry::Registry;
+use crate::spool::{Spool, digest};
+
+/// A layer that the registry has.
+#[derive(Clone)]
+pub(crate) struct SentLayer {
+    pub(crate) descriptor: Descriptor,
+    pub(crate) diff_id: String,
+    pub(crate) sent_bytes: u64,
+}
+
+/// An image that the registry has.
+pub(crate) struct SentImage {
+    pub(crate) digest: String,
+    pub(crate) layers: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) image_bytes: u64,
+}
+
+/// Sends a layer, unless the registry has it.
+pub(crate) fn send(
+    registry: &Registry<'_>,
+    (mut blob, diff_id): (Spool, String),
+    annotations: BTreeMap<String, String>,
+) -> Result<SentLayer, Error> {
+    let (digest, size) = (blob.digest(), blob.size());
+    let is_there = registry.has_blob(&digest)?;
+    if !is_there {
+        registry.put_blob(&mut blob)?;
+    }
+    let descriptor = Descriptor { media_type: LAYER_TYPE.into(), digest, size, annotations };
+    Ok(SentLayer { descriptor, diff_id, sent_bytes: if is_there { 0 } else { size } })
+}
+
+/// Names the layers as one image.
+pub(crate) fn name_image(
+    registry: &Registry<'_>,
+    layers: &[SentLayer],
+    annotations: BTreeMap<String, String>,
+) -> Result<SentImage, Error> {
+    let config = ImageConfig {
+        architecture: architecture().into(),
+        os: "linux".into(),
+        config: BTreeMap::new(),
+        rootfs: RootFs { kind: "layers".into(), diff_ids: layers.iter().map(|layer| layer.diff_id.clone()).collect() },
+    };
+    let encoded = |error: serde_json::Error| Error::io("encode", "the manifest", error);
+    let config = serde_json::to_vec(&config).map_err(encoded)?;
+    let mut blob = Spool::new(None);
+    blob.write_all(&config).map_err(|error| blob.failed(error))?;
+    let config = send(registry, (blob, String::new()), BTreeMap::new())?;
+    let manifest = ImageManifest {
+        schema_version: 2,
+        media_type: MANIFEST_TYPE.into(),
+        config: Descriptor { media_type: CONFIG_TYPE.into(), ..config.descriptor.clone() },
+        layers: layers.iter().map(|layer| layer.descriptor.clone()).collect(),
+        annotations,
+    };
+    let bytes = serde_json::to_vec(&manifest).map_err(encoded)?;
+    registry.put_manifest(&bytes)?;
+    let all = || layers.iter().chain([&config]);
+    Ok(SentImage {
+        digest: digest(&bytes),
+        layers: layers.len() as u64,
+        sent_bytes: all().map(|layer| layer.sent_bytes).sum(),
+        image_bytes: all().map(|layer| layer.descriptor.size).sum(),
+    })
+}
+
+/// The name that images have for the processor.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
