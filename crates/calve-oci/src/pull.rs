@@ -254,14 +254,14 @@ fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Fails where there is no room for so much.
-pub(crate) fn check_room(root: &Path, needed: u64) -> Result<(), Error> {
+/// Fails where there is no room for so much. Names the directory that is so many levels above.
+pub(crate) fn check_room(root: &Path, levels: usize, needed: u64) -> Result<(), Error> {
     let found = rustix::fs::statvfs(root).map_err(|errno| Error::io("look at the file system of", root, errno))?;
     let available = found.f_bavail.saturating_mul(found.f_frsize);
     if needed <= available {
         return Ok(());
     }
-    let path = root.parent().unwrap_or(root).to_path_buf();
+    let path = root.ancestors().nth(levels).unwrap_or(root).to_path_buf();
     Err(calve_core::Error::NoRoom { path, needed, available, unit: "bytes" }.into())
 }
 
@@ -279,7 +279,7 @@ impl Pull<'_> {
     /// Makes the tree in an empty directory.
     fn fill(&self, root: &Path, layers: &[(&Descriptor, Range<usize>)]) -> Result<(), Error> {
         if self.reuse.is_none() {
-            check_room(root, self.sent.bytes())?;
+            check_room(root, 1, self.sent.bytes())?;
         }
         let mut parents = Parents::open(root)?;
         parents.make_directories(self.sent)?;

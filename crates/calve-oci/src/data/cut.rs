@@ -17,6 +17,8 @@ use crate::spool::{Spool, digest_of};
 const CHUNK_BYTES: u64 = 32 << 10;
 /// As many chunks make an index that is a few per cent of its image. Those of larger data are larger.
 const CHUNKS: u64 = 1 << 18;
+/// A file that is not larger is one chunk.
+const WHOLE_BYTES: u64 = 128 << 10;
 const BLOCK_BYTES: u64 = 512;
 
 /// Returns the size that the chunks of so much data have, about.
@@ -64,7 +66,7 @@ impl LayerWriter {
         let offset = self.blob.size();
         let mut chunks = Vec::new();
         let mut done = 0;
-        if size <= u64::from(LARGEST_CHUNK_BYTES) {
+        if size <= WHOLE_BYTES {
             let mut whole = Vec::with_capacity(size as usize);
             io::Read::read_to_end(&mut io::Read::take(&contents, size + 1), &mut whole)?;
             done = whole.len() as u64;

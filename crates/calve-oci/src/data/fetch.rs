@@ -15,6 +15,8 @@ pub(super) struct MissingChunk {
     /// The number of its file, and where it belongs in that.
     pub(super) file: usize,
     pub(super) at: u64,
+    /// Whether that has nothing there yet.
+    pub(super) is_hole: bool,
     /// The number of its layer, and where it is in that.
     pub(super) layer: usize,
     pub(super) start: u64,
@@ -67,6 +69,7 @@ mod tests {
         let chunk = |&(layer, start, compressed): &(usize, u64, u32)| MissingChunk {
             file: 0,
             at: 0,
+            is_hole: true,
             layer,
             start,
             chunk: Chunk { hash: [0; 16], size: 1, compressed },

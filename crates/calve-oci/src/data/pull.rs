@@ -117,7 +117,8 @@ impl<'a> DataImage<'a> {
         let written = fs_err::write(index_path, &compressed);
         written.map_err(|error| Error::io("write", index_path, error))?;
         if old.is_none() {
-            check_room(data, index.bytes())?;
+            // What is directly above is hidden.
+            check_room(data, 2, index.bytes())?;
         }
         let old = old.and_then(Reuse::open);
         let mut parents = Parents::open(data)?;
@@ -219,6 +220,7 @@ impl Fill<'_> {
             }
             None => parents.new_file(path)?,
         };
+        let is_hole = cloned.is_none();
         let failed = |error: io::Error| Error::io("write", self.data.join(&file.path), error);
         made.set_len(file.size()).map_err(failed)?;
         let mut taken = self.old.map(Taken::open).transpose()?;
@@ -228,9 +230,9 @@ impl Fill<'_> {
             let found = taken.as_mut().and_then(|taken| taken.find(&chunk, cloned.map(|number| (number, at))));
             match found {
                 Some(Found::InPlace) => {}
-                Some(Found::Elsewhere(contents)) => made.write_all_at(contents, at).map_err(failed)?,
+                Some(Found::Elsewhere(contents)) => put(&made, contents, at, is_hole).map_err(failed)?,
                 None => {
-                    missing.push(MissingChunk { file: number, at, layer: file.layer, start, chunk });
+                    missing.push(MissingChunk { file: number, at, is_hole, layer: file.layer, start, chunk });
                     continue;
                 }
             }
@@ -309,7 +311,7 @@ impl Fill<'_> {
         let mut open: Option<(usize, File)> = None;
         let mut reader = part.reader()?;
         let mut at = start;
-        for MissingChunk { file, at: place, start, chunk, .. } in chunks {
+        for MissingChunk { file, at: place, is_hole, start, chunk, .. } in chunks {
             self.image.registry.still_wanted()?;
             io::copy(&mut (&mut reader).take(start - at), &mut io::sink()).map_err(unreadable)?;
             compressed.resize(chunk.compressed as usize, 0);
@@ -326,7 +328,7 @@ impl Fill<'_> {
                 Some((number, made)) if number == file => made,
                 other => &mut other.insert((*file, parents.open_for_writing(path.as_bytes())?)).1,
             };
-            let written = made.write_all_at(&contents, *place);
+            let written = put(made, &contents, *place, *is_hole);
             written.map_err(|error| Error::io("write", self.data.join(path), error))?;
             self.options().template.progress.add(0, chunk.size.into());
         }
@@ -336,6 +338,14 @@ impl Fill<'_> {
 
 fn is_chunk(chunk: &Chunk, contents: &[u8]) -> bool {
     contents.len() == chunk.size as usize && hash(contents) == chunk.hash
+}
+
+/// Writes a chunk. Zeros stay a hole where one is.
+fn put(file: &File, contents: &[u8], at: u64, is_hole: bool) -> io::Result<()> {
+    if is_hole && contents.iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    file.write_all_at(contents, at)
 }
 
 /// Where the contents of a chunk are.

@@ -20,7 +20,7 @@ use crate::spool::Spool;
 use crate::work::each;
 
 /// A layer has this much before it is compressed, about, or one larger file. It doubles for large data, so that there are some 50 layers at most.
-const LAYER_BYTES: u64 = 16 << 20;
+const LAYER_BYTES: u64 = 4 << 20;
 const LAYERS: u64 = 48;
 const PERMISSIONS: u32 = 0o777;
 

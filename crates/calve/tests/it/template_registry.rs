@@ -2,6 +2,7 @@
 
 mod bad;
 mod databases;
+mod databases_bad;
 mod interrupted;
 mod jobs;
 mod server;

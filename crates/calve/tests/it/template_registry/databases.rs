@@ -1,9 +1,9 @@
 //! `calve db template push` and `calve db template pull`.
 
-use calve_testkit::require_program;
+use calve_testkit::{Aspect, assert_same_except, require_program};
 use serde_json::Value;
 
-use super::server::Server;
+use super::server::{Answer, Asked, Server, answer};
 use super::template as file_template;
 use crate::program::{Calve, calve};
 use crate::spot::{Spot, names};
@@ -56,8 +56,13 @@ impl Machines {
     }
 
     pub(super) fn push(&self) -> Calve {
+        self.push_as_shop("shop")
+    }
+
+    /// Pushes another template to where `shop` was.
+    pub(super) fn push_as_shop(&self, name: &str) -> Calve {
         let reference = format!("{}/shop", self.server.host);
-        self.db("home", &["template", "push", "--plain-http", "--json", "shop", &reference])
+        self.db("home", &["template", "push", "--plain-http", "--json", name, &reference])
     }
 
     pub(super) fn pull(&self, home: &str) -> Calve {
@@ -71,11 +76,20 @@ impl Machines {
         asked.stdout.trim_end().to_owned()
     }
 
+    /// The files of a template are those of one at home, and belong to whoever owns such files here.
+    #[track_caller]
+    pub(super) fn has_same_files(&self, home: &str, other: &str) {
+        let [here, there] = [("home", other), (home, "shop")]
+            .map(|(home, name)| self.spot.join(home).join("db/templates").join(name).join("data"));
+        assert_same_except(here, there, &[Aspect::Times, Aspect::Holes]);
+    }
+
     /// The templates on that machine, without what hidden parts there may be of others.
     #[track_caller]
     pub(super) fn templates(&self, home: &str) -> Vec<Value> {
         let listed = self.db(home, &["template", "list", "--json"]).succeeds().json();
-        let servers = names(self.spot.join(home).join("db/servers"));
+        let servers = self.spot.join(home).join("db/servers");
+        let servers = if servers.exists() { names(servers) } else { Vec::new() };
         assert!(!servers.iter().any(|name| name.starts_with(".building")), "{servers:?}");
         listed["templates"].as_array().unwrap().clone()
     }
@@ -84,16 +98,22 @@ impl Machines {
 /// A client of the engine that finds its server by the environment.
 fn client(engine: &str, query: &str) -> Vec<String> {
     let words: &[&str] = match engine {
-        POSTGRES => &["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-c", query],
+        POSTGRES => {
+            // Each in a transaction of its own.
+            let queries = query.split("; ").flat_map(|query| ["-c", query]);
+            let psql = ["psql", "-XqAt", "-v", "ON_ERROR_STOP=1"];
+            return psql.into_iter().chain(queries).map(str::to_owned).collect();
+        }
         MARIADB => &["mariadb", "-BN", "-e", query],
         _ => &["sh", "-c", "redis-cli -s \"$REDIS_SOCKET\" $0", query],
     };
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Some megabytes that hardly compress, in pages that are filled in order.
+/// Some megabytes that hardly compress. The first one to read a row would change it otherwise.
 const ROWS: &str = "CREATE TABLE t (a int, b text); \
-    INSERT INTO t SELECT n, md5(n::text) || md5((-n)::text) FROM generate_series(1, 40000) n";
+    INSERT INTO t SELECT n, md5(n::text) || md5((-n)::text) FROM generate_series(1, 40000) n; \
+    VACUUM FREEZE";
 
 #[test]
 fn a_database_is_the_same_after_a_push_and_a_pull() {
@@ -106,6 +126,7 @@ fn a_database_is_the_same_after_a_push_and_a_pull() {
         assert_eq!(pulled[field], here[field], "{field}");
     }
     assert_eq!((&pulled["reused_bytes"], &pulled["up_to_date"]), (&0.into(), &false.into()));
+    machines.has_same_files("other", "shop");
     let sum = "SELECT count(*), sum(hashtext(t::text)) FROM t";
     assert_eq!(machines.ask("other", sum), machines.ask("home", sum));
     // Neither of them again.
@@ -131,4 +152,66 @@ fn every_engine_travels() {
         machines.pull("other").succeeds();
         assert_eq!(machines.ask("other", query), answer);
     }
+}
+
+/// A template `next` that was made of `shop`, with a few pages changed.
+fn next(machines: &Machines) {
+    machines.create(&["next", "--base", "shop"], "UPDATE t SET b = 'new' WHERE a IN (7, 20000, 20001)");
+}
+
+fn has_range(asked: &Asked) -> bool {
+    asked.head.to_ascii_lowercase().contains("range: bytes=")
+}
+
+#[test]
+fn of_a_newer_version_only_the_changed_chunks_are_fetched() {
+    let Some(machines) = Machines::new(POSTGRES, ROWS) else { return };
+    let server = &machines.server;
+    machines.push().succeeds();
+    for home in ["other", "damaged", "whole"] {
+        machines.pull(home).succeeds();
+    }
+    next(&machines);
+    let image = machines.push_as_shop("next").succeeds().json()["image_bytes"].as_u64().unwrap();
+    server.asked();
+    let pulled = machines.pull("other").succeeds().json();
+    let asked: Vec<_> = server.asked().into_iter().filter(Asked::is_blob).collect();
+    let parts = asked.iter().filter(|asked| has_range(asked)).count();
+    let fetched = |pulled: &Value| pulled["fetched_bytes"].as_u64().unwrap();
+    assert!(fetched(&pulled) < image / 8, "{} of {image}", fetched(&pulled));
+    assert!(parts < 60 && asked.len() == parts + 1, "{parts} parts in {} requests", asked.len());
+    let (reused, bytes) = (pulled["reused_bytes"].as_u64().unwrap(), pulled["bytes"].as_u64().unwrap());
+    assert!(reused > bytes / 10 * 8, "{reused} of {bytes}");
+    machines.has_same_files("other", "next");
+    assert_eq!(machines.ask("other", "SELECT count(*) FROM t WHERE b = 'new'"), "3");
+    // What is not as it was is not taken.
+    let data = machines.spot.join("damaged/db/templates/shop/data");
+    for path in ["global/pg_control", "base/1/1259"] {
+        let zeros = vec![0; fs_err::metadata(data.join(path)).unwrap().len() as usize];
+        fs_err::write(data.join(path), zeros).unwrap();
+    }
+    assert!(fetched(&machines.pull("damaged").succeeds().json()) > fetched(&pulled));
+    machines.has_same_files("damaged", "next");
+    // A registry that has no parts.
+    let refused = || Answer::Bytes(answer("416 Range Not Satisfiable", "", b""));
+    server.rule(move |asked| if has_range(asked) { refused() } else { Answer::Pass });
+    assert!(fetched(&machines.pull("whole").succeeds().json()) > image / 8);
+    machines.has_same_files("whole", "next");
+}
+
+#[test]
+fn a_pull_replaces_only_what_was_pulled_from_there() {
+    let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
+    machines.push().succeeds();
+    machines
+        .pull("home")
+        .fails(1)
+        .says(&["was not pulled from", "hint: pull it under another name with `--name NAME`"]);
+    machines.pull("home").args(["--name", "pulled"]).succeeds();
+    // Two at once: one makes it, and the other one finds it.
+    let both = [(); 2].map(|()| machines.pull("other").start()).map(|running| running.wait());
+    both.iter().for_each(|ran| ran.ended(0));
+    let made = both.iter().filter(|ran| ran.json()["up_to_date"] == false).count();
+    assert_eq!((made, machines.templates("other").len()), (1, 1));
+    assert_eq!(machines.ask("other", "GET greeting"), "hello");
 }

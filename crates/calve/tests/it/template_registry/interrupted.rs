@@ -37,7 +37,7 @@ fn pushed(spot: &Spot, server: &Server) -> u64 {
 }
 
 /// From now on the registry sends so many bytes of blobs, and no more.
-fn send_only(server: &Server, bytes: u64) {
+pub(super) fn send_only(server: &Server, bytes: u64) {
     let left = Arc::new(AtomicU64::new(bytes));
     server.rule(move |asked| if asked.is_blob() { Answer::UpTo(Arc::clone(&left)) } else { Answer::Pass });
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use calve_testkit::require_program;
+use serde_json::{Value, json};
 
 use crate::spot::eventually;
 
@@ -259,26 +260,36 @@ pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
 /// An image of a template with this manifest and this one layer, at `/v2/t/manifests/latest`.
 pub(super) fn image(lines: &str, tar: &[u8]) -> HashMap<String, Vec<u8>> {
     let text = format!("#mtree\n# calve portable template 1\n{lines}");
-    let (layer, manifest) = (zstd(tar), zstd(text.as_bytes()));
+    let entries = lines.lines().count();
+    let range = json!({ "dev.calve.template.range": format!("0-{entries}") });
+    let key = json!({ "dev.calve.template.key": blake3::hash(text.as_bytes()).to_hex().to_string() });
+    image_of(key, (&zstd(tar), range), (text.as_bytes(), "dev.calve.template.manifest"))
+}
+
+/// An image with this layer, and a last one that has a text where the annotation of that name says.
+pub(super) fn image_of(
+    annotations: Value,
+    (layer, layer_annotations): (&[u8], Value),
+    (text, place): (&[u8], &str),
+) -> HashMap<String, Vec<u8>> {
+    let manifest = zstd(text);
     let length = u32::try_from(manifest.len()).unwrap().to_le_bytes();
     let start = zstd(&[0; 1024]).len() + 8;
     let index = [&zstd(&[0; 1024])[..], &[0x50, 0x2a, 0x4d, 0x18], &length, &manifest].concat();
     let config = b"{}".to_vec();
     let kind = "application/vnd.oci.image.layer.v1.tar+zstd";
-    let entries = lines.lines().count();
-    let document = serde_json::json!({
+    let document = json!({
         "schemaVersion": 2,
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "config": { "mediaType": "application/vnd.oci.image.config.v1+json", "digest": sha256(&config), "size": config.len() },
         "layers": [
-            { "mediaType": kind, "digest": sha256(&layer), "size": layer.len(),
-              "annotations": { "dev.calve.template.range": format!("0-{entries}") } },
+            { "mediaType": kind, "digest": sha256(layer), "size": layer.len(), "annotations": layer_annotations },
             { "mediaType": kind, "digest": sha256(&index), "size": index.len(),
-              "annotations": { "dev.calve.template.manifest": format!("{start}-{}", index.len()) } },
+              "annotations": { place: format!("{start}-{}", index.len()) } },
         ],
-        "annotations": { "dev.calve.template.key": blake3::hash(text.as_bytes()).to_hex().to_string() },
+        "annotations": annotations,
     });
-    let blobs = [layer, index, config].map(|blob| (format!("/v2/t/blobs/{}", sha256(&blob)), blob));
+    let blobs = [layer.to_vec(), index, config].map(|blob| (format!("/v2/t/blobs/{}", sha256(&blob)), blob));
     let mut paths = HashMap::from(blobs);
     paths.insert("/v2/t/manifests/latest".into(), document.to_string().into_bytes());
     paths
