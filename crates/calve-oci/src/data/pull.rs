@@ -19,10 +19,10 @@ use crate::assemble::Parents;
 use crate::error::Error;
 use crate::frames::{Hash, hash};
 use crate::image::{Descriptor, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE};
-use crate::pull::{PullOptions, check_room};
+use crate::pull::{PullOptions, allowed_manifest, check_room};
 use crate::reference::{Reference, is_digest};
 use crate::registry::Registry;
-use crate::spool::{Spool, digest};
+use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
 
@@ -68,7 +68,7 @@ impl<'a> DataImage<'a> {
     /// Fails with [`Error::NotATemplate`] for an image of something else.
     pub fn open(templates: &Templates, reference: &'a Reference, options: &'a PullOptions) -> Result<Self, Error> {
         let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-        let bytes = registry.manifest()?;
+        let (bytes, digest) = allowed_manifest(reference, &registry, &options.connection)?;
         let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
         let manifest: ImageManifest = serde_json::from_slice(&bytes).map_err(|_| refused("it is no image"))?;
         if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
@@ -85,7 +85,7 @@ impl<'a> DataImage<'a> {
             return Err(refused("it has layers of another kind"));
         }
         let arrivals = Arrivals::open(templates)?;
-        Ok(Self { registry, arrivals, reference, manifest, digest: digest(&bytes), about, options })
+        Ok(Self { registry, arrivals, reference, manifest, digest, about, options })
     }
 
     /// Returns what the image says of its data. Nothing of it has been checked.
