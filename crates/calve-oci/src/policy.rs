@@ -83,7 +83,9 @@ fn scopes_of(reference: &Reference) -> Vec<String> {
     let place = reference.place();
     let ends = place.rmatch_indices('/').map(|(end, _)| end);
     scopes.extend(std::iter::once(place.len()).chain(ends).map(|end| place[..end].to_owned()));
-    scopes.extend(reference.registry.match_indices('.').map(|(dot, _)| format!("*{}", &reference.registry[dot..])));
+    // Subdomains are written without a port.
+    let host = reference.registry.rsplit_once(':').map_or(&*reference.registry, |(host, _)| host);
+    scopes.extend(host.match_indices('.').map(|(dot, _)| format!("*{}", &host[dot..])));
     scopes.push(String::new());
     scopes
 }
@@ -149,13 +151,13 @@ mod tests {
             "quay.example.com:5000/team/shop",
             "quay.example.com:5000/team",
             "quay.example.com:5000",
-            "*.example.com:5000",
-            "*.com:5000",
+            "*.example.com",
+            "*.com",
             "",
         ];
         assert_eq!(scopes_of(&reference), expected);
         let text = br#"{"default": [{"type": "reject"}], "transports": {"dir": {"": []}, "docker": {
-            "quay.example.com:5000/team": [{"type": "insecureAcceptAnything"}], "*.com:5000": [{"type": "reject"}]}}}"#;
+            "quay.example.com:5000/team": [{"type": "insecureAcceptAnything"}], "*.com": [{"type": "reject"}]}}}"#;
         assert!(matches!(read(text, &reference).unwrap()[..], [Requirement::InsecureAcceptAnything]));
         let other = Reference::parse("quay.example.com:5000/teams/deps:v1", Transport::Https).unwrap();
         assert!(matches!(read(text, &other).unwrap()[..], [Requirement::Reject]));
