@@ -82,6 +82,9 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A data directory was replaced while it was sent.
+    #[error("`{}` was replaced while it was sent; nothing was published", Shown(.0))]
+    DataReplaced(PathBuf),
     /// Another template has the name.
     #[error("the template `{name}` already exists, and was not pulled from `{place}`")]
     NameTaken {
@@ -165,6 +168,7 @@ impl Error {
             Self::BadAnswer { .. } => Remedy::AskRegistry,
             Self::NotATemplate { .. } => Remedy::PushTemplate,
             Self::NameTaken { .. } => Remedy::PullUnderAnotherName,
+            Self::DataReplaced(_) => Remedy::TryLater,
             Self::NotAllowed { .. } => Remedy::SignImage,
             Self::Policy { .. } => Remedy::RepairPolicy,
             Self::DataNotPortable { .. } => Remedy::CheckSystem,

@@ -28,7 +28,7 @@ mod work;
 
 pub use connection::ConnectionOptions;
 pub use credentials::CredentialFiles;
-pub use data::{DataDescription, DataImage, OldData, PushedData, ReceivedData, push_data};
+pub use data::{DataDescription, DataImage, DataSource, OldData, PushedData, ReceivedData, push_data};
 pub use error::{Error, Refusal};
 pub use policy::PolicyFiles;
 pub use pull::{PullOptions, Pulled, origin, pull};

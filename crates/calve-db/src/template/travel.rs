@@ -25,13 +25,18 @@ const DATA: &str = "data";
 pub struct HeldTemplate {
     /// The template.
     pub template: Template,
-    _lock: File,
+    lock: File,
 }
 
 impl HeldTemplate {
     /// Returns a directory that only this user can enter, on the file system of the template.
     pub fn beside(&self) -> &Path {
         self.template.place.parent().unwrap_or(&self.template.place)
+    }
+
+    /// Returns whether its paths still lead to it. Another one that gets the name takes it for good.
+    pub fn is_current(&self) -> bool {
+        registry::is_lock_of(&self.lock, &self.template.place)
     }
 }
 
@@ -40,13 +45,19 @@ impl HeldTemplate {
 /// # Errors
 /// Fails with [`Error::PushFromImage`] for one whose servers run in containers: nobody else has the image for certain.
 pub fn hold_to_send(home: &Home, name: &str) -> Result<HeldTemplate> {
-    let template = load(home, name)?;
+    let (template, lock) = loop {
+        let template = load(home, name)?;
+        let lock = lock(&template)?;
+        // Another one may have got the name before the lock was there.
+        if registry::is_lock_of(&lock, &template.place) && load(home, name)?.id == template.id {
+            break (template, lock);
+        }
+    };
     if template.image.is_some() {
         return Err(Error::PushFromImage(template.name));
     }
-    let lock = lock(&template)?;
     match manifest::difference(&template.place)? {
-        None => Ok(HeldTemplate { template, _lock: lock }),
+        None => Ok(HeldTemplate { template, lock }),
         Some(what) => Err(Error::TemplateDamaged { name: template.name, what }),
     }
 }

@@ -38,22 +38,46 @@ pub struct PushedData {
     pub image_bytes: u64,
 }
 
-/// Sends the data directory of a server that has ended, without the layers that the registry has. Large layers pass through files without a name in
-/// `spool`. The image appears under its name when all of it is there.
+/// The data directory of a server that has ended.
+pub struct DataSource<'a> {
+    /// Where it is.
+    pub data: &'a Path,
+    /// A directory for files without a name, which large layers pass through.
+    pub spool: &'a Path,
+    /// Returns false from the moment on when the path of `data` leads to something else.
+    pub is_current: &'a dyn Fn() -> bool,
+}
+
+/// Sends a data directory, without the layers that the registry has. The image appears under its name when all of it is there.
 ///
 /// # Errors
-/// Fails with [`Error::DataNotPortable`] for what is neither a file nor a directory, and for names that are not UTF-8.
+/// Fails with [`Error::DataNotPortable`] for what is neither a file nor a directory, and for names that are not UTF-8, and with
+/// [`Error::DataReplaced`] if it was replaced meanwhile.
 pub fn push_data(
-    data: &Path,
-    spool: &Path,
+    source: &DataSource<'_>,
     about: &DataDescription,
     reference: &Reference,
     options: &PushOptions,
 ) -> Result<PushedData, Error> {
     reference.check_tag()?;
     let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-    let found = Found::walk(data)?;
-    let push = Push { data, spool, found: &found, registry: &registry, options };
+    let sent = send_layers(source, &registry, options);
+    // Files of two versions would make a database that nobody has had.
+    if !(source.is_current)() {
+        return Err(Error::DataReplaced(source.data.into()));
+    }
+    let SentImage { digest, layers, sent_bytes, image_bytes } =
+        send::name_image(&registry, &sent?, about.annotations())?;
+    Ok(PushedData { digest, layers, sent_bytes, image_bytes })
+}
+
+fn send_layers(
+    source: &DataSource<'_>,
+    registry: &Registry<'_>,
+    options: &PushOptions,
+) -> Result<Vec<SentLayer>, Error> {
+    let found = Found::walk(source.data)?;
+    let push = Push { data: source.data, spool: source.spool, found: &found, registry, options };
     let ranges = found.layers();
     let sent = each(&ranges, options.template.threads, |range| push.layer(range))?;
     let mut files = Vec::new();
@@ -63,9 +87,7 @@ pub fn push_data(
         layers.push(layer);
     }
     layers.push(push.index(Index::new(found.directories.clone(), files))?);
-    let SentImage { digest, layers, sent_bytes, image_bytes } =
-        send::name_image(&registry, &layers, about.annotations())?;
-    Ok(PushedData { digest, layers, sent_bytes, image_bytes })
+    Ok(layers)
 }
 
 /// What is in a data directory, in the order of paths.

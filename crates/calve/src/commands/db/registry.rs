@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use calve_core::{Cancel, Shown, Templates};
 use calve_db::{BuildEvent, ImageOrigin, ReceiveOptions, Received, Room, Template};
-use calve_oci::{DataDescription, DataImage, OldData, PullOptions, PushOptions, ReceivedData, Reference, Transport};
+use calve_oci::{
+    DataDescription, DataImage, DataSource, OldData, PullOptions, PushOptions, ReceivedData, Reference, Transport,
+};
 use calve_receipt::human::{count, duration, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
 
@@ -35,7 +37,9 @@ pub(super) fn push(arguments: &TemplatePushArguments, cancel: &Cancel) -> Result
     };
     let started = Instant::now();
     let watch = Watch::start("pushed", &options.template.progress, arguments.transfer.quiet);
-    let pushed = calve_oci::push_data(&template.data_directory(), held.beside(), &about, &reference, &options);
+    let source =
+        DataSource { data: &template.data_directory(), spool: held.beside(), is_current: &|| held.is_current() };
+    let pushed = calve_oci::push_data(&source, &about, &reference, &options);
     drop(watch);
     let pushed = pushed?;
     let elapsed = started.elapsed();

@@ -1,5 +1,8 @@
 //! `calve db template push` and `calve db template pull`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, mpsc};
+
 use calve_testkit::{Aspect, assert_same_except, require_program};
 use serde_json::Value;
 
@@ -214,4 +217,29 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
     let made = both.iter().filter(|ran| ran.json()["up_to_date"] == false).count();
     assert_eq!((made, machines.templates("other").len()), (1, 1));
     assert_eq!(machines.ask("other", "GET greeting"), "hello");
+}
+
+#[test]
+fn a_template_that_is_replaced_while_it_is_sent_is_not_published() {
+    let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
+    let ((ask, asks), (go_on, answers)) = (mpsc::channel(), mpsc::channel::<()>());
+    let (ask, answers, is_first) = (Mutex::new(ask), Mutex::new(answers), AtomicBool::new(true));
+    machines.server.rule(move |asked| {
+        if asked.line.starts_with("POST ") && is_first.swap(false, Ordering::SeqCst) {
+            ask.lock().unwrap().send(()).unwrap();
+            answers.lock().unwrap().recv().unwrap();
+        }
+        Answer::Pass
+    });
+    let pushing = machines.push().start();
+    asks.recv().unwrap();
+    machines.create(&["shop", "--rebuild"], "SET greeting goodbye");
+    go_on.send(()).unwrap();
+    let pushed = pushing.wait();
+    pushed.ended(1);
+    pushed.says(&["was replaced while it was sent; nothing was published", "hint: try again later"]);
+    machines.pull("other").fails(1).says(&["there is no such image"]);
+    machines.push().succeeds();
+    machines.pull("other").succeeds();
+    assert_eq!(machines.ask("other", "GET greeting"), "goodbye");
 }
