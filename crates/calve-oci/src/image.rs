@@ -18,9 +18,8 @@ pub(crate) const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+zstd
 pub(crate) const KEY: &str = "dev.calve.template.key";
 pub(crate) const ENTRIES: &str = "dev.calve.template.entries";
 pub(crate) const BYTES: &str = "dev.calve.template.bytes";
-/// Of a layer: the entries, `FIRST-END`, and a hash of all that decides what is in the layer.
+/// Of a layer: the entries, `FIRST-END`.
 pub(crate) const RANGE: &str = "dev.calve.template.range";
-pub(crate) const CONTENT: &str = "dev.calve.template.content";
 /// Of a layer: where its frames end. Of the last layer: where those of the manifest end.
 pub(crate) const FRAMES: &str = "dev.calve.template.frames";
 /// Of the last layer: where the manifest is, `START-END` in bytes.
@@ -172,18 +171,6 @@ pub(crate) fn amount(template: &PortableTemplate, range: &Range<usize>) -> (u64,
     (range.len() as u64, bytes)
 }
 
-/// Returns the hash of all that decides what is in a layer.
-pub(crate) fn content(template: &PortableTemplate, range: &Range<usize>) -> String {
-    let mut hash = blake3::Hasher::new();
-    hash.update(b"calve layer 2\n");
-    for index in range.clone() {
-        let entry = &template.entries[index];
-        hash.update(template.text[entry.line.clone()].as_bytes());
-        hash.update(&[u8::from(contents_in(template, range, index).is_some())]);
-    }
-    hash.finalize().to_hex().to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +187,11 @@ mod tests {
     }
 
     fn contents_of(template: &PortableTemplate) -> Vec<String> {
-        ranges(&template.entries).iter().map(|range| content(template, range)).collect()
+        let line = |entry: &PortableEntry| &template.text[entry.line.clone()];
+        ranges(&template.entries)
+            .iter()
+            .map(|range| template.entries[range.clone()].iter().map(line).collect())
+            .collect()
     }
 
     #[test]

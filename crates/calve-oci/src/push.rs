@@ -1,17 +1,15 @@
 //! Sending a template.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use calve_core::{HeldTemplate, PortableEntry, PortableTemplate, TemplateError, TemplateOptions, Templates};
 
 use crate::assemble::path_of;
 use crate::connection::ConnectionOptions;
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::frames;
-use crate::image::{
-    self, BYTES, CONTENT, Descriptor, ENTRIES, FRAMES, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE,
-};
+use crate::image::{self, BYTES, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
 use crate::layer::{self, Layer};
 use crate::reference::Reference;
 use crate::registry::Registry;
@@ -54,7 +52,7 @@ pub fn push(templates: &Templates, name: &str, reference: &Reference, options: &
     let held = templates.hold(name)?;
     let template = templates.portable(&held)?;
     let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-    let push = Push { held: &held, template: &template, old: old_layers(&registry)?, registry, options };
+    let push = Push { held: &held, template: &template, registry, options };
     let ranges = image::ranges(&template.entries);
     let mut layers = each(&ranges, options.template.threads, |range| push.layer(range))?;
     layers.push(push.manifest_layer()?);
@@ -65,29 +63,21 @@ struct Push<'a> {
     held: &'a HeldTemplate,
     template: &'a PortableTemplate,
     registry: Registry<'a>,
-    /// The layers of the image that the tag stands for now, by what is in them.
-    old: HashMap<String, SentLayer>,
     options: &'a PushOptions,
 }
 
 impl Push<'_> {
+    /// Writes a layer, and sends it if the registry lacks it. Equal entries make equal bytes. An older image is not asked for their digest: whoever
+    /// can push might have put another one there, which would be signed with this image.
     fn layer(&self, range: &Range<usize>) -> Result<SentLayer, Error> {
-        let content = image::content(self.template, range);
         let at = (RANGE.to_owned(), format!("{}-{}", range.start, range.end));
-        let old = self.old.get(&content);
-        if let Some(old) = old.filter(|old| self.registry.has_blob(&old.descriptor.digest).unwrap_or(false)) {
-            self.count(range);
-            let mut old = old.clone();
-            old.descriptor.annotations.extend([at]);
-            return Ok(old);
-        }
         let changed = |entry: &PortableEntry| {
             let path = self.held.tree.join(path_of(&entry.path));
             calve_core::Error::from(TemplateError::Changed { name: self.held.name.clone(), path }).into()
         };
         let layer = layer::write(self.template, range, &self.held.tree, self.spool(), changed)?;
         let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
-        let sent = self.send(layer, BTreeMap::from([at, (CONTENT.to_owned(), content), ends]))?;
+        let sent = self.send(layer, BTreeMap::from([at, ends]))?;
         self.count(range);
         Ok(sent)
     }
@@ -130,25 +120,4 @@ impl Push<'_> {
         let (entries, bytes) = image::amount(self.template, range);
         self.options.template.progress.add(entries, bytes);
     }
-}
-
-/// Returns the layers of the image that the tag stands for. What cannot be used is sent anew.
-fn old_layers(registry: &Registry<'_>) -> Result<HashMap<String, SentLayer>, Error> {
-    let bytes = match registry.manifest() {
-        Ok(bytes) => bytes,
-        Err(Error::Refused { refusal: Refusal::NotFound, .. }) => return Ok(HashMap::new()),
-        Err(error) => return Err(error),
-    };
-    let Ok(manifest) = serde_json::from_slice::<ImageManifest>(&bytes) else { return Ok(HashMap::new()) };
-    if manifest.config.size > 4 << 20 || !manifest.annotations.contains_key(KEY) {
-        return Ok(HashMap::new());
-    }
-    let mut spool = registry.blob(&manifest.config, Spool::new(None))?;
-    let Ok(config) = serde_json::from_reader::<_, ImageConfig>(spool.reader()?) else { return Ok(HashMap::new()) };
-    let pairs = manifest.layers.into_iter().zip(config.rootfs.diff_ids);
-    let layer = |(descriptor, diff_id): (Descriptor, String)| {
-        let content = descriptor.annotations.get(CONTENT)?.clone();
-        Some((content, SentLayer { descriptor, diff_id, sent_bytes: 0 }))
-    };
-    Ok(pairs.filter_map(layer).collect())
 }
