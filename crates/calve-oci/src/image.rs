@@ -78,10 +78,15 @@ const LAYERS: u64 = 48;
 /// What an entry takes in a tar beside its contents, about.
 const ENTRY_BYTES: u64 = 512;
 
-/// Divides the entries into ranges, one for each layer. Where a range ends is decided by the paths near there, so that a change moves
-/// few boundaries.
+/// Divides the entries of a template into ranges, one for each layer.
 pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
-    let weight = |entry: &PortableEntry| ENTRY_BYTES + contents(entry);
+    divide(entries, |entry| (&entry.path, contents(entry)))
+}
+
+/// Divides entries, of which each has a path and so many bytes of contents, into ranges, one for each layer. Where a range ends is decided by the
+/// paths near there, so that a change moves few boundaries.
+pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<Range<usize>> {
+    let weight = |entry: &E| ENTRY_BYTES + of(entry).1;
     let total = entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(weight(entry)));
     let mut target = LAYER_BYTES;
     while total / target > LAYERS {
@@ -104,7 +109,7 @@ pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
         }
         size += weight;
         let is_boundary =
-            size >= target / 4 && u128::from(chance(&entry.path)) * u128::from(target) < u128::from(weight) << 64;
+            size >= target / 4 && u128::from(chance(of(entry).0)) * u128::from(target) < u128::from(weight) << 64;
         if is_large || is_boundary || size >= 2 * target {
             end_at(index + 1, &mut size);
         }

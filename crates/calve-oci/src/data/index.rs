@@ -14,6 +14,8 @@ pub(super) const LARGEST_CHUNK_BYTES: u32 = 1 << 20;
 /// More of an index is not read. That is about a million chunks.
 pub(super) const LARGEST_INDEX_BYTES: u64 = 48 << 20;
 const FORMAT: u32 = 1;
+/// More than a tar has for an entry beside its contents: two headers, a path, and what fills up a block.
+const BETWEEN_BYTES: u64 = 8 << 10;
 
 /// All directories but the root, and all files, in the order in which layers have them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -125,9 +127,10 @@ impl Index {
         Ok(index)
     }
 
-    /// Checks that each chunk has a place of its own in one of these layers.
+    /// Checks that each chunk has a place of its own in one of these layers, and that no layer has much else.
     pub(super) fn check_layers(&self, layers: &[Descriptor]) -> Result<(), &'static str> {
         let mut last = (0, 0);
+        let mut used = vec![0; layers.len()];
         for file in &self.files {
             let layer = layers.get(file.layer).ok_or("its index has a file in no layer")?;
             if (file.layer, file.offset) < last {
@@ -136,13 +139,12 @@ impl Index {
             let length: u64 = file.chunks.iter().map(|chunk| u64::from(chunk.compressed)).sum();
             let end = file.offset.checked_add(length).filter(|end| *end <= layer.size);
             last = (file.layer, end.ok_or("its index has a chunk outside of its layer")?);
+            used[file.layer] += length + BETWEEN_BYTES;
         }
-        Ok(())
-    }
-
-    /// Returns the size of all files.
-    pub(super) fn bytes(&self) -> u64 {
-        self.files.iter().map(IndexedFile::size).sum()
+        let most_between = BETWEEN_BYTES * (self.directories.len() as u64 + 2);
+        // Others are not fetched.
+        let is_too_large = |(layer, used): (&Descriptor, &u64)| *used > 0 && layer.size > used + most_between;
+        if layers.iter().zip(&used).any(is_too_large) { Err("a layer is too large") } else { Ok(()) }
     }
 }
 
@@ -182,7 +184,7 @@ mod tests {
     #[test]
     fn no_file_is_outside_of_the_root_or_at_an_impossible_place() {
         let base = r#"{"path": "base", "mode": 448}"#;
-        assert_eq!(parse(base, &file("base/1", 0, 0, &chunk(10, 12))).unwrap().bytes(), 10);
+        assert_eq!(parse(base, &file("base/1", 0, 0, &chunk(10, 12))).unwrap().files[0].size(), 10);
         for (directories, files) in [
             (base, file("../1", 0, 0, "")),
             (base, file("/etc/passwd", 0, 0, "")),

@@ -116,11 +116,12 @@ impl<'a> DataImage<'a> {
         let (index, compressed, index_bytes) = self.index()?;
         let written = fs_err::write(index_path, &compressed);
         written.map_err(|error| Error::io("write", index_path, error))?;
-        if old.is_none() {
-            // What is directly above is hidden.
-            check_room(data, 2, index.bytes())?;
-        }
         let old = old.and_then(Reuse::open);
+        let is_new = |chunk: &&Chunk| old.as_ref().is_none_or(|old| !old.chunks.contains_key(&chunk.hash));
+        let chunks = index.files.iter().flat_map(|file| &file.chunks);
+        let new = chunks.filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
+        // The directory above is hidden: its own parent is named.
+        check_room(data, 2, new)?;
         let mut parents = Parents::open(data)?;
         for directory in &index.directories {
             parents.make_directory(directory.path.as_bytes())?;

@@ -11,6 +11,7 @@ use super::index::{Index, IndexedDirectory, IndexedFile, LARGEST_INDEX_BYTES};
 use super::{DataDescription, INDEX};
 use crate::assemble::Parents;
 use crate::error::Error;
+use crate::image::divide;
 use crate::layer::{self, Layer};
 use crate::push::PushOptions;
 use crate::reference::Reference;
@@ -19,9 +20,6 @@ use crate::send::{self, SentImage, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
 
-/// A layer has this much before it is compressed, about, or one larger file. It doubles for large data, so that there are some 50 layers at most.
-const LAYER_BYTES: u64 = 4 << 20;
-const LAYERS: u64 = 48;
 const PERMISSIONS: u32 = 0o777;
 
 /// A data directory that was sent.
@@ -133,20 +131,10 @@ impl Found {
 
     /// Divides the files into ranges, one for each layer. There is one even without files, for the directories.
     fn layers(&self) -> Vec<Range<usize>> {
-        let mut target = LAYER_BYTES;
-        while self.bytes() / target > LAYERS {
-            target *= 2;
+        let mut ranges = divide(&self.files, |(path, _, size)| (path.as_bytes(), *size));
+        if ranges.is_empty() {
+            ranges.push(Range::default());
         }
-        let mut ranges = Vec::new();
-        let (mut start, mut size) = (0, 0);
-        for (index, (_, _, bytes)) in self.files.iter().enumerate() {
-            if index > start && size + bytes > target {
-                ranges.push(start..index);
-                (start, size) = (index, 0);
-            }
-            size += bytes;
-        }
-        ranges.push(start..self.files.len());
         ranges
     }
 }

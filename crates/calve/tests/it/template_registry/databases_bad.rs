@@ -172,6 +172,7 @@ fn an_index_that_lies_is_refused() {
     let mut overlapping = with("path", "other".into());
     let second = overlapping["files"][0].clone();
     overlapping["files"] = json!([good["files"][0], second]);
+    let padded = [&frame[..], &[0; 100_000]].concat();
     let bomb = zstd(&vec![0; 1 << 20]);
     for (index, layer, what) in [
         (with("path", "../dump.rdb".into()), &frame, "in a directory of the template"),
@@ -183,6 +184,7 @@ fn an_index_that_lies_is_refused() {
         (index(&[(right_hash, 1 << 40, 10)]), &frame, "its index is not valid"),
         (index(&vec![twice; 100_000]), &frame, "a chunk outside of its layer"),
         (index(&[(right_hash, size, 0)]), &frame, "an impossible size"),
+        (good.clone(), &padded, "a layer is too large"),
         (index(&[(&hash(b"else"), size, compressed)]), &frame, "another hash"),
         (index(&[(right_hash, size, bomb.len() as u64)]), &bomb, "an impossible size"),
         (index(&[(right_hash, 65_536, bomb.len() as u64)]), &bomb, "another hash"),
