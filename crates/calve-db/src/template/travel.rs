@@ -159,6 +159,7 @@ pub fn receive<E: From<Error>>(
     }
     drop((place, lock));
     let template = made?;
+    template.neutralised.iter().for_each(|what| say(BuildEvent::Neutralised(what.clone())));
     crate::standby::empty(home, &template.name, Some(&template))?;
     Ok(Received::New(template))
 }

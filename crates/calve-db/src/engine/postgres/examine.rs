@@ -29,6 +29,8 @@ const CALLS_HOME: &[&str] = &[
     "shared_preload_libraries",
     "session_preload_libraries",
     "local_preload_libraries",
+    "jit_provider",
+    "dynamic_library_path",
     "ssl_passphrase_command",
     "stats_temp_directory",
     "log_directory",

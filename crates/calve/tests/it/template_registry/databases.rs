@@ -243,3 +243,18 @@ fn a_template_that_is_replaced_while_it_is_sent_is_not_published() {
     machines.pull("other").succeeds();
     assert_eq!(machines.ask("other", "GET greeting"), "goodbye");
 }
+
+#[test]
+fn settings_that_would_run_programs_do_not_travel() {
+    let settings = "ALTER SYSTEM SET archive_command = 'touch here'; ALTER SYSTEM SET jit_provider = '../here'; \
+        ALTER SYSTEM SET work_mem = '7MB'";
+    let Some(machines) = Machines::new(POSTGRES, settings) else { return };
+    machines.push().succeeds();
+    let taken = ["removed the setting `archive_command", "removed the setting `jit_provider"];
+    let pulled = machines.pull("other").succeeds().says(&taken).json();
+    assert_eq!(pulled["neutralised"].as_array().unwrap().len(), 2, "{pulled}");
+    assert_eq!(
+        machines.ask("other", "SELECT current_setting('jit_provider') || current_setting('work_mem')"),
+        "llvmjit7MB"
+    );
+}
