@@ -37,6 +37,8 @@ impl Reference {
     pub fn parse(text: &str, transport: Transport) -> Result<Self, Error> {
         let refused = |what| Error::BadReference { reference: text.into(), what };
         let (registry, rest) = text.split_once('/').ok_or_else(|| refused("names no registry"))?;
+        // The older of its two names: policies and credentials have the other one.
+        let registry = if registry == "index.docker.io" { "docker.io" } else { registry };
         if !registry.contains(['.', ':']) && registry != "localhost" {
             return Err(refused("names no registry"));
         }
@@ -126,7 +128,7 @@ fn is_host(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
     let is_valid = match bracketed {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.chars().all(is_name) && !host.starts_with(['-', '.']),
+        None => !host.is_empty() && host.chars().all(is_name) && !host.starts_with(['-', '.']) && !host.ends_with('.'),
     };
     is_valid && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
@@ -175,6 +177,7 @@ mod tests {
             ("127.0.0.1:5000/a", "127.0.0.1:5000 a latest".to_owned()),
             ("ghcr.io/team/node-modules:v1.2", "ghcr.io team/node-modules v1.2".to_owned()),
             ("localhost/a/b/c:x", "localhost a/b/c x".to_owned()),
+            ("index.docker.io/team/a", "docker.io team/a latest".to_owned()),
             ("[::1]:5000/a:x", "[::1]:5000 a x".to_owned()),
             (&format!("ghcr.io/a@{digest}"), format!("ghcr.io a {digest}")),
             (&format!("ghcr.io/a:tag@{digest}"), format!("ghcr.io a {digest}")),
@@ -200,6 +203,8 @@ mod tests {
             "ghcr.io/a:b/c",
             "ghcr.io/a@sha256:0",
             "ghcr.io:0/a",
+            "ghcr.io./a",
+            "ghcr.io.:443/a",
             "ghcr.io:99999/a",
             "user:password@ghcr.io/a",
             "-x.io/a",

@@ -51,7 +51,8 @@ impl Identity {
         let is_in = |place: &str| repository.as_deref().is_ok_and(|repository| repository == place);
         let is_exactly = |name: &str| signed == name;
         let digest_or_exactly = |place: &str| match reference.digest() {
-            Some(_) => is_in(place),
+            // The signer has named an image, not a whole repository.
+            Some(_) => is_in(place) && signed != place,
             None => is_exactly(&format!("{place}:{}", reference.version)),
         };
         match self {

@@ -228,6 +228,42 @@ fn a_signature_counts_for_the_name_that_the_policy_says() {
 }
 
 #[test]
+fn a_digest_needs_a_signature_of_an_image_in_its_repository() {
+    let Some(signed) = Signed::new() else { return };
+    let by = |identity: &str| {
+        let identity = json!({"type": identity});
+        signed.policy(&json!([{"type": "sigstoreSigned", "keyPath": signed.key("ours"), "signedIdentity": identity}]));
+    };
+    let image = format!("shop@{}", signed.digest);
+    let kept_out = |why: &str| {
+        pull(&signed.spot, "other", &signed.server, &image).fails(1).says(&[why, "hint: sign it with a key"]);
+    };
+    let repository = format!("{}/shop", signed.server.host);
+    signed.sign(&[("ours", &signed.payload(&repository))]);
+    by("matchRepoDigestOrExact");
+    kept_out(&format!("the image is signed as `{repository}`"));
+    // The tag may be another one.
+    let tagged = format!("{repository}:other");
+    signed.sign(&[("ours", &signed.payload(&tagged))]);
+    by("matchExact");
+    kept_out(&format!("the image is signed as `{tagged}`"));
+    by("matchRepoDigestOrExact");
+    pull(&signed.spot, "other", &signed.server, &image).succeeds();
+}
+
+#[test]
+fn a_policy_for_all_subdomains_has_registries_with_a_port() {
+    let Some(signed) = Signed::new() else { return };
+    let (everything, nothing) = (json!([{"type": "insecureAcceptAnything"}]), json!([{"type": "reject"}]));
+    signed.policy_text(&json!({"default": everything, "transports": {"docker": {"*.0.0.1": nothing}}}).to_string());
+    signed.is_kept_out("it lets in no image from there");
+    assert!(!signed.skopeo());
+    signed.policy_text(&json!({"default": nothing, "transports": {"docker": {"*.0.1": everything}}}).to_string());
+    signed.is_let_in();
+    assert!(signed.skopeo());
+}
+
+#[test]
 fn a_policy_that_cannot_be_followed_lets_nothing_in() {
     let Some(signed) = Signed::new() else { return };
     signed.sign(&[("ours", &signed.payload(&signed.name()))]);
@@ -235,7 +271,6 @@ fn a_policy_that_cannot_be_followed_lets_nothing_in() {
         signed.policy_text(text);
         pull(&signed.spot, "other", &signed.server, "shop:v1").fails(1).says(says);
         has_nothing(&signed.spot, "other");
-        assert!(!signed.skopeo(), "{text}");
     };
     let hint = "hint: repair it, or move it away: see containers-policy.json(5)\n";
     for text in [
@@ -246,6 +281,7 @@ fn a_policy_that_cannot_be_followed_lets_nothing_in() {
         "{\"default\": [{\"type\": \"reject\"}], \"more\": 1}",
     ] {
         fails(text, &["policy.json` is not valid: ", hint]);
+        assert!(!signed.skopeo(), "{text}");
     }
     let all = |requirement: Value| json!({"default": [requirement]}).to_string();
     fails(&all(json!({"type": "sigstoreSigned"})), &["is not valid: it names no key", hint]);
@@ -261,7 +297,7 @@ fn a_policy_that_cannot_be_followed_lets_nothing_in() {
     fails(&with("signedIdentity", json!({"type": "matchSomehow"})), &["is not valid: ", hint]);
     fails(&with("pki", json!({})), &["it demands a check that is not known here: `pki`"]);
     fails(&all(json!({"type": "somebodySaysSo"})), &["it demands a check that is not known here"]);
-    // These skopeo can check.
+    // These others can check.
     signed.policy_text(&all(json!({"type": "signedBy", "keyType": "GPGKeys", "keyPath": signed.key("ours")})));
     let says = ["it demands a check that is not known here"];
     pull(&signed.spot, "other", &signed.server, "shop:v1").fails(1).says(&says);
