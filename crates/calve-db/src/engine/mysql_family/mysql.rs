@@ -68,6 +68,11 @@ impl Engine for Mysql {
         "mysqld"
     }
 
+    /// It refuses data of a later release of its own series too.
+    fn takes(&self, maker: &Version, server: &Version) -> bool {
+        (maker.major, maker.minor) == (server.major, server.minor) && maker.patch() <= server.patch()
+    }
+
     fn usual_places(&self) -> Vec<PathBuf> {
         let places =
             ["/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/mysql/bin", "/opt/homebrew/opt/mysql/bin"];
@@ -177,4 +182,24 @@ fn first_statements(instance: &Instance) -> String {
         sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n");
     }
     sql
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_of_a_later_release_is_not_taken() {
+        let version = |text: &str| {
+            Mysql.version(&format!("mysqld  Ver {text} for Linux on x86_64 (MySQL Community Server - GPL)")).unwrap()
+        };
+        for (maker, server, takes) in [
+            ("8.4.6", "8.4.6", true),
+            ("8.4.6", "8.4.10", true),
+            ("8.4.10", "8.4.6", false),
+            ("8.0.40", "8.4.6", false),
+        ] {
+            assert_eq!(Mysql.takes(&version(maker), &version(server)), takes, "{maker} {server}");
+        }
+    }
 }
