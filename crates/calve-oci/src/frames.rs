@@ -19,9 +19,11 @@ pub(crate) const LEVEL: i32 = 3;
 const FRAME_BYTES: u64 = 128 << 10;
 /// More than this is not worth an annotation's room: the frames of large layers are larger.
 const FRAMES: u64 = 128;
-/// As much is rather fetched in vain than left out: about what a request costs.
-const GAP_BYTES: u64 = 32 << 10;
+/// Gaps up to this size are fetched too: that costs about as much as a request.
+pub(crate) const GAP_BYTES: u64 = 32 << 10;
 const HASH_BYTES: usize = 16;
+/// Said of a registry that sent other frames than the image has.
+pub(crate) const OTHER_HASH: &str = "a part of a blob that has another hash";
 
 /// A frame of a layer, or of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]

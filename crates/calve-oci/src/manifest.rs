@@ -8,7 +8,7 @@ use calve_core::PortableTemplate;
 
 use crate::arrivals::Arrivals;
 use crate::error::Error;
-use crate::frames::{self, Frame, Hash};
+use crate::frames::{self, Frame, Hash, OTHER_HASH};
 use crate::image::{Descriptor, FRAMES, ImageManifest, KEY, MANIFEST, chunks};
 use crate::layer;
 use crate::reference::Reference;
@@ -97,7 +97,7 @@ fn of_parts(
             let compressed = (&mut reader).take(frame.size());
             let text = layer::read_manifest(compressed, frame.has.len() as u64).ok();
             let text = text.filter(|text| frames::hash(text.as_bytes()) == frame.hash);
-            let text = text.ok_or_else(|| registry.wrong("a part of a blob that has another hash"))?;
+            let text = text.ok_or_else(|| registry.wrong(OTHER_HASH))?;
             new.insert(frame.hash, text);
         }
     }

@@ -17,7 +17,7 @@ use crate::assemble::Parents;
 use crate::connection::ConnectionOptions;
 use crate::data::DataDescription;
 use crate::error::Error;
-use crate::frames::{self, Frame};
+use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE, RANGE};
 use crate::reference::{Reference, Transport, is_digest};
 use crate::registry::Registry;
@@ -67,6 +67,13 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
     let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let (bytes, digest) = allowed_manifest(reference, &registry, &options.connection)?;
     let manifest = read_image(reference, &bytes)?;
+    if !manifest.annotations.contains_key(KEY) {
+        let what = match DataDescription::is_of(&manifest.annotations) {
+            true => "it is one of a database, for `calve db template pull`",
+            false => "it is an image of something else",
+        };
+        return Err(Error::NotATemplate { reference: reference.to_string(), what: what.into() });
+    }
     let arrivals = Arrivals::open(templates)?;
     let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
     let pulled = receive(templates, reference, (name, old), &image, options);
@@ -175,17 +182,12 @@ fn made_meanwhile(templates: &Templates, name: &str, key: &str, error: Error) ->
     Err(error)
 }
 
-fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Error> {
+/// Reads the manifest of an image of files or of a database.
+pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Error> {
     let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
     let manifest: ImageManifest = serde_json::from_slice(bytes).map_err(|_| refused("it is no image"))?;
     if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
         return Err(refused("it is an image of another kind"));
-    }
-    if DataDescription::is_of(&manifest.annotations) {
-        return Err(refused("it is one of a database, for `calve db template pull`"));
-    }
-    if !manifest.annotations.contains_key(KEY) {
-        return Err(refused("it is an image of something else"));
     }
     let is_good = |layer: &Descriptor| layer.media_type == LAYER_TYPE && is_digest(&layer.digest);
     if manifest.layers.iter().all(is_good) { Ok(manifest) } else { Err(refused("it has layers of another kind")) }
@@ -336,22 +338,12 @@ impl Pull<'_> {
         Ok(true)
     }
 
-    /// Fetches the rest of these frames, and checks them. What an earlier pull has left of them is fetched anew if it is damaged.
+    /// Fetches the rest of these frames, and checks them.
     fn part(&self, layer: &Descriptor, frames: &[Frame]) -> Result<Option<Spool>, Error> {
         let bytes = frames::together(frames);
-        let mut spool = self.arrivals.spool(layer, &bytes)?;
-        loop {
-            let Some(mut part) = self.registry.part(layer, &bytes, spool)? else { return Ok(None) };
-            if are_right(frames, &mut part)? {
-                return Ok(Some(part));
-            }
-            let is_all_theirs = part.kept() == 0;
-            part.restart()?;
-            if is_all_theirs {
-                return Err(self.registry.wrong("a part of a blob that has another hash"));
-            }
-            spool = part;
-        }
+        let spool = self.arrivals.spool(layer, &bytes)?;
+        let is_right = &mut |part: &mut Spool| are_right(frames, part);
+        self.registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)
     }
 
     fn read(

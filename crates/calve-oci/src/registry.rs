@@ -160,19 +160,35 @@ impl<'a> Registry<'a> {
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
     }
 
-    /// Fetches the rest of a blob, and checks that it is the one. What an earlier pull has left of it is fetched anew if it is damaged.
-    pub(crate) fn blob(&self, wanted: &Descriptor, mut spool: Spool) -> Result<Spool, Error> {
+    /// Fetches the rest of a blob, and checks that it is the one.
+    pub(crate) fn blob(&self, wanted: &Descriptor, spool: Spool) -> Result<Spool, Error> {
+        let is_right = &mut |blob: &mut Spool| Ok(blob.digest() == wanted.digest);
+        let wrong = format!("the blob `{}` has another digest", wanted.digest);
+        let fetched = self.checked_part(wanted, &(0..wanted.size), spool, is_right, &wrong)?;
+        fetched.ok_or_else(|| self.wrong("another part of a blob than was asked for"))
+    }
+
+    /// Fetches the rest of these bytes of a blob, and checks them; `wrong` is said of those that are not right. What an earlier pull has left of them
+    /// is fetched anew if it is damaged. Returns `None` if the registry has no parts.
+    pub(crate) fn checked_part(
+        &self,
+        of: &Descriptor,
+        bytes: &Range<u64>,
+        mut spool: Spool,
+        is_right: &mut dyn FnMut(&mut Spool) -> Result<bool, Error>,
+        wrong: &str,
+    ) -> Result<Option<Spool>, Error> {
         loop {
-            let fetched = self.part(wanted, &(0..wanted.size), spool)?;
-            spool = fetched.ok_or_else(|| self.wrong("another part of a blob than was asked for"))?;
-            if spool.digest() == wanted.digest {
-                return Ok(spool);
+            let Some(mut part) = self.part(of, bytes, spool)? else { return Ok(None) };
+            if is_right(&mut part)? {
+                return Ok(Some(part));
             }
-            let is_all_theirs = spool.kept() == 0;
-            spool.restart()?;
+            let is_all_theirs = part.kept() == 0;
+            part.restart()?;
             if is_all_theirs {
-                return Err(self.wrong(&format!("the blob `{}` has another digest", wanted.digest)));
+                return Err(self.wrong(wrong));
             }
+            spool = part;
         }
     }
 

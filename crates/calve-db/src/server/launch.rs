@@ -314,8 +314,8 @@ fn taken_over(
     Ok((DataClone { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
 }
 
-/// An empty data directory that can be cloned fast.
-fn make_data(data: &Path) -> Result<()> {
+/// Makes an empty data directory that can be cloned fast.
+pub(crate) fn make_data(data: &Path) -> Result<()> {
     calve_core::make_snapshotable_directory(data)?;
     private::make_directory(data, CLOSED).map(|_| ())
 }

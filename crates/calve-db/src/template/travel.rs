@@ -12,8 +12,9 @@ use crate::engine::{self, Engine};
 use crate::error::{Error, Result, Unusable};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
-use crate::files::private::{self, CLOSED};
+use crate::files::private;
 use crate::registry::{self, Home, name, sweep};
+use crate::server::launch::make_data;
 use crate::server::programs::{self, Program};
 
 /// The caller's file beside the data, for a later pull.
@@ -145,7 +146,7 @@ pub fn receive<E: From<Error>>(
     let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, name::random(6)?))?;
     let path = place.path.clone();
     let data = path.join(DATA);
-    let made = make_room(&data).map_err(E::from).and_then(|()| {
+    let made = make_data(&data).map_err(E::from).and_then(|()| {
         let old = old.as_ref().map(|old| (old.data_directory(), old.place.join(INDEX)));
         fill(&Room { data: &data, index: &path.join(INDEX), old })?;
         if cancel.is_cancelled() {
@@ -180,12 +181,6 @@ fn fitting(options: &ReceiveOptions) -> Result<(&'static dyn Engine, Program)> {
         return Err(refused(Unusable::OtherArchitecture { made_on, here: here.into() }));
     }
     Ok((engine, program))
-}
-
-/// An empty data directory that can be cloned fast.
-fn make_room(data: &Path) -> Result<()> {
-    calve_core::make_snapshotable_directory(data)?;
-    private::make_directory(data, CLOSED).map(drop)
 }
 
 /// Makes what was received a template, like a data directory that was taken over.

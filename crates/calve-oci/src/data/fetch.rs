@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use super::index::Chunk;
+use crate::frames::GAP_BYTES;
 
-/// As much is rather fetched in vain than left out: about what a request costs.
-const GAP_BYTES: u64 = 32 << 10;
 /// Several are fetched and written at the same time.
 const PART_BYTES: u64 = 8 << 20;
 

@@ -17,10 +17,10 @@ use super::{DataDescription, INDEX};
 use crate::arrivals::Arrivals;
 use crate::assemble::Parents;
 use crate::error::Error;
-use crate::frames::{Hash, hash};
-use crate::image::{Descriptor, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE};
-use crate::pull::{PullOptions, allowed_manifest, check_room};
-use crate::reference::{Reference, is_digest};
+use crate::frames::{Hash, OTHER_HASH, hash};
+use crate::image::{Descriptor, ImageManifest, KEY};
+use crate::pull::{PullOptions, allowed_manifest, check_room, read_image};
+use crate::reference::Reference;
 use crate::registry::Registry;
 use crate::spool::Spool;
 use crate::work::each;
@@ -69,21 +69,14 @@ impl<'a> DataImage<'a> {
     pub fn open(templates: &Templates, reference: &'a Reference, options: &'a PullOptions) -> Result<Self, Error> {
         let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
         let (bytes, digest) = allowed_manifest(reference, &registry, &options.connection)?;
-        let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
-        let manifest: ImageManifest = serde_json::from_slice(&bytes).map_err(|_| refused("it is no image"))?;
-        if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
-            return Err(refused("it is an image of another kind"));
-        }
-        let of_files = manifest.annotations.contains_key(KEY);
-        let about = DataDescription::read(&manifest.annotations);
-        let about = about.ok_or_else(|| match of_files {
-            true => refused("it is one of files, for `calve template pull`"),
-            false => refused("it is an image of something else"),
+        let manifest = read_image(reference, &bytes)?;
+        let about = DataDescription::read(&manifest.annotations).ok_or_else(|| {
+            let what = match manifest.annotations.contains_key(KEY) {
+                true => "it is one of files, for `calve template pull`",
+                false => "it is an image of something else",
+            };
+            Error::NotATemplate { reference: reference.to_string(), what: what.into() }
         })?;
-        let is_good = |layer: &Descriptor| layer.media_type == LAYER_TYPE && is_digest(&layer.digest);
-        if !manifest.layers.iter().all(is_good) {
-            return Err(refused("it has layers of another kind"));
-        }
         let arrivals = Arrivals::open(templates)?;
         Ok(Self { registry, arrivals, reference, manifest, digest, about, options })
     }
@@ -268,27 +261,16 @@ impl Fill<'_> {
         each(&layers, threads, |chunks| self.layer(chunks)).map(drop)
     }
 
-    /// Fetches a part of a layer with these chunks, and writes them. Returns whether it did: it does not if the registry has no parts. What an earlier
-    /// pull has left of the part is fetched anew if it is damaged.
+    /// Fetches a part of a layer with these chunks, and writes them. Returns whether it did: it does not if the registry has no parts.
     fn run(&self, chunks: &[MissingChunk]) -> Result<bool, Error> {
         let ([first, ..], [.., last]) = (chunks, chunks) else { return Ok(true) };
         let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
         let bytes = first.start..last.bytes().end;
-        let mut spool = self.image.arrivals.spool(layer, &bytes)?;
-        loop {
-            let Some(mut part) = registry.part(layer, &bytes, spool)? else { return Ok(false) };
-            let is_right = self.write(chunks, bytes.start, &mut part)?;
-            let is_all_theirs = part.kept() == 0;
-            if is_right {
-                self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
-                return Ok(true);
-            }
-            part.restart()?;
-            if is_all_theirs {
-                return Err(registry.wrong("a part of a blob that has another hash"));
-            }
-            spool = part;
-        }
+        let spool = self.image.arrivals.spool(layer, &bytes)?;
+        let is_right = &mut |part: &mut Spool| self.write(chunks, bytes.start, part);
+        let Some(part) = registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)? else { return Ok(false) };
+        self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
+        Ok(true)
     }
 
     /// Fetches a whole layer, and writes these chunks of it.
