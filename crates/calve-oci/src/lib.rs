@@ -28,10 +28,11 @@ mod work;
 
 pub use connection::ConnectionOptions;
 pub use credentials::CredentialFiles;
-pub use data::{DataDescription, DataImage, DataSource, OldData, PushedData, ReceivedData, push_data};
+pub use data::{DataDescription, DataImage, DataSource, OldData, ReceivedData, push_data};
 pub use error::{Error, Refusal};
 pub use policy::PolicyFiles;
 pub use pull::{PullOptions, Pulled, origin, pull};
-pub use push::{PushOptions, Pushed, push};
+pub use push::{PushOptions, push};
 pub use reference::{Reference, Transport};
 pub use remedy::Remedy;
+pub use send::Pushed;

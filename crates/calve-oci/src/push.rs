@@ -13,7 +13,7 @@ use crate::image::{self, BYTES, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
 use crate::layer::{self, Layer};
 use crate::reference::Reference;
 use crate::registry::Registry;
-use crate::send::{self, SentImage, SentLayer};
+use crate::send::{self, Pushed, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
 
@@ -27,27 +27,17 @@ pub struct PushOptions {
     pub connection: ConnectionOptions,
 }
 
-/// A template that was sent.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Pushed {
-    /// The digest of the image.
-    pub digest: String,
-    /// The key of what travels: equal templates have the same on every machine.
-    pub key: String,
-    /// The number of layers.
-    pub layers: u64,
-    /// The size of what was sent.
-    pub sent_bytes: u64,
-    /// The size of the whole image.
-    pub image_bytes: u64,
-}
-
 /// Sends a template to a registry, without what the registry has. The image appears under its name when all of it is there.
+/// Returns also the key of what travels: equal templates have the same on every machine.
 ///
 /// # Errors
 /// Fails with [`TemplateError::NotPortable`] for a template that would change who may do what on another machine.
-pub fn push(templates: &Templates, name: &str, reference: &Reference, options: &PushOptions) -> Result<Pushed, Error> {
+pub fn push(
+    templates: &Templates,
+    name: &str,
+    reference: &Reference,
+    options: &PushOptions,
+) -> Result<(Pushed, String), Error> {
     reference.check_tag()?;
     let held = templates.hold(name)?;
     let template = templates.portable(&held)?;
@@ -99,16 +89,14 @@ impl Push<'_> {
     }
 
     /// Names the layers as one image.
-    fn image(&self, layers: &[SentLayer]) -> Result<Pushed, Error> {
+    fn image(&self, layers: &[SentLayer]) -> Result<(Pushed, String), Error> {
         let key = self.template.key();
         let annotations = BTreeMap::from([
             (KEY.to_owned(), key.clone()),
             (ENTRIES.to_owned(), self.template.entries.len().to_string()),
             (BYTES.to_owned(), self.template.bytes().to_string()),
         ]);
-        let SentImage { digest, layers, sent_bytes, image_bytes } =
-            send::name_image(&self.registry, layers, annotations)?;
-        Ok(Pushed { digest, key, layers, sent_bytes, image_bytes })
+        Ok((send::name_image(&self.registry, layers, annotations)?, key))
     }
 
     /// Large layers go into a file beside the template, where only this user can enter.

@@ -16,12 +16,18 @@ pub(crate) struct SentLayer {
     pub(crate) sent_bytes: u64,
 }
 
-/// An image that the registry has.
-pub(crate) struct SentImage {
-    pub(crate) digest: String,
-    pub(crate) layers: u64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) image_bytes: u64,
+/// A template that was sent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Pushed {
+    /// The digest of the image.
+    pub digest: String,
+    /// The number of layers.
+    pub layers: u64,
+    /// The size of what was sent.
+    pub sent_bytes: u64,
+    /// The size of the whole image.
+    pub image_bytes: u64,
 }
 
 /// Sends a layer, unless the registry has it.
@@ -44,7 +50,7 @@ pub(crate) fn name_image(
     registry: &Registry<'_>,
     layers: &[SentLayer],
     annotations: BTreeMap<String, String>,
-) -> Result<SentImage, Error> {
+) -> Result<Pushed, Error> {
     let config = ImageConfig {
         architecture: architecture().into(),
         os: "linux".into(),
@@ -66,7 +72,7 @@ pub(crate) fn name_image(
     let bytes = serde_json::to_vec(&manifest).map_err(encoded)?;
     registry.put_manifest(&bytes)?;
     let all = || layers.iter().chain([&config]);
-    Ok(SentImage {
+    Ok(Pushed {
         digest: digest(&bytes),
         layers: layers.len() as u64,
         sent_bytes: all().map(|layer| layer.sent_bytes).sum(),

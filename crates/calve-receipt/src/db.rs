@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::values::{Milliseconds, ReceiptPath};
+use crate::template::{PullFields, PushFields};
+use crate::values::ReceiptPath;
 
 /// The report of `calve db start`.
 #[derive(Debug, Serialize)]
@@ -298,20 +299,9 @@ pub struct DbTemplate {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.db.template.push/1")]
 pub struct DbTemplatePushReceipt {
-    /// The name of the template.
-    pub name: String,
-    /// The image, with the tag.
-    pub reference: String,
-    /// The digest of the image.
-    pub digest: String,
-    /// The number of layers.
-    pub layers: u64,
-    /// The size of what was sent.
-    pub sent_bytes: u64,
-    /// The size of the image.
-    pub image_bytes: u64,
-    /// The time that everything took in milliseconds.
-    pub elapsed_ms: Milliseconds,
+    /// The template and the image.
+    #[serde(flatten)]
+    pub push: PushFields,
 }
 
 /// The report of `calve db template pull`.
@@ -322,18 +312,9 @@ pub struct DbTemplatePullReceipt {
     /// The template.
     #[serde(flatten)]
     pub template: DbTemplate,
-    /// The image, with the tag.
-    pub reference: String,
-    /// The digest of the image.
-    pub digest: String,
-    /// The size of what was fetched.
-    pub fetched_bytes: u64,
-    /// The size of what was taken from the version that was here before.
-    pub reused_bytes: u64,
-    /// Whether the template was here as it is in the registry, so that nothing was made.
-    pub up_to_date: bool,
-    /// The time that everything took in milliseconds.
-    pub elapsed_ms: Milliseconds,
+    /// The image.
+    #[serde(flatten)]
+    pub pull: PullFields,
 }
 
 /// The report of `calve db trace`.

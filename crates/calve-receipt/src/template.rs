@@ -254,28 +254,16 @@ pub struct TemplateRemoveReceipt {
     pub names: Vec<String>,
 }
 
-/// An image in a registry.
+/// What `calve template push` and `calve db template push` report.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Transfer {
+pub struct PushFields {
+    /// The name of the template.
+    pub name: String,
     /// The image, with the tag.
     pub reference: String,
     /// The digest of the image.
     pub digest: String,
-    /// The BLAKE3 hash of what travels: the manifest without owners. Equal templates have the same on every machine.
-    pub portable_key: String,
-}
-
-/// The report of `calve template push`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.template.push/1")]
-pub struct TemplatePushReceipt {
-    /// The name.
-    pub name: String,
-    /// The image.
-    #[serde(flatten)]
-    pub transfer: Transfer,
     /// The number of layers.
     pub layers: u64,
     /// The size of what was sent.
@@ -284,6 +272,36 @@ pub struct TemplatePushReceipt {
     pub image_bytes: u64,
     /// The time that everything took in milliseconds.
     pub elapsed_ms: Milliseconds,
+}
+
+/// What `calve template pull` and `calve db template pull` report.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PullFields {
+    /// The image, with the tag.
+    pub reference: String,
+    /// The digest of the image.
+    pub digest: String,
+    /// The size of what was fetched.
+    pub fetched_bytes: u64,
+    /// The size of what was taken from the version that was here before.
+    pub reused_bytes: u64,
+    /// True if the template was here as it is in the registry, so that nothing was made.
+    pub up_to_date: bool,
+    /// The time that everything took in milliseconds.
+    pub elapsed_ms: Milliseconds,
+}
+
+/// The report of `calve template push`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "schema", rename = "calve.template.push/1")]
+pub struct TemplatePushReceipt {
+    /// The template and the image.
+    #[serde(flatten)]
+    pub push: PushFields,
+    /// The BLAKE3 hash of the manifest without owners. Equal templates have the same on every machine.
+    pub portable_key: String,
 }
 
 /// The report of `calve template pull`.
@@ -296,35 +314,15 @@ pub struct TemplatePullReceipt {
     template: TemplateFields,
     /// The image.
     #[serde(flatten)]
-    transfer: Transfer,
-    /// The size of what was fetched.
-    fetched_bytes: u64,
-    /// The size of the files that were taken from the version that was here before.
-    reused_bytes: u64,
-    /// Whether the template was here as it is in the registry, so that nothing was made.
-    up_to_date: bool,
-    /// The time that everything took in milliseconds.
-    elapsed_ms: Milliseconds,
+    pull: PullFields,
+    /// The BLAKE3 hash of the manifest without owners. Equal templates have the same on every machine.
+    portable_key: String,
 }
 
 #[cfg(unix)]
 impl TemplatePullReceipt {
-    /// Converts the result of a pull that took `elapsed`.
-    pub fn new(
-        template: &Template,
-        transfer: Transfer,
-        fetched_bytes: u64,
-        reused_bytes: u64,
-        up_to_date: bool,
-        elapsed: std::time::Duration,
-    ) -> Self {
-        Self {
-            template: template.into(),
-            transfer,
-            fetched_bytes,
-            reused_bytes,
-            up_to_date,
-            elapsed_ms: elapsed.into(),
-        }
+    /// Converts a template that was pulled.
+    pub fn new(template: &Template, pull: PullFields, portable_key: String) -> Self {
+        Self { template: template.into(), pull, portable_key }
     }
 }

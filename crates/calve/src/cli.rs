@@ -17,6 +17,8 @@ pub(crate) mod mcp;
 #[cfg(unix)]
 pub(crate) mod prompt;
 #[cfg(unix)]
+pub(crate) mod registry;
+#[cfg(unix)]
 pub(crate) mod report;
 #[cfg(unix)]
 pub(crate) mod run;

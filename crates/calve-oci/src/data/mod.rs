@@ -13,7 +13,7 @@ mod push;
 use std::collections::BTreeMap;
 
 pub use pull::{DataImage, OldData, ReceivedData};
-pub use push::{DataSource, PushedData, push_data};
+pub use push::{DataSource, push_data};
 
 /// Of the image: the server that made the data, and how much they are.
 const ENGINE: &str = "dev.calve.database.engine";

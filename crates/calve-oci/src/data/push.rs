@@ -16,25 +16,11 @@ use crate::layer::{self, Layer};
 use crate::push::PushOptions;
 use crate::reference::Reference;
 use crate::registry::Registry;
-use crate::send::{self, SentImage, SentLayer};
+use crate::send::{self, Pushed, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
 
 const PERMISSIONS: u32 = 0o777;
-
-/// A data directory that was sent.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct PushedData {
-    /// The digest of the image.
-    pub digest: String,
-    /// The number of layers.
-    pub layers: u64,
-    /// The size of what was sent.
-    pub sent_bytes: u64,
-    /// The size of the whole image.
-    pub image_bytes: u64,
-}
 
 /// The data directory of a server that has ended.
 pub struct DataSource<'a> {
@@ -56,7 +42,7 @@ pub fn push_data(
     about: &DataDescription,
     reference: &Reference,
     options: &PushOptions,
-) -> Result<PushedData, Error> {
+) -> Result<Pushed, Error> {
     reference.check_tag()?;
     let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
     let sent = send_layers(source, &registry, options);
@@ -64,9 +50,7 @@ pub fn push_data(
     if !(source.is_current)() {
         return Err(Error::DataReplaced(source.data.into()));
     }
-    let SentImage { digest, layers, sent_bytes, image_bytes } =
-        send::name_image(&registry, &sent?, about.annotations())?;
-    Ok(PushedData { digest, layers, sent_bytes, image_bytes })
+    send::name_image(&registry, &sent?, about.annotations())
 }
 
 fn send_layers(

@@ -8,7 +8,7 @@ use calve_core::Strategy;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 
-use super::template::TransferOptions;
+use super::registry::{PullOptions, PushOptions};
 use crate::branch_names;
 use crate::named::Named;
 
@@ -127,17 +127,8 @@ Examples:
   calve db template push shop ghcr.io/team/shop-data:main
   calve db template push --plain-http shop 127.0.0.1:5000/shop-data")]
 pub(crate) struct TemplatePushArguments {
-    /// Which
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-    /// Where to: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named
-    #[arg(value_name = "REFERENCE")]
-    pub(crate) reference: String,
-    /// Add a hash of what FILE contains to the tag: TAG-HASH, or key-HASH without a tag (repeatable, the order counts)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) transfer: TransferOptions,
+    pub(crate) push: PushOptions,
     /// Print the report as JSON on stdout (schema calve.db.template.push/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -155,20 +146,11 @@ Examples:
   calve db template pull --if-key schema.sql ghcr.io/team/shop-data
   calve db start shop")]
 pub(crate) struct TemplatePullArguments {
-    /// Where from: HOST[:PORT]/REPOSITORY[:TAG], or with @sha256:DIGEST
-    #[arg(value_name = "REFERENCE")]
-    pub(crate) reference: String,
-    /// The template's name here [default: the last part of the repository]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<String>,
-    /// Ask for the template that was pushed with `--key` and the same files (repeatable, the order counts); exit with 3 if there is none
-    #[arg(long, value_name = "FILE")]
-    pub(crate) if_key: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pull: PullOptions,
     /// The directory with the server's programs [default: PATH and the usual places]
     #[arg(long, value_name = "DIR")]
     pub(crate) server_bin: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) transfer: TransferOptions,
     /// Print the report as JSON on stdout (schema calve.db.template.pull/1)
     #[arg(long)]
     pub(crate) json: bool,

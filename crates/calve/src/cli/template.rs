@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::registry::{PullOptions, PushOptions};
 use super::threads;
 
 #[derive(Debug, Subcommand)]
@@ -144,17 +145,8 @@ Examples:
   calve template push --key package-lock.json deps ghcr.io/team/deps:linux-x64
   calve template push --plain-http deps 127.0.0.1:5000/deps")]
 pub(crate) struct PushArguments {
-    /// Which
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-    /// Where to: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named
-    #[arg(value_name = "REFERENCE")]
-    pub(crate) reference: String,
-    /// Add a hash of what FILE contains to the tag: TAG-HASH, or key-HASH without a tag (repeatable, the order counts)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) transfer: TransferOptions,
+    pub(crate) push: PushOptions,
     /// Print the report as JSON on stdout (schema calve.template.push/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -172,34 +164,12 @@ Examples:
   calve template pull --if-key package-lock.json ghcr.io/team/deps:linux-x64
   calve cp @deps node_modules")]
 pub(crate) struct PullArguments {
-    /// Where from: HOST[:PORT]/REPOSITORY[:TAG], or with @sha256:DIGEST
-    #[arg(value_name = "REFERENCE")]
-    pub(crate) reference: String,
-    /// The template's name here [default: the last part of the repository]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) pull: PullOptions,
     /// Keep it in a hidden directory in DIRECTORY [default: $CALVE_HOME]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) at: Option<PathBuf>,
-    /// Ask for the template that was pushed with `--key` and the same files (repeatable, the order counts); exit with 3 if there is none
-    #[arg(long, value_name = "FILE")]
-    pub(crate) if_key: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) transfer: TransferOptions,
     /// Print the report as JSON on stdout (schema calve.template.pull/1)
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TransferOptions {
-    /// Reach the registry without encryption: only one on this machine
-    #[arg(long)]
-    pub(crate) plain_http: bool,
-    /// Number of worker threads, 1 to 64 [default: 4]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }

@@ -34,6 +34,8 @@ pub(crate) mod probe;
 pub(crate) mod prompt;
 pub(crate) mod reap;
 #[cfg(unix)]
+mod registry;
+#[cfg(unix)]
 pub(crate) mod reshare;
 pub(crate) mod rm;
 #[cfg(unix)]

@@ -32,16 +32,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     }
     options.search = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
     options.directory = env::current_dir()?;
-    let mut say = |said: BuildEvent| {
-        let text = match said {
-            BuildEvent::Waiting => format!("waiting for another process that makes the template `{}`", arguments.name),
-            BuildEvent::Unfinished(what) => format!("warning: {what}"),
-            BuildEvent::Neutralised(what) => format!("in the template: {what}"),
-        };
-        if !arguments.quiet {
-            output::say(&text);
-        }
-    };
+    let mut say = saying(&arguments.name, arguments.quiet);
     let mut run = |server: &OwnedServer| command(arguments, server);
     let mut caller = Caller { say: &mut say, run: &mut run, cancel };
     let home = home()?;
@@ -61,6 +52,20 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
         return Ok(());
     }
     output::json(&DbTemplateReceipt { template: db_receipt::template(template), reused: built.reused })
+}
+
+/// Says the events of making the template `name`.
+pub(super) fn saying(name: &str, quiet: bool) -> impl FnMut(BuildEvent) {
+    move |said| {
+        let text = match said {
+            BuildEvent::Waiting => format!("waiting for another process that makes the template `{name}`"),
+            BuildEvent::Unfinished(what) => format!("warning: {what}"),
+            BuildEvent::Neutralised(what) => format!("in the template: {what}"),
+        };
+        if !quiet {
+            output::say(&text);
+        }
+    }
 }
 
 /// Runs what fills the template. Its output is no result of this command's.

@@ -1,0 +1,173 @@
+//! What `calve template` and `calve db template` share of `push` and `pull`.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use calve_core::{Cancel, Progress, Shown, TemplateOptions};
+use calve_oci::{ConnectionOptions, CredentialFiles, PolicyFiles, Pushed, Reference, Remedy, Transport};
+use calve_receipt::human::{duration, size};
+use calve_receipt::{PullFields, PushFields};
+
+use crate::cli::registry::{PullOptions, PushOptions, TransferOptions};
+use crate::failure::{Failure, REFUSED, USAGE};
+use crate::progress_bar::Watch;
+use crate::{output, wording};
+
+/// Pushes by `send`, and says so.
+pub(super) fn push(
+    given: &PushOptions,
+    cancel: &Cancel,
+    send: impl FnOnce(&Reference, &calve_oci::PushOptions) -> Result<Pushed, Failure>,
+) -> Result<PushFields, Failure> {
+    let reference = reference(&given.reference, &given.key, &given.transfer)?;
+    let mut options = calve_oci::PushOptions::default();
+    options.template = template_options(&given.transfer, cancel);
+    options.connection = connection()?;
+    let started = Instant::now();
+    let watch = Watch::start("pushed", &options.template.progress, given.transfer.quiet);
+    let pushed = send(&reference, &options);
+    drop(watch);
+    let pushed = pushed?;
+    let elapsed = started.elapsed();
+    if !given.transfer.quiet {
+        let (sent, image, took) = (size(pushed.sent_bytes), size(pushed.image_bytes), duration(elapsed));
+        output::say(&format!("pushed `{}` to {reference}: sent {sent} of {image}, in {took}", given.name));
+    }
+    Ok(PushFields {
+        name: given.name.clone(),
+        reference: reference.to_string(),
+        digest: pushed.digest,
+        layers: pushed.layers,
+        sent_bytes: pushed.sent_bytes,
+        image_bytes: pushed.image_bytes,
+        elapsed_ms: elapsed.into(),
+    })
+}
+
+/// A pull that has begun.
+pub(super) struct Pull<'a> {
+    given: &'a PullOptions,
+    pub(super) reference: Reference,
+    /// The template's name here.
+    pub(super) name: String,
+    pub(super) options: calve_oci::PullOptions,
+    started: Instant,
+}
+
+impl<'a> Pull<'a> {
+    pub(super) fn start(given: &'a PullOptions, cancel: &Cancel) -> Result<Self, Failure> {
+        let reference = reference(&given.reference, &given.if_key, &given.transfer)?;
+        let mut options = calve_oci::PullOptions::default();
+        options.template = template_options(&given.transfer, cancel);
+        options.connection = connection()?;
+        let name = given.name.clone().unwrap_or_else(|| reference.name().to_owned());
+        Ok(Self { given, reference, name, options, started: Instant::now() })
+    }
+
+    /// Shows a counter until it is dropped.
+    pub(super) fn watch(&self) -> Watch {
+        Watch::start("pulled", &self.options.template.progress, self.given.transfer.quiet)
+    }
+
+    /// Converts an error. If nothing has been pushed for the files of `--if-key`, a script sees by the code that it has to make the template.
+    pub(super) fn failure(&self, error: calve_oci::Error) -> Failure {
+        if self.given.if_key.is_empty() || !error.is_missing_image() {
+            return error.into();
+        }
+        let remedy = Remedy::PushWithKey;
+        Failure::Stated {
+            text: format!("there is no template for these files: `{}`", self.reference),
+            hint: wording::oci::hint(&remedy),
+            code: REFUSED,
+            remedy: Some(remedy.name()),
+        }
+    }
+
+    /// Says the result; `amount` is how much the template has.
+    pub(super) fn end(
+        &self,
+        amount: &str,
+        (digest, up_to_date): (String, bool),
+        fetched: u64,
+        reused: u64,
+    ) -> PullFields {
+        let elapsed = self.started.elapsed();
+        if !self.given.transfer.quiet {
+            let (name, reference) = (&self.name, &self.reference);
+            let text = if up_to_date {
+                format!("the template `{name}` is up to date with {reference}")
+            } else {
+                let (fetched, took) = (size(fetched), duration(elapsed));
+                format!("pulled the template `{name}`: {amount}, fetched {fetched}, in {took}")
+            };
+            output::say(&Shown(text).to_string());
+        }
+        PullFields {
+            reference: self.reference.to_string(),
+            digest,
+            fetched_bytes: fetched,
+            reused_bytes: reused,
+            up_to_date,
+            elapsed_ms: elapsed.into(),
+        }
+    }
+}
+
+/// Reads a reference. If there are key files, they decide the tag.
+fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<Reference, Failure> {
+    let transport = if options.plain_http { Transport::PlainHttp } else { Transport::Https };
+    let reference = Reference::parse(text, transport)?;
+    if key.is_empty() {
+        return Ok(reference);
+    }
+    let files = key.iter().map(fs_err::read).collect::<Result<Vec<_>, _>>()?;
+    Ok(reference.with_key(&files)?)
+}
+
+fn template_options(given: &TransferOptions, cancel: &Cancel) -> TemplateOptions {
+    let mut options = TemplateOptions::default();
+    options.threads = given.threads;
+    options.progress = Arc::new(Progress::default());
+    options.cancel = cancel.clone();
+    options
+}
+
+/// How long a connection may be silent, in seconds.
+const TIMEOUT: &str = "CALVE_REGISTRY_TIMEOUT";
+
+fn connection() -> Result<ConnectionOptions, Failure> {
+    let mut options = ConnectionOptions::default();
+    options.credentials = credential_files();
+    options.policy = policy_files();
+    if let Some(seconds) = env::var_os(TIMEOUT).filter(|value| !value.is_empty()) {
+        // As a clock can count, which `u64` is not.
+        let parsed = seconds.to_str().and_then(|seconds| seconds.parse::<u32>().ok()).filter(|&seconds| seconds > 0);
+        let silence = parsed.map(|seconds| Duration::from_secs(seconds.into()));
+        let (text, hint) = (format!("`{TIMEOUT}` is not a number of seconds"), "set it to 60, or leave it unset");
+        options.silence = Some(silence.ok_or_else(|| Failure::stated(USAGE, text, hint))?);
+    }
+    Ok(options)
+}
+
+/// Where podman and docker keep credentials, in the order in which podman looks for them.
+fn credential_files() -> CredentialFiles {
+    let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = env::home_dir();
+    let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
+    let config = named("XDG_CONFIG_HOME").or_else(|| below_home(".config"));
+    let files = [
+        named("REGISTRY_AUTH_FILE"),
+        named("XDG_RUNTIME_DIR").map(|directory| directory.join("containers/auth.json")),
+        config.map(|directory| directory.join("containers/auth.json")),
+        named("DOCKER_CONFIG").or_else(|| below_home(".docker")).map(|directory| directory.join("config.json")),
+    ];
+    CredentialFiles(files.into_iter().flatten().collect())
+}
+
+/// Where podman and skopeo look for the policy, in their order.
+fn policy_files() -> PolicyFiles {
+    let own = env::home_dir().map(|home| home.join(".config/containers/policy.json"));
+    PolicyFiles(own.into_iter().chain([PathBuf::from("/etc/containers/policy.json")]).collect())
+}
