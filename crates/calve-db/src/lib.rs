@@ -57,7 +57,7 @@ pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_poo
 pub use supervise::{Reset, Starting, Stopped, mark, reset, stop, supervise, unmark};
 pub use sys::Ended;
 pub use template::{
-    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, HeldTemplate, ImageOrigin, ReceiveOptions, Received,
-    Room, Template, create as create_template, hold_to_send, list as list_templates, promote, receive,
+    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, HeldTemplate, ImageOrigin, NameLock, ReceiveOptions,
+    Received, Room, Template, create as create_template, hold_to_send, list as list_templates, promote, receive,
     remove as remove_template,
 };

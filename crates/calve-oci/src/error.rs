@@ -101,6 +101,9 @@ pub enum Error {
         /// What is in the way.
         what: &'static str,
     },
+    /// The index of a data directory would be larger than what a pull reads.
+    #[error("`{}` is too large for one image", Shown(.0))]
+    DataTooLarge(PathBuf),
     /// Credentials could not be read.
     #[error("read the credentials for {registry}: {reason}")]
     Credentials {
@@ -171,7 +174,8 @@ impl Error {
             Self::DataReplaced(_) => Remedy::TryLater,
             Self::NotAllowed { .. } => Remedy::SignImage,
             Self::Policy { .. } => Remedy::RepairPolicy,
-            Self::DataNotPortable { .. } => Remedy::CheckSystem,
+            Self::DataNotPortable { .. } => Remedy::RemakeWithoutEntry,
+            Self::DataTooLarge(_) => Remedy::RemakeSmaller,
             Self::Credentials { registry, .. } => Remedy::LogIn(registry.clone()),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Remedy::FreeSpace,
             Self::Io { .. } => Remedy::CheckSystem,

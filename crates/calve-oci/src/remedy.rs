@@ -27,6 +27,10 @@ pub enum Remedy {
     PushTemplate,
     /// Make a template for these files, and push it with the key made of them.
     PushWithKey,
+    /// Make the template again without the file that cannot travel.
+    RemakeWithoutEntry,
+    /// Make the template again with less data.
+    RemakeSmaller,
     /// Pull it under another name.
     PullUnderAnotherName,
     /// Sign the image with a key that the policy names, or change the policy.

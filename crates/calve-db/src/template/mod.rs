@@ -28,7 +28,7 @@ use crate::supervise::messages::Origin;
 
 pub use create::{BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, create};
 pub use promote::promote;
-pub use travel::{HeldTemplate, ReceiveOptions, Received, Room, hold_to_send, receive};
+pub use travel::{HeldTemplate, NameLock, ReceiveOptions, Received, Room, hold_to_send, receive};
 
 const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.

@@ -1,4 +1,4 @@
-//! Templates that go to other machines, and come from there. How they travel is the caller's affair.
+//! Sends templates to other machines, and receives them. How they travel is the caller's affair.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -71,18 +71,35 @@ fn lock(template: &Template) -> Result<File> {
     Ok(lock)
 }
 
-/// What is to be received.
+/// The right to make the template of a name. No other process has it as long as this lives.
+#[derive(Debug)]
+pub struct NameLock {
+    name: String,
+    _lock: File,
+}
+
+impl NameLock {
+    /// Waits for others that are making a template of this name.
+    ///
+    /// # Errors
+    /// Fails for a name that is none, and with [`Error::Interrupted`].
+    pub fn wait(home: &Home, name: &str, say: &mut dyn FnMut(BuildEvent), cancel: &Cancel) -> Result<Self> {
+        name::check(name)?;
+        home.prepare()?;
+        Ok(Self { name: name.to_owned(), _lock: wait_for_others(home, name, say, cancel)? })
+    }
+}
+
+/// Options of [`receive`].
 #[derive(Debug, Clone)]
 pub struct ReceiveOptions {
-    /// The name that it gets.
-    pub name: String,
-    /// The name of its engine, and what the server that made it said of its version.
+    /// The name of its engine.
     pub engine: String,
-    /// The same.
+    /// The version of the server that made it, in that server's words.
     pub version: String,
     /// The kind of processor that it was made on.
     pub architecture: String,
-    /// What it was made of.
+    /// The template's key.
     pub key: String,
     /// Where it comes from.
     pub origin: ImageOrigin,
@@ -103,7 +120,7 @@ pub struct Room<'a> {
     pub old: Option<(PathBuf, PathBuf)>,
 }
 
-/// What became of it.
+/// The outcome of [`receive`].
 #[derive(Debug)]
 pub enum Received {
     /// It is new.
@@ -112,7 +129,7 @@ pub enum Received {
     UpToDate(Template),
 }
 
-/// Makes a template of what `fill` puts into the room that it is given. It appears under its name when a server of this machine can use it, and it
+/// Makes a template of the data that `fill` puts into the room that it is given. It appears under its name when a server of this machine can use it, and it
 /// is on the disk. `may_replace` fails if the template of that name is to stay. Files belong to whoever owns the data of servers here.
 ///
 /// # Errors
@@ -120,30 +137,29 @@ pub enum Received {
 /// what a server has left that ended in order. Leaves nothing behind.
 pub fn receive<E: From<Error>>(
     home: &Home,
+    lock: &NameLock,
     options: &ReceiveOptions,
     (say, cancel): (&mut dyn FnMut(BuildEvent), &Cancel),
     may_replace: impl FnOnce(&Template) -> std::result::Result<(), E>,
     fill: impl FnOnce(&Room<'_>) -> std::result::Result<(), E>,
 ) -> std::result::Result<Received, E> {
-    name::check(&options.name)?;
-    home.prepare()?;
-    let _building = wait_for_others(home, &options.name, say, cancel)?;
-    let old = match load(home, &options.name) {
+    let name = &lock.name;
+    let old = match load(home, name) {
         Ok(old) => Some(old),
         // It is this process that builds it.
         Err(Error::UnknownTemplate(_) | Error::TemplateBeingBuilt(_)) => None,
         Err(error) => return Err(error.into()),
     };
     old.as_ref().map_or(Ok(()), may_replace)?;
-    let lock = old.as_ref().map(lock).transpose()?;
+    let held = old.as_ref().map(self::lock).transpose()?;
     if let Some(old) = &old
         && old.origin.as_ref().is_some_and(|origin| origin.digest == options.origin.digest)
         && manifest::difference(&old.place)?.is_none()
     {
         return Ok(Received::UpToDate(old.clone()));
     }
-    let (engine, program) = fitting(options)?;
-    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, name::random(6)?))?;
+    let (engine, program) = fitting(name, options)?;
+    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, name::random(6)?))?;
     let path = place.path.clone();
     let data = path.join(DATA);
     let made = make_data(&data).map_err(E::from).and_then(|()| {
@@ -152,13 +168,13 @@ pub fn receive<E: From<Error>>(
         if cancel.is_cancelled() {
             return Err(Error::Interrupted.into());
         }
-        let made = make(home, options, engine, &program, &path);
-        made.map_err(|error| of_pull(error, &options.name).into())
+        let made = make(home, lock, options, (engine, &program), &path);
+        made.map_err(|error| of_pull(error, name).into())
     });
     if made.is_err() {
         let _ = sweep::take_away(home, &path, Wait::Yes);
     }
-    drop((place, lock));
+    drop((place, held));
     let template = made?;
     template.neutralised.iter().for_each(|what| say(BuildEvent::Neutralised(what.clone())));
     crate::standby::empty(home, &template.name, Some(&template))?;
@@ -166,8 +182,8 @@ pub fn receive<E: From<Error>>(
 }
 
 /// Returns the engine, and a program of this machine that takes the data.
-fn fitting(options: &ReceiveOptions) -> Result<(&'static dyn Engine, Program)> {
-    let refused = |reason| Error::PullNotUsable { name: options.name.clone(), reason };
+fn fitting(name: &str, options: &ReceiveOptions) -> Result<(&'static dyn Engine, Program)> {
+    let refused = |reason| Error::PullNotUsable { name: name.to_owned(), reason };
     let engine = engine::named(&options.engine);
     let engine = engine.map_err(|_| refused(Unusable::UnknownEngine(options.engine.clone())))?;
     let program = programs::find(engine, options.server_bin.as_deref(), &options.search)?;
@@ -186,9 +202,9 @@ fn fitting(options: &ReceiveOptions) -> Result<(&'static dyn Engine, Program)> {
 /// Makes what was received a template, like a data directory that was taken over.
 fn make(
     home: &Home,
+    lock: &NameLock,
     options: &ReceiveOptions,
-    engine: &dyn Engine,
-    program: &Program,
+    (engine, program): (&dyn Engine, &Program),
     place: &Path,
 ) -> Result<Template> {
     let account = Account::for_server(engine.accounts())?;
@@ -197,7 +213,7 @@ fn make(
     let neutralised = engine.neutralise(&data)?;
     private::give_tree(&Directory::open(place)?, DATA, account)?;
     let template = Template {
-        name: options.name.clone(),
+        name: lock.name.clone(),
         engine: engine.name().into(),
         program: program.path.clone(),
         image: None,

@@ -21,6 +21,10 @@ use crate::spool::Spool;
 use crate::work::each;
 
 const PERMISSIONS: u32 = 0o777;
+/// The approximate size of an entry in the index, without its path and its chunks.
+const INDEXED_ENTRY_BYTES: u64 = 60;
+/// The approximate size of a chunk in the index.
+const INDEXED_CHUNK_BYTES: u64 = 38;
 
 /// The data directory of a server that has ended.
 pub struct DataSource<'a> {
@@ -59,6 +63,7 @@ fn send_layers(
     options: &PushOptions,
 ) -> Result<Vec<SentLayer>, Error> {
     let found = Found::walk(source.data)?;
+    found.check_size(source.data)?;
     let push = Push { data: source.data, spool: source.spool, found: &found, registry, options };
     let ranges = found.layers();
     let sent = each(&ranges, options.template.threads, |range| push.layer(range))?;
@@ -113,6 +118,18 @@ impl Found {
         self.files.iter().map(|(_, _, size)| size).sum()
     }
 
+    /// Refuses data whose index nobody would read, before anything is sent.
+    fn check_size(&self, data: &Path) -> Result<(), Error> {
+        let chunks = self.bytes() / chunk_bytes(self.bytes()) as u64;
+        let entry = |path: usize| path as u64 + INDEXED_ENTRY_BYTES;
+        let files: u64 = self.files.iter().map(|(path, ..)| entry(path.len())).sum();
+        let directories: u64 = self.directories.iter().map(|directory| entry(directory.path.len())).sum();
+        match files + directories + chunks * INDEXED_CHUNK_BYTES > LARGEST_INDEX_BYTES {
+            true => Err(Error::DataTooLarge(data.into())),
+            false => Ok(()),
+        }
+    }
+
     /// Divides the files into ranges, one for each layer. There is one even without files, for the directories.
     fn layers(&self) -> Vec<Range<usize>> {
         let mut ranges = divide(&self.files, |(path, _, size)| (path.as_bytes(), *size));
@@ -158,7 +175,7 @@ impl Push<'_> {
         let failed = |error: io::Error| Error::io("send the index of", self.data, error);
         let text = serde_json::to_string(&index).map_err(|error| failed(error.into()))?;
         if text.len() as u64 > LARGEST_INDEX_BYTES {
-            return Err(Error::DataNotPortable { path: self.data.into(), what: "is too large for one image" });
+            return Err(Error::DataTooLarge(self.data.into()));
         }
         drop(index);
         let written = layer::write_manifest(&text, Spool::new(Some(self.spool))).map_err(failed)?;

@@ -21,14 +21,18 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::AskRegistry => {
             "look into the log of the registry, or of a proxy before it; pushing again repairs a damaged image"
         }
-        Remedy::PushTemplate => "push a template there first: calve template push NAME REFERENCE",
+        Remedy::PushTemplate => "push a template there first, with `calve template push` or `calve db template push`",
         Remedy::PushWithKey => "create the template, then push it with `--key` and the same files in the same order",
+        Remedy::RemakeWithoutEntry => "make the template again without it",
+        Remedy::RemakeSmaller => "make a template with less data",
         Remedy::PullUnderAnotherName => "pull it under another name with `--name NAME`",
         Remedy::SignImage => {
             "sign it with a key that the policy names (`cosign sign --key`), or change the policy: see containers-policy.json(5)"
         }
         Remedy::RepairPolicy => "repair it, or move it away: see containers-policy.json(5)",
-        Remedy::FreeSpace => "free some space there, or keep the template elsewhere with `--at DIRECTORY`",
+        Remedy::FreeSpace => {
+            "free some space there, or keep the template elsewhere: `--at DIRECTORY` for one of files, CALVE_HOME for a database"
+        }
         Remedy::CheckSystem => "check the owner and mode of what is named, and the limits of your session (ulimit -a)",
         _ => "see `calve template --help`",
     };

@@ -3,7 +3,7 @@
 use std::env;
 
 use calve_core::{Cancel, Templates};
-use calve_db::{ImageOrigin, ReceiveOptions, Received, Room, Template};
+use calve_db::{ImageOrigin, NameLock, ReceiveOptions, Received, Room, Template};
 use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Transport};
 use calve_receipt::human::{count, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
@@ -41,10 +41,12 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &Cancel) -> Result
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     let home = home()?;
+    let mut say = super::template::saying(&pull.name, arguments.pull.transfer.quiet);
+    // Before the image is looked up: another pull that has to be waited for may have a newer one.
+    let lock = NameLock::wait(&home, &pull.name, &mut say, cancel)?;
     let templates = Templates::open(&directory);
     let image = DataImage::open(&templates, &pull.reference, &pull.options).map_err(|error| pull.failure(error))?;
     let receive = receive_options(arguments, &pull, &image)?;
-    let mut say = super::template::saying(&pull.name, arguments.pull.transfer.quiet);
     let may_replace = |old: &Template| may_replace(old, &pull.reference);
     let mut data = ReceivedData::default();
     let watch = pull.watch();
@@ -53,7 +55,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &Cancel) -> Result
         data = image.receive(room.data, room.index, old)?;
         Ok(())
     };
-    let made = calve_db::receive(&home, &receive, (&mut say, cancel), may_replace, fill);
+    let made = calve_db::receive(&home, &lock, &receive, (&mut say, cancel), may_replace, fill);
     drop(watch);
     let (template, up_to_date) = match made? {
         Received::UpToDate(template) => (template, true),
@@ -80,7 +82,6 @@ fn receive_options(
     let about = image.about().clone();
     let directory = env::current_dir()?;
     Ok(ReceiveOptions {
-        name: pull.name.clone(),
         engine: about.engine,
         version: about.version,
         architecture: about.architecture,

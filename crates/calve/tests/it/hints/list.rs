@@ -172,6 +172,7 @@ const BENCH: &[(&str, Shown)] = &[(
 )];
 
 const REGISTRY: &str = "calve/tests/it/template_registry.rs";
+const DB_REGISTRY: &str = "calve/tests/it/template_registry/databases.rs";
 const BAD_REGISTRY: &str = "calve/tests/it/template_registry/bad.rs";
 const SIGNED: &str = "calve/tests/it/template_registry/signed.rs";
 
@@ -210,6 +211,8 @@ const OCI: &[(&str, Shown)] = &[
     ("NameImage", By(BAD_REGISTRY, "what_is_no_image_is_told_before_anything_is_asked")),
     ("PullUnderAnotherName", By(REGISTRY, "a_pull_replaces_only_what_was_pulled_from_there")),
     ("PushTemplate", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
+    ("RemakeSmaller", By(DB_REGISTRY, "data_that_cannot_travel_are_refused_before_anything_is_sent")),
+    ("RemakeWithoutEntry", By(DB_REGISTRY, "data_that_cannot_travel_are_refused_before_anything_is_sent")),
     ("RepairPolicy", By(SIGNED, "a_policy_that_cannot_be_followed_lets_nothing_in")),
     ("SignImage", By(SIGNED, "only_what_the_policy_lets_in_is_pulled")),
     ("TryLater", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),

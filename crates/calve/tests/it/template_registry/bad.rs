@@ -45,11 +45,12 @@ fn a_registry_that_lies_or_fails_publishes_nothing() {
     server.rule(|_| Answer::Bytes(b"not HTTP\r\n\r\n".to_vec()));
     pull(&spot, "other", &server, "shop").fails(1).hints();
     server.rule(|_| Answer::Bytes(answer("200 OK", "", b"{\"schemaVersion\": 2}")));
-    pull(&spot, "other", &server, "shop")
-        .fails(1)
-        .says(&["is not a template", "hint: push a template there first: calve template push NAME REFERENCE\n"]);
+    pull(&spot, "other", &server, "shop").fails(1).says(&[
+        "is not a template",
+        "hint: push a template there first, with `calve template push` or `calve db template push`\n",
+    ]);
     let digest = format!("shop@sha256:{}", "0".repeat(64));
-    server.rule(|asked| match asked.line.contains("manifests") {
+    server.rule(|asked| match asked.is_manifest() {
         true => Answer::Bytes(answer("200 OK", "", b"{}")),
         false => Answer::Pass,
     });

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use calve_testkit::{Aspect, assert_same_except, require_program};
 use serde_json::Value;
@@ -150,7 +152,7 @@ fn every_engine_travels() {
         (MARIADB, rows, "SELECT count(*), sum(a) FROM test.t", "3\t6"),
         (REDIS, "SET greeting hello", "GET greeting", "hello"),
     ] {
-        let Some(machines) = Machines::new(engine, fill) else { return };
+        let Some(machines) = Machines::new(engine, fill) else { continue };
         machines.push().succeeds();
         machines.pull("other").succeeds();
         assert_eq!(machines.ask("other", query), answer);
@@ -219,20 +221,46 @@ fn a_pull_replaces_only_what_was_pulled_from_there() {
     assert_eq!(machines.ask("other", "GET greeting"), "hello");
 }
 
-#[test]
-fn a_template_that_is_replaced_while_it_is_sent_is_not_published() {
-    let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
-    let ((ask, asks), (go_on, answers)) = (mpsc::channel(), mpsc::channel::<()>());
-    let (ask, answers, is_first) = (Mutex::new(ask), Mutex::new(answers), AtomicBool::new(true));
-    machines.server.rule(move |asked| {
-        if asked.line.starts_with("POST ") && is_first.swap(false, Ordering::SeqCst) {
-            ask.lock().unwrap().send(()).unwrap();
-            answers.lock().unwrap().recv().unwrap();
+/// Holds the first of these requests until it is told to go on.
+fn hold_first(server: &Server, is_one: fn(&Asked) -> bool) -> (mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let ((reach, reached), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel());
+    let (reach, goes_on, is_first) = (Mutex::new(reach), Mutex::new(goes_on), AtomicBool::new(true));
+    server.rule(move |asked| {
+        if is_one(asked) && is_first.swap(false, Ordering::SeqCst) {
+            reach.lock().unwrap().send(()).unwrap();
+            goes_on.lock().unwrap().recv().unwrap();
         }
         Answer::Pass
     });
+    (reached, go_on)
+}
+
+#[test]
+fn a_tag_that_moves_meanwhile_does_not_mix_two_images_and_the_next_pull_has_the_newer_one() {
+    let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
+    machines.push().succeeds();
+    machines.create(&["next"], "SET greeting goodbye");
+    let (reached, go_on) = hold_first(&machines.server, Asked::is_blob);
+    let first = machines.pull("other").start();
+    reached.recv().unwrap();
+    // It waits for the first one. An image that it looked up before would be the older one.
+    let second = machines.pull("other").start();
+    thread::sleep(Duration::from_millis(300));
+    machines.push_as_shop("next").succeeds();
+    go_on.send(()).unwrap();
+    let (first, second) = (first.wait(), second.wait());
+    [&first, &second].iter().for_each(|ran| ran.ended(0));
+    assert_ne!(first.json()["digest"], second.json()["digest"]);
+    machines.has_same_files("other", "next");
+    assert_eq!(machines.ask("other", "GET greeting"), "goodbye");
+}
+
+#[test]
+fn a_template_that_is_replaced_while_it_is_sent_is_not_published() {
+    let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
+    let (reached, go_on) = hold_first(&machines.server, |asked| asked.line.starts_with("POST "));
     let pushing = machines.push().start();
-    asks.recv().unwrap();
+    reached.recv().unwrap();
     machines.create(&["shop", "--rebuild"], "SET greeting goodbye");
     go_on.send(()).unwrap();
     let pushed = pushing.wait();
@@ -242,6 +270,25 @@ fn a_template_that_is_replaced_while_it_is_sent_is_not_published() {
     machines.push().succeeds();
     machines.pull("other").succeeds();
     assert_eq!(machines.ask("other", "GET greeting"), "goodbye");
+}
+
+#[test]
+fn data_that_cannot_travel_are_refused_before_anything_is_sent() {
+    let Some(machines) = Machines::new(REDIS, "PING") else { return };
+    for (name, make, says) in [
+        (
+            "piped",
+            "mkfifo",
+            ["pipe` cannot travel: it is neither a file nor a directory", "hint: make the template again without it\n"],
+        ),
+        // A hole.
+        ("large", "truncate -s 400G", ["is too large for one image", "hint: make a template with less data\n"]),
+    ] {
+        let fill = format!("{make} \"$(redis-cli -s \"$REDIS_SOCKET\" CONFIG GET dir | tail -n 1)/pipe\"");
+        machines.db("home", &["template", "create", "-q", name, "--engine", REDIS, "--", "sh", "-c", &fill]).succeeds();
+        machines.push_as_shop(name).fails(1).says(&says);
+    }
+    assert_eq!(machines.server.count("POST"), 0);
 }
 
 #[test]

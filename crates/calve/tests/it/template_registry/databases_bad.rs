@@ -113,7 +113,7 @@ fn data_that_no_server_here_takes_is_refused_before_it_is_fetched() {
         (version, "and the server is Redis server v=", "choose_matching_version"),
         (architecture, "it was made on s390x, and this machine is", "rebuild_template"),
     ] {
-        machines.server.rule(move |asked| match asked.line.contains("manifests") {
+        machines.server.rule(move |asked| match asked.is_manifest() {
             true => Answer::Change(change),
             false => Answer::Pass,
         });
@@ -173,6 +173,8 @@ fn an_index_that_lies_is_refused() {
     let second = overlapping["files"][0].clone();
     overlapping["files"] = json!([good["files"][0], second]);
     let padded = [&frame[..], &[0; 100_000]].concat();
+    // This registry has no parts.
+    let with_end = [&frame[..], &zstd(&[0; 1024])].concat();
     let bomb = zstd(&vec![0; 1 << 20]);
     for (index, layer, what) in [
         (with("path", "../dump.rdb".into()), &frame, "in a directory of the template"),
@@ -186,6 +188,7 @@ fn an_index_that_lies_is_refused() {
         (index(&[(right_hash, size, 0)]), &frame, "an impossible size"),
         (good.clone(), &padded, "a layer is too large"),
         (index(&[(&hash(b"else"), size, compressed)]), &frame, "another hash"),
+        (index(&[(&hash(b"else"), size, compressed)]), &with_end, "whose chunks have other hashes"),
         (index(&[(right_hash, size, bomb.len() as u64)]), &bomb, "an impossible size"),
         (index(&[(right_hash, 65_536, bomb.len() as u64)]), &bomb, "another hash"),
         (json!({ "format": 2, "directories": [], "files": [] }), &frame, "of another version"),

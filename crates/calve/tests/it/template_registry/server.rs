@@ -24,7 +24,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether it is for a blob of `shop`.
+    pub(super) fn is_manifest(&self) -> bool {
+        self.line.contains("/manifests/")
+    }
+
+    /// Returns true for a blob of `shop`.
     pub(super) fn is_blob(&self) -> bool {
         self.line.starts_with("GET /v2/shop/blobs/")
     }
