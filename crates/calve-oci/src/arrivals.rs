@@ -4,7 +4,7 @@
 //! part is checked like one that comes from the registry.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use rustix::fs::{FlockOperation, OFlags};
 
 use crate::error::Error;
 use crate::image::Descriptor;
+use crate::registry::Registry;
 use crate::spool::Spool;
 
 /// The parts that one pull fetches.
@@ -28,15 +29,53 @@ impl Arrivals {
         Ok(Self { directory: templates.arrivals()?, used: Mutex::default() })
     }
 
+    fn path(&self, of: &Descriptor, bytes: &Range<u64>) -> PathBuf {
+        self.directory.join(format!("{}.{}-{}", of.digest.replace(':', "-"), bytes.start, bytes.end))
+    }
+
     /// Returns what has arrived of these bytes of a blob. If another pull fetches them now, nothing has, and what comes is not kept.
     pub(crate) fn spool(&self, of: &Descriptor, bytes: &Range<u64>) -> Result<Spool, Error> {
-        let digest = of.digest.replace(':', "-");
-        let path = self.directory.join(format!("{digest}.{}-{}", bytes.start, bytes.end));
+        let path = self.path(of, bytes);
         let opened = open(&path).and_then(|file| file.map(|file| Spool::resume(file, &path)).transpose());
         let opened = opened.map_err(|error| Error::io("keep a part of an image in", &path, error))?;
         let Some(spool) = opened else { return Ok(Spool::new(Some(&self.directory))) };
         self.used.lock().unwrap_or_else(PoisonError::into_inner).push(path);
         Ok(spool)
+    }
+
+    /// Fetches several parts of a blob in one request, where the registry answers such. `receive` gets the number of each part and what has arrived
+    /// of it, unchecked; that may be nothing. Returns false, with nothing received, if the registry has only one part in an answer.
+    pub(crate) fn fetch_together(
+        &self,
+        registry: &Registry<'_>,
+        of: &Descriptor,
+        parts: &[Range<u64>],
+        receive: &mut dyn FnMut(usize, Spool) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        let is_new = |bytes| !fs_err::symlink_metadata(self.path(of, bytes)).is_ok_and(|metadata| metadata.len() > 0);
+        let new: Vec<_> = (0..parts.len()).filter(|number| is_new(&parts[*number])).collect();
+        let asked: Vec<_> = new.iter().map(|number| parts[*number].clone()).collect();
+        let mut is_received = vec![false; parts.len()];
+        let came = &mut |number: usize, contents: &mut dyn Read| {
+            if is_received[new[number]] {
+                return Ok(());
+            }
+            let bytes = &parts[new[number]];
+            let mut spool = self.spool(of, bytes)?;
+            if spool.size() == 0 {
+                registry.read_to_end(contents, &mut spool, bytes.end - bytes.start)?;
+            }
+            is_received[new[number]] = true;
+            receive(new[number], spool)
+        };
+        if asked.len() > 1 && !registry.parts(of, &asked, came)? {
+            return Ok(false);
+        }
+        let rest = (0..parts.len()).zip(is_received).filter(|(_, is_received)| !is_received);
+        for (number, _) in rest {
+            receive(number, self.spool(of, &parts[number])?)?;
+        }
+        Ok(true)
     }
 
     /// Removes what this pull has fetched. Another one that reads it has it open.

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE, RANGE};
 use crate::reference::{Reference, Transport, is_digest};
-use crate::registry::Registry;
+use crate::registry::{PARTS, Registry};
 use crate::signature::SignedImage;
 use crate::spool::{Spool, digest};
 use crate::work::each;
@@ -322,28 +322,51 @@ impl Pull<'_> {
         let Some(frames) = parsed.filter(is_good) else { return Ok(false) };
         let runs = frames::wanted(&frames, |frame| frame.has.clone().any(is_missing));
         let Some(runs) = runs else { return Ok(false) };
-        for (number, run) in runs.into_iter().enumerate() {
-            let Some(mut part) = self.part(layer, run)? else {
-                // A registry that had them before has them.
-                return if number == 0 { Ok(false) } else { Err(self.registry.wrong("a blob without a part")) };
+        let parts: Vec<_> = runs.iter().map(|run| frames::together(run)).collect();
+        let first = parts.first().map_or(0, |part| part.start);
+        // A registry that had parts before has them.
+        let none = || self.registry.wrong("a blob without a part");
+        for (runs, parts) in runs.chunks(PARTS).zip(parts.chunks(PARTS)) {
+            let mut next = |number: usize, spool| match self.run(layer, range, runs[number], spool, receive)? {
+                true => Ok(()),
+                false => Err(none()),
             };
-            self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
-            let mut reader = part.reader()?;
-            for frame in run {
-                let mut compressed = (&mut reader).take(frame.size());
-                self.read(range, &frame.has, &mut compressed, receive)?;
-                std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+            if runs.len() > 1 && self.arrivals.fetch_together(self.registry, layer, parts, &mut next)? {
+                continue;
+            }
+            for (number, run) in runs.iter().enumerate() {
+                let spool = self.arrivals.spool(layer, &parts[number])?;
+                match self.run(layer, range, run, spool, receive)? {
+                    true => {}
+                    false if parts[number].start == first => return Ok(false),
+                    false => return Err(none()),
+                }
             }
         }
         Ok(true)
     }
 
-    /// Fetches the rest of these frames, and checks them.
-    fn part(&self, layer: &Descriptor, frames: &[Frame]) -> Result<Option<Spool>, Error> {
-        let bytes = frames::together(frames);
-        let spool = self.arrivals.spool(layer, &bytes)?;
+    /// Fetches the rest of these frames, checks them, and makes their files. Returns false if the registry has no parts.
+    fn run(
+        &self,
+        layer: &Descriptor,
+        range: &Range<usize>,
+        frames: &[Frame],
+        spool: Spool,
+        receive: &mut Receive<'_>,
+    ) -> Result<bool, Error> {
         let is_right = &mut |part: &mut Spool| are_right(frames, part);
-        self.registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)
+        let bytes = frames::together(frames);
+        let part = self.registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)?;
+        let Some(mut part) = part else { return Ok(false) };
+        self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
+        let mut reader = part.reader()?;
+        for frame in frames {
+            let mut compressed = (&mut reader).take(frame.size());
+            self.read(range, &frame.has, &mut compressed, receive)?;
+            std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
+        }
+        Ok(true)
     }
 
     fn read(

@@ -1,9 +1,11 @@
 //! One repository of a registry, by the OCI distribution specification.
 
 mod challenge;
+mod multipart;
 
 use std::io::{Read, Write as _};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body, SendBody, Timeout};
 
 use self::challenge::Challenge;
+use self::multipart::Parts;
 use crate::connection::ConnectionOptions;
 use crate::credentials::Credentials;
 use crate::error::{Error, READ_IMAGE, Refusal};
@@ -25,6 +28,8 @@ use crate::reference::{Reference, Transport, is_loopback};
 use crate::spool::{Spool, digest};
 
 const ATTEMPTS: u32 = 5;
+/// The parts that one request may ask for. Their header has some 3 KB; servers take 8.
+pub(crate) const PARTS: usize = 128;
 /// What a registry may ask to wait for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The specification has registries accept at least this much.
@@ -41,6 +46,8 @@ pub(crate) struct Registry<'a> {
     authorization: Mutex<Option<String>>,
     cancel: &'a Cancel,
     silence: Duration,
+    /// Set when it has answered a request for several parts with something else.
+    has_single_parts: AtomicBool,
 }
 
 /// What is sent with a request.
@@ -92,6 +99,7 @@ impl<'a> Registry<'a> {
             authorization: Mutex::default(),
             cancel,
             silence,
+            has_single_parts: AtomicBool::new(false),
         })
     }
 
@@ -216,7 +224,8 @@ impl<'a> Registry<'a> {
                 StatusCode::OK if is_whole => spool.restart()?,
                 _ => return Ok(None),
             }
-            let broken = match self.read_blob(&mut response, &mut spool, size)? {
+            let mut reader = response.body_mut().with_config().limit(u64::MAX).reader();
+            let broken = match self.read_to_end(&mut reader, &mut spool, size)? {
                 None if spool.size() == size => break,
                 None => "the connection ended early".to_owned(),
                 Some(reason) => reason,
@@ -230,9 +239,44 @@ impl<'a> Registry<'a> {
         Ok(Some(spool))
     }
 
-    /// Reads to the end of the answer. Returns why the connection broke, if it did.
-    fn read_blob(&self, response: &mut Response<Body>, spool: &mut Spool, size: u64) -> Result<Option<String>, Error> {
-        let mut reader = response.body_mut().with_config().limit(u64::MAX).reader();
+    /// Asks for several parts of a blob at once. `receive` gets the number of each one that comes, and its bytes, unchecked. Returns false if the
+    /// registry has only one part in an answer.
+    pub(crate) fn parts(
+        &self,
+        of: &Descriptor,
+        parts: &[Range<u64>],
+        receive: &mut dyn FnMut(usize, &mut dyn Read) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        if self.has_single_parts.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
+        let range = (header::RANGE, format!("bytes={}", ranges.join(",")));
+        let url = self.url(&format!("blobs/{}", of.digest));
+        let mut response = self.send("fetch parts of the image", &Method::GET, &url, &[range], &mut Sent::Nothing)?;
+        let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let boundary = kind.and_then(multipart::boundary).map(str::to_owned);
+        let Some(boundary) = boundary.filter(|_| response.status() == StatusCode::PARTIAL_CONTENT) else {
+            self.has_single_parts.store(true, Ordering::Relaxed);
+            return Ok(false);
+        };
+        let mut sent = Parts::new(response.body_mut().with_config().limit(u64::MAX).reader(), &boundary);
+        // Parts that do not come can be asked for one by one.
+        while let Ok(Some(bytes)) = sent.next() {
+            if let Some(number) = parts.iter().position(|part| *part == bytes) {
+                receive(number, &mut sent.contents())?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads to the end of an answer. Returns why the connection broke, if it did.
+    pub(crate) fn read_to_end(
+        &self,
+        reader: &mut dyn Read,
+        spool: &mut Spool,
+        size: u64,
+    ) -> Result<Option<String>, Error> {
         let mut buffer = vec![0; 128 << 10];
         loop {
             self.still_wanted()?;

@@ -3,10 +3,12 @@
 use std::ops::Range;
 
 use super::index::Chunk;
-use crate::frames::GAP_BYTES;
+use crate::registry::PARTS;
 
 /// Several are fetched and written at the same time.
 const PART_BYTES: u64 = 8 << 20;
+/// Chunks that are as near are fetched in one part. Each part of an answer has a header of some 150 bytes.
+pub(super) const NEAR_BYTES: u64 = 1 << 10;
 
 /// A chunk that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,15 +30,41 @@ impl MissingChunk {
     }
 }
 
-/// Returns runs of chunks that are fetched together. The chunks are in the order of layers and places. Of all that is fetched, at most a third
-/// is between chunks.
-pub(super) fn runs(missing: &[MissingChunk]) -> Vec<Range<usize>> {
+/// Returns where neighbours are in their layer.
+pub(super) fn together(chunks: &[MissingChunk]) -> Range<u64> {
+    let ([first, ..], [.., last]) = (chunks, chunks) else { return 0..0 };
+    first.start..last.bytes().end
+}
+
+/// Divides runs into those that one request asks for: of one layer, and not too many.
+pub(super) fn batches<'r>(missing: &[MissingChunk], runs: &'r [Range<usize>]) -> Vec<&'r [Range<usize>]> {
+    let layer = |run: &Range<usize>| missing[run.start].layer;
+    let mut batches = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (number, run) in runs.iter().enumerate() {
+        let part = together(&missing[run.clone()]);
+        bytes += part.end - part.start;
+        let is_other = number - start == PARTS || bytes > PART_BYTES || layer(run) != layer(&runs[start]);
+        if number > start && is_other {
+            batches.push(&runs[start..number]);
+            (start, bytes) = (number, part.end - part.start);
+        }
+    }
+    if start < runs.len() {
+        batches.push(&runs[start..]);
+    }
+    batches
+}
+
+/// Returns runs of chunks that are fetched together, with at most `most` bytes between two chunks. The chunks are in the order of layers and
+/// places. At most a third of all bytes is between chunks.
+pub(super) fn runs(missing: &[MissingChunk], most: u64) -> Vec<Range<usize>> {
     let gap = |pair: &[MissingChunk]| match pair {
         [a, b] if a.layer == b.layer => b.start.saturating_sub(a.bytes().end),
         _ => u64::MAX,
     };
     let wanted: u64 = missing.iter().map(|chunk| u64::from(chunk.chunk.compressed)).sum();
-    let mut gaps: Vec<u64> = missing.windows(2).map(gap).filter(|gap| *gap <= GAP_BYTES).collect();
+    let mut gaps: Vec<u64> = missing.windows(2).map(gap).filter(|gap| *gap <= most).collect();
     gaps.sort_unstable();
     let mut largest = 0;
     let mut in_vain = 0;
@@ -87,8 +115,21 @@ mod tests {
             (&[(0, 0, 1_000_000), (0, 1_032_768, 1_000_000)], &[(0, 2)]),
             (&[(0, 0, 5_000_000), (0, 5_000_000, 3_388_608), (0, 8_388_608, 1)], &[(0, 2), (2, 3)]),
         ] {
-            let found: Vec<_> = runs(&chunks(places)).into_iter().map(|run| (run.start, run.end)).collect();
+            let found: Vec<_> = runs(&chunks(places), 32 << 10).into_iter().map(|run| (run.start, run.end)).collect();
             assert_eq!(found, expected, "{places:?}");
         }
+    }
+
+    #[test]
+    fn a_request_asks_for_parts_of_one_layer_and_for_not_too_many() {
+        let numbers = |places: &[(usize, u64, u32)]| {
+            let missing = chunks(places);
+            batches(&missing, &runs(&missing, 0)).iter().map(|batch| batch.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&[]), [0; 0]);
+        assert_eq!(numbers(&[(0, 0, 1), (0, 9, 1), (1, 0, 1)]), [2, 1]);
+        assert_eq!(numbers(&[(0, 0, 5 << 20), (0, 9 << 20, 5 << 20), (0, 20 << 20, 1)]), [1, 2]);
+        let many: Vec<_> = (0..300).map(|number| (0, number * 10, 1)).collect();
+        assert_eq!(numbers(&many), [PARTS, PARTS, 300 - 2 * PARTS]);
     }
 }

@@ -1,5 +1,6 @@
 //! Receiving a data directory.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use calve_core::Templates;
 use zstd::bulk::Decompressor;
 
-use super::fetch::{MissingChunk, runs};
+use super::fetch::{MissingChunk, NEAR_BYTES, batches, runs, together};
 use super::index::{Chunk, Index, IndexedFile, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
 use super::{DataDescription, INDEX};
 use crate::arrivals::Arrivals;
 use crate::assemble::Parents;
 use crate::error::Error;
-use crate::frames::{Hash, OTHER_HASH, hash};
+use crate::frames::{GAP_BYTES, Hash, OTHER_HASH, hash};
 use crate::image::{Descriptor, ImageManifest, KEY};
 use crate::pull::{PullOptions, allowed_manifest, check_room, read_image};
 use crate::reference::Reference;
@@ -246,27 +247,61 @@ impl Fill<'_> {
 
     fn fetch(&self, mut missing: Vec<MissingChunk>) -> Result<(), Error> {
         missing.sort_unstable_by_key(|chunk| (chunk.layer, chunk.start));
-        let runs = runs(&missing);
-        let Some((first, rest)) = runs.split_first() else { return Ok(()) };
         let threads = self.options().template.threads;
-        if self.run(&missing[first.clone()])? {
-            let run = |run: &Range<usize>| match self.run(&missing[run.clone()])? {
-                true => Ok(()),
-                // A registry that had parts before has them.
-                false => Err(self.image.registry.wrong("a blob without a part")),
-            };
-            return each(rest, threads, run).map(drop);
+        if self.batches(&missing)? {
+            return Ok(());
+        }
+        let runs = runs(&missing, GAP_BYTES);
+        let Some((first, rest)) = runs.split_first() else { return Ok(()) };
+        let spool = |run: &Range<usize>| self.spool(&missing[run.clone()]);
+        if self.run(&missing[first.clone()], spool(first)?)? {
+            return each(rest, threads, |run| self.next_run(&missing[run.clone()], spool(run)?)).map(drop);
         }
         let layers: Vec<_> = missing.chunk_by(|a, b| a.layer == b.layer).collect();
         each(&layers, threads, |chunks| self.layer(chunks)).map(drop)
     }
 
-    /// Fetches a part of a layer with these chunks, and writes them. Returns whether it did: it does not if the registry has no parts.
-    fn run(&self, chunks: &[MissingChunk]) -> Result<bool, Error> {
-        let ([first, ..], [.., last]) = (chunks, chunks) else { return Ok(true) };
+    /// Fetches the chunks with many parts in a request. Returns false if the registry has only one in an answer, or if nothing is gained.
+    fn batches(&self, missing: &[MissingChunk]) -> Result<bool, Error> {
+        let runs = runs(missing, NEAR_BYTES);
+        let mut batches = batches(missing, &runs);
+        batches.sort_by_key(|batch| Reverse(batch.len()));
+        let Some((first, rest)) = batches.split_first().filter(|(first, _)| first.len() > 1) else { return Ok(false) };
+        let is_done = self.batch(missing, first)?;
+        if is_done {
+            each(rest, self.options().template.threads, |batch| self.batch(missing, batch))?;
+        }
+        Ok(is_done)
+    }
+
+    /// Fetches runs of one layer in one request. Returns false, with nothing fetched, if that cannot be.
+    fn batch(&self, missing: &[MissingChunk], runs: &[Range<usize>]) -> Result<bool, Error> {
+        let Some(layer) = runs.first().map(|run| self.image.layer(missing[run.start].layer)) else { return Ok(true) };
+        let parts: Vec<_> = runs.iter().map(|run| together(&missing[run.clone()])).collect();
+        let mut receive = |number: usize, spool| self.next_run(&missing[runs[number].clone()], spool);
+        self.image.arrivals.fetch_together(&self.image.registry, layer, &parts, &mut receive)
+    }
+
+    /// Returns what has arrived of a part.
+    fn spool(&self, chunks: &[MissingChunk]) -> Result<Spool, Error> {
+        let layer = self.image.layer(chunks.first().map_or(0, |first| first.layer));
+        self.image.arrivals.spool(layer, &together(chunks))
+    }
+
+    /// Fetches another part, from a registry that has parts.
+    fn next_run(&self, chunks: &[MissingChunk], spool: Spool) -> Result<(), Error> {
+        match self.run(chunks, spool)? {
+            true => Ok(()),
+            false => Err(self.image.registry.wrong("a blob without a part")),
+        }
+    }
+
+    /// Fetches the rest of a part of a layer with these chunks, and writes them. Returns whether it did: it does not if the
+    /// registry has no parts.
+    fn run(&self, chunks: &[MissingChunk], spool: Spool) -> Result<bool, Error> {
+        let [first, ..] = chunks else { return Ok(true) };
         let (registry, layer) = (&self.image.registry, self.image.layer(first.layer));
-        let bytes = first.start..last.bytes().end;
-        let spool = self.image.arrivals.spool(layer, &bytes)?;
+        let bytes = together(chunks);
         let is_right = &mut |part: &mut Spool| self.write(chunks, bytes.start, part);
         let Some(part) = registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)? else { return Ok(false) };
         self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);

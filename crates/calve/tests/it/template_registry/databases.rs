@@ -1,6 +1,6 @@
 //! `calve db template push` and `calve db template pull`.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -168,12 +168,36 @@ fn has_range(asked: &Asked) -> bool {
     asked.head.to_ascii_lowercase().contains("range: bytes=")
 }
 
+/// Returns true for several parts.
+fn has_ranges(asked: &Asked) -> bool {
+    has_range(asked)
+        && asked.head.lines().any(|line| line.to_ascii_lowercase().starts_with("range:") && line.contains(','))
+}
+
+fn torn(_: &mut String, body: &mut Vec<u8>) {
+    body.truncate(body.len() / 2);
+}
+
+/// The first part says that it is another one.
+fn shifted(_: &mut String, body: &mut Vec<u8>) {
+    let at = body.windows(6).position(|window| window == b"bytes ").unwrap() + 6;
+    body[at] = if body[at] == b'9' { b'8' } else { b'9' };
+}
+
+/// All parts come twice.
+fn doubled(head: &mut String, body: &mut Vec<u8>) {
+    let end = body.windows(4).rposition(|window| window == b"\r\n--").unwrap();
+    let all = [&body[..end], b"\r\n", &body[..]].concat();
+    *head = head.replace(&format!("Content-Length: {}", body.len()), &format!("Content-Length: {}", all.len()));
+    *body = all;
+}
+
 #[test]
 fn of_a_newer_version_only_the_changed_chunks_are_fetched() {
     let Some(machines) = Machines::new(POSTGRES, ROWS) else { return };
     let server = &machines.server;
     machines.push().succeeds();
-    for home in ["other", "damaged", "whole"] {
+    for home in ["other", "damaged", "single", "torn", "whole"] {
         machines.pull(home).succeeds();
     }
     next(&machines);
@@ -182,6 +206,7 @@ fn of_a_newer_version_only_the_changed_chunks_are_fetched() {
     let pulled = machines.pull("other").succeeds().json();
     let asked: Vec<_> = server.asked().into_iter().filter(Asked::is_blob).collect();
     let parts = asked.iter().filter(|asked| has_range(asked)).count();
+    assert!(asked.iter().any(has_ranges));
     let fetched = |pulled: &Value| pulled["fetched_bytes"].as_u64().unwrap();
     assert!(fetched(&pulled) < image / 8, "{} of {image}", fetched(&pulled));
     assert!(parts < 60 && asked.len() == parts + 1, "{parts} parts in {} requests", asked.len());
@@ -197,6 +222,23 @@ fn of_a_newer_version_only_the_changed_chunks_are_fetched() {
     }
     assert!(fetched(&machines.pull("damaged").succeeds().json()) > fetched(&pulled));
     machines.has_same_files("damaged", "next");
+    // A registry that has one part in an answer.
+    server.rule(|asked| {
+        if has_ranges(asked) { Answer::Bytes(answer("416 Range Not Satisfiable", "", b"")) } else { Answer::Pass }
+    });
+    server.asked();
+    let single = fetched(&machines.pull("single").succeeds().json());
+    assert_eq!(server.asked().iter().filter(|asked| has_ranges(asked)).count(), 1);
+    assert!(single < image / 6, "{single} of {image}");
+    machines.has_same_files("single", "next");
+    // One that tears its answers of several parts, or sends other parts.
+    let count = AtomicUsize::new(0);
+    server.rule(move |asked| match has_ranges(asked) {
+        true => Answer::Change([torn, shifted, doubled][count.fetch_add(1, Ordering::SeqCst) % 3]),
+        false => Answer::Pass,
+    });
+    machines.pull("torn").succeeds();
+    machines.has_same_files("torn", "next");
     // A registry that has no parts.
     let refused = || Answer::Bytes(answer("416 Range Not Satisfiable", "", b""));
     server.rule(move |asked| if has_range(asked) { refused() } else { Answer::Pass });
