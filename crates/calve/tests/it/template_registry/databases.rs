@@ -181,7 +181,8 @@ fn torn(_: &mut String, body: &mut Vec<u8>) {
 /// The first part says that it is another one.
 fn shifted(_: &mut String, body: &mut Vec<u8>) {
     let at = body.windows(6).position(|window| window == b"bytes ").unwrap() + 6;
-    body[at] = if body[at] == b'9' { b'8' } else { b'9' };
+    let other = if body[at] == b'9' { b'8' } else { b'9' };
+    body.splice(at..=at, [other]);
 }
 
 /// All parts come twice.
