@@ -118,8 +118,9 @@ pub use {
         dedupe, disk_usage, reshare,
     },
     spare::{
-        Readiness, RefillOptions, RefillReport, SpareNames, SpareOptions, SpareOrigin, SpareSet, SpareSource,
-        SpareState, Spares, Untracked, WatchEnd, WatchNote, WatchOptions, WatcherStart, Watching,
+        KnownEntry, KnownSource, KnownState, Readiness, RefillOptions, RefillReport, SpareNames, SpareOptions,
+        SpareOrigin, SpareSet, SpareSource, SpareState, Spares, Untracked, WatchEnd, WatchNote, WatchOptions,
+        WatcherStart, Watching,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{

@@ -149,12 +149,19 @@ pub struct SpareUse {
     /// The patterns of what they are made without. A clone that selects by a function uses spares only if this says what they
     /// are made without; what is not selected is then removed from the spare.
     pub made_without: Vec<String>,
+    #[cfg(unix)]
+    pub(crate) known: Option<Arc<crate::spare::KnownSource>>,
 }
 
 impl SpareUse {
     /// Permits using the spares kept in `home`.
     pub fn of(home: impl Into<PathBuf>) -> Self {
-        Self { home: home.into(), made_without: Vec::new() }
+        Self {
+            home: home.into(),
+            made_without: Vec::new(),
+            #[cfg(unix)]
+            known: None,
+        }
     }
 
     /// Permits using those of this user, whose CALVE_HOME this is: see [`crate::home_directory`].

@@ -62,6 +62,10 @@ impl Patterns {
 
     /// Returns true when the list matches the path itself. Ignores the directories above it: see [`Patterns::covers`].
     pub fn matches(&self, path: &Path, is_directory: bool) -> bool {
+        // Asked for every entry of a tree.
+        if self.is_empty() {
+            return false;
+        }
         let matching = self.globs.matches_candidate(&Candidate::new(path)).into_iter();
         let last = matching.filter(|&index| is_directory || !self.lines[index].directories_only).max();
         last.is_some_and(|last| !self.lines[last].is_negated)

@@ -57,7 +57,7 @@ pub(crate) struct Differences {
 }
 
 /// What is to be done in one directory.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct DirectoryChanges {
     /// What the spare must not have any more.
     pub(crate) gone: Vec<CString>,

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Mode;
@@ -13,7 +14,7 @@ use rustix::fs::Mode;
 use super::ask::{Answer, ask};
 use super::check::{Check, CheckFailure, Differences, check};
 use super::names::SpareNames;
-use super::record::{Head, Identity, Record};
+use super::record::{Head, Identity, Record, RecordBody};
 use super::select::select;
 use super::store::{HeldLock, Home, Set, SpareDirectory, SpareSource, TREE, spares};
 use crate::CloneOptions;
@@ -21,6 +22,7 @@ use crate::choice::{Choice, Requirement, Strategy};
 use crate::choose::Reason;
 use crate::error::Error;
 use crate::operation::Operation;
+use crate::options::SpareUse;
 use crate::report::{SpareCheck, SpareReport};
 use crate::staging::Staging;
 use crate::strategy::{WholeRoot, close_to_others};
@@ -232,7 +234,7 @@ fn one(
     }
     let mut names = None;
     if claim.options.select.is_some() {
-        let selected = body.or_else(|| record.body()).and_then(|body| {
+        let selected = body.or_else(|| record.body(read_before(claim))).and_then(|body| {
             select(&body, claim.exclude, &mut differences)?;
             Some(SpareNames::new(body, &differences))
         });
@@ -270,8 +272,13 @@ pub(super) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> 
     Ok(())
 }
 
+/// The body of a record that was read to find out what is in the source.
+fn read_before<'c>(claim: &'c Claim<'_, '_>) -> Option<&'c Arc<RecordBody>> {
+    claim.options.spares.as_ref().and_then(SpareUse::known_body)
+}
+
 /// How it was checked, what differs, and the record's body if that was read.
-type Compared = (SpareCheck, Differences, Option<Vec<u8>>);
+type Compared = (SpareCheck, Differences, Option<Arc<RecordBody>>);
 
 fn compare(
     claim: &Claim<'_, '_>,
@@ -296,7 +303,7 @@ fn compare(
     if only.is_none() && claim.options.requires(Requirement::Instant) {
         return Err(CheckFailure::Slow);
     }
-    let body = record.body().ok_or(CheckFailure::Damaged)?;
+    let body = record.body(read_before(claim)).ok_or(CheckFailure::Damaged)?;
     let threads = thread_count(claim.options.threads);
     let work = Check {
         source: claim.source,
@@ -311,7 +318,7 @@ fn compare(
 }
 
 /// The directories whose entries may have changed, when these paths have.
-fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
+pub(super) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
     let mut directories = HashSet::new();
     for path in paths {
         directories.extend(path.parent().map(Path::to_path_buf));

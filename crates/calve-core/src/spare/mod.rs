@@ -7,6 +7,7 @@
 //! | `ask`, `check` | what has changed since: the watcher knows, or every entry is compared |
 //! | `claim`, `select`, `update` | handing one over, and bringing it up to date |
 //! | `names` | what is in a tree that was a spare, so that it need not be walked |
+//! | `known` | what is in a source, by its record and the watcher |
 //! | `refill` | when the next one is built |
 //!
 //! docs/spares-exact.md says why a spare that is handed over equals its source.
@@ -15,7 +16,9 @@ pub(crate) mod ask;
 mod build;
 pub(crate) mod check;
 pub(crate) mod claim;
+mod known;
 pub(crate) mod names;
+mod order;
 pub(crate) mod record;
 mod refill;
 mod select;
@@ -28,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use self::known::{KnownEntry, KnownSource, KnownState};
 pub use self::names::SpareNames;
 pub use self::store::SpareSource;
 use self::store::{Definition, Home, Set, Shape, spares};

@@ -5,19 +5,21 @@ use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::check::{Differences, DirectoryChanges, node};
-use super::record::{Block, blocks};
-use super::select::{EntryChange, is_below, now};
+use super::order::Subtrees;
+use super::record::{Block, RecordBody, blocks};
+use super::select::{EntryChange, now};
 use crate::report::Skipped;
 use crate::tree::walk::{Descend, Folder, ScanReport, Visitor, reason};
 
 /// The names in a tree that was a spare when it was handed over.
 pub struct SpareNames {
-    body: Vec<u8>,
+    body: Arc<RecordBody>,
     /// The entries that were removed or made since the record was taken.
     touched: BTreeMap<PathBuf, DirectoryChanges>,
 }
@@ -30,7 +32,7 @@ impl std::fmt::Debug for SpareNames {
 
 impl SpareNames {
     /// The names of a record, whose body this is, after these differences were worked on.
-    pub(super) fn new(body: Vec<u8>, differences: &Differences) -> Self {
+    pub(super) fn new(body: Arc<RecordBody>, differences: &Differences) -> Self {
         Self { body, touched: differences.directories.clone() }
     }
 
@@ -52,17 +54,15 @@ impl SpareNames {
         let mut visit = Visit {
             root,
             below: below.iter().map(PathBuf::as_path).collect(),
-            inside: below.iter().cloned().collect(),
-            above: below.iter().filter_map(|path| path.parent()).collect(),
+            inside: Subtrees::default(),
+            above: below.iter().filter_map(|path| Some(path.parent()?.as_os_str().as_bytes())).collect(),
             found: HashSet::new(),
-            left: HashSet::new(),
+            left: Subtrees::default(),
             walked: Vec::new(),
             scanned: ScanReport { visitors, entries: 0, skipped: Vec::new() },
         };
-        let mut blocks = blocks(&self.body).unwrap_or_default();
-        // A directory comes before what is in it.
-        blocks.sort_unstable_by_key(|block| block.path.as_os_str().as_bytes());
-        for block in &blocks {
+        below.iter().for_each(|path| visit.inside.insert(path));
+        for block in &blocks(&self.body).unwrap_or_default() {
             visit.directory(block, self.touched.get(block.path));
         }
         let Visit { found, mut walked, scanned, .. } = visit;
@@ -74,25 +74,25 @@ impl SpareNames {
 struct Visit<'a, V> {
     root: BorrowedFd<'a>,
     below: HashSet<&'a Path>,
-    /// Those, and the directories below them.
-    inside: HashSet<PathBuf>,
+    /// Those that are directories, with what is below them.
+    inside: Subtrees,
     /// The directories that those are in.
-    above: HashSet<&'a Path>,
+    above: HashSet<&'a [u8]>,
     /// Those that are in the record, and were not made since.
     found: HashSet<PathBuf>,
     /// Directories of the record that are not visited.
-    left: HashSet<PathBuf>,
+    left: Subtrees,
     walked: Vec<PathBuf>,
     scanned: ScanReport<V>,
 }
 
 impl<V: Visitor> Visit<'_, V> {
     fn directory(&mut self, block: &Block<'_>, touched: Option<&DirectoryChanges>) {
-        if is_below(&mut self.left, block) {
+        if self.left.has(block.path) {
             return;
         }
-        let is_inside = is_below(&mut self.inside, block);
-        let is_above = self.above.contains(block.path);
+        let is_inside = self.inside.has(block.path);
+        let is_above = self.above.contains(block.path.as_os_str().as_bytes());
         if !is_inside && !is_above && touched.is_none() {
             return;
         }
@@ -105,7 +105,7 @@ impl<V: Visitor> Visit<'_, V> {
             let kind = entry.kind();
             if touched.is_some_and(|touched| now(touched, entry.name) != EntryChange::Same) {
                 if kind == FileType::Directory {
-                    self.left.insert(path_of(entry.name));
+                    self.left.insert(&path_of(entry.name));
                 }
                 continue;
             }
@@ -130,7 +130,7 @@ impl<V: Visitor> Visit<'_, V> {
             };
             let folder = Folder::of(&place, self.root, directory.as_fd(), block.path);
             if visitor.entry(&folder, entry.name, kind.into()) == Descend::No && kind == FileType::Directory {
-                self.left.insert(path_of(entry.name));
+                self.left.insert(&path_of(entry.name));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! What a source was like when a spare was built from it: the identity of each entry.
 //!
-//! The file begins with a head that says what the spare is ([`Head`]); the body has a block for each directory, in any order:
-//! `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its identity.
-//! A directory's identity is in its own block. Both parts have a BLAKE3 hash.
+//! The file begins with a head that says what the spare is ([`Head`]); the body has a block for each directory, and right behind it those of
+//! the directories below: `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its
+//! identity. A directory's identity is in its own block. Both parts have a BLAKE3 hash.
 //!
 //! docs/spares-exact.md says why this is enough.
 
@@ -13,11 +13,13 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::known::KnownState;
+use super::order::order;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
@@ -57,6 +59,12 @@ impl Identity {
 
     pub(crate) fn inode(&self) -> u64 {
         self.inode
+    }
+
+    /// What the caller of the library gets to see of it.
+    pub(super) fn shown(&self) -> KnownState {
+        let Self { inode, seconds, nanoseconds, mode, size } = *self;
+        KnownState { inode, changed_seconds: seconds, changed_nanoseconds: nanoseconds, mode, size }
     }
 
     fn write(&self, to: &mut Vec<u8>) {
@@ -170,13 +178,31 @@ impl Record {
         Ok(read.ok().and_then(|()| Head::read(&head)).map(|head| Self { head, file }))
     }
 
-    /// Reads the rest. `None` when it is damaged.
-    pub(crate) fn body(&self) -> Option<Vec<u8>> {
-        let mut body = Vec::with_capacity(usize::try_from(self.head.body_length).ok()?);
-        (&self.file).take(self.head.body_length).read_to_end(&mut body).ok()?;
-        let whole =
-            body.len() as u64 == self.head.body_length && *blake3::hash(&body).as_bytes() == self.head.body_hash;
-        whole.then_some(body)
+    /// Reads the rest, unless it is what was read before. `None` when it is damaged.
+    pub(crate) fn body(&self, before: Option<&Arc<RecordBody>>) -> Option<Arc<RecordBody>> {
+        if let Some(before) = before.filter(|before| before.hash == self.head.body_hash) {
+            return Some(Arc::clone(before));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.head.body_length).ok()?);
+        (&self.file).take(self.head.body_length).read_to_end(&mut bytes).ok()?;
+        let hash = *blake3::hash(&bytes).as_bytes();
+        let is_whole = bytes.len() as u64 == self.head.body_length && hash == self.head.body_hash;
+        is_whole.then(|| Arc::new(RecordBody { bytes, hash }))
+    }
+}
+
+/// What a record has of each directory: see [`blocks`].
+#[derive(PartialEq, Eq)]
+pub(crate) struct RecordBody {
+    bytes: Vec<u8>,
+    hash: [u8; 32],
+}
+
+impl std::ops::Deref for RecordBody {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -253,6 +279,7 @@ pub(crate) fn take(
         taken.allocated_bytes += taker.allocated_bytes;
         taken.body.append(&mut taker.body);
     }
+    taken.body = in_order(&taken.body);
     if let Some((path, reason)) = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         return Err(match reason {
             RecordObstacle::Errno(errno) => Error::io(Operation::Stat, source.path().join(path), errno),
@@ -423,6 +450,8 @@ pub(crate) struct Block<'b> {
     pub(crate) recent: bool,
     pub(crate) identity: Identity,
     entries: Bytes<'b>,
+    /// All of it, as it is written.
+    bytes: &'b [u8],
 }
 
 /// One entry of a directory of a record.
@@ -438,19 +467,32 @@ impl Entry<'_> {
     }
 }
 
-/// The directories of a record. `None` when it is damaged.
+/// The directories of a record, each followed by those below it. `None` when it is damaged.
 pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
     let mut rest = Bytes(body);
     let mut blocks = Vec::new();
     while !rest.0.is_empty() {
+        let whole = rest.0;
         let length = usize::try_from(rest.u32()?).ok()?;
         let mut block = Bytes(rest.take(length)?);
         let path = Path::new(OsStr::from_bytes(block.text()?.to_bytes()));
         let recent = block.take(1)? != [0];
         let identity = Identity::read(&mut block)?;
-        blocks.push(Block { path, recent, identity, entries: block });
+        blocks.push(Block { path, recent, identity, entries: block, bytes: whole.get(..length + 4)? });
+    }
+    // They are written so; an earlier version wrote them in any order.
+    if !blocks.is_sorted_by(|a, b| order(a.path, b.path).is_le()) {
+        blocks.sort_by(|a, b| order(a.path, b.path));
     }
     Some(blocks)
+}
+
+/// Puts the blocks of a record in order once, when it is taken, so that nobody who reads it has to.
+fn in_order(body: &[u8]) -> Vec<u8> {
+    match blocks(body) {
+        Some(blocks) => blocks.iter().map(|block| block.bytes).collect::<Vec<_>>().concat(),
+        None => body.to_vec(),
+    }
 }
 
 impl<'b> Block<'b> {

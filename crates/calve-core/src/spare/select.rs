@@ -1,72 +1,62 @@
 //! Taking out of a spare what a clone with a selection leaves out. The record has every name, so that no directory is listed.
 
-use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 
 use rustix::fs::FileType;
 
 use super::check::{Differences, DirectoryChanges};
+use super::order::Subtrees;
 use super::record::{Block, blocks};
 use crate::options::Decision;
 use crate::tree::exclude::Exclude;
 
 /// Adds to the differences that the spare must not have what `exclude` leaves out. `None` when the record, whose body this is, is damaged.
 pub(super) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differences) -> Option<()> {
-    let mut blocks = blocks(body)?;
-    // A directory comes before what is in it.
-    blocks.sort_unstable_by_key(|block| block.path.as_os_str().as_bytes());
-    let mut gone: HashSet<PathBuf> = HashSet::new();
-    for block in blocks {
-        if is_below(&mut gone, &block) {
-            continue;
+    let mut gone = Subtrees::default();
+    for block in blocks(body)? {
+        if !gone.has(block.path) {
+            directory(&block, exclude, differences, &mut gone);
         }
-        directory(&block, exclude, differences, &mut gone);
     }
     // The check asks about new names wherever they are; below what is left out nothing is told.
-    differences.left.retain(|(path, _)| !path.ancestors().skip(1).any(|above| gone.contains(above)));
+    differences.left.retain(|(path, _)| !gone.are_above(path));
     Some(())
 }
 
-/// Returns whether a directory is one of these or below one, and is one of them from then on. The directory above was asked about before.
-pub(super) fn is_below(these: &mut HashSet<PathBuf>, block: &Block<'_>) -> bool {
-    if these.is_empty() {
-        return false;
+fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences, gone: &mut Subtrees) {
+    // Every entry has a path, and none a memory of its own for it.
+    let mut path = block.path.as_os_str().as_bytes().to_vec();
+    if !path.is_empty() {
+        path.push(b'/');
     }
-    let is_below = these.contains(block.path) || block.path.parent().is_some_and(|above| these.contains(above));
-    if is_below {
-        these.insert(block.path.to_path_buf());
-    }
-    is_below
-}
-
-fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences, gone: &mut HashSet<PathBuf>) {
-    let mut path = block.path.to_path_buf();
+    let above = path.len();
     let mut out: Vec<&CStr> = Vec::new();
     let touched = differences.directories.get(block.path);
     for entry in block.entries() {
         let is_directory = entry.known.is_none();
         let now = touched.map_or(EntryChange::Same, |touched| now(touched, entry.name));
-        path.push(OsStr::from_bytes(entry.name.to_bytes()));
+        path.truncate(above);
+        path.extend_from_slice(entry.name.to_bytes());
+        let path = Path::new(OsStr::from_bytes(&path));
         if is_directory && now != EntryChange::Same {
-            gone.insert(path.clone());
+            gone.insert(path);
         }
         let decision = match now {
             EntryChange::Gone => Decision::Take,
-            EntryChange::Other(kind) => exclude.of(&path, kind == FileType::Directory),
-            EntryChange::Same => exclude.of(&path, is_directory),
+            EntryChange::Other(kind) => exclude.of(path, kind == FileType::Directory),
+            EntryChange::Same => exclude.of(path, is_directory),
         };
         if decision != Decision::Take {
             out.push(entry.name);
             if is_directory {
-                gone.insert(path.clone());
+                gone.insert(path);
             }
         }
         if let Decision::LeaveBecause(reason) = decision {
-            differences.left.push((path.clone(), reason));
+            differences.left.push((path.to_path_buf(), reason));
         }
-        path.pop();
     }
     if !out.is_empty() {
         let touched = differences.directories.entry(block.path.to_path_buf()).or_default();

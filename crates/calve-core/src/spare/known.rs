@@ -1,0 +1,173 @@
+//! What is in a directory, by the record of a spare of it, where a watcher knows what has changed since. It takes no walk.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, OsStr};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+
+use super::Spares;
+use super::ask::{Answer, ask};
+use super::check::{Check, DirectoryChanges, check};
+use super::claim::{directories, fitness};
+use super::order::Subtrees;
+use super::record::{Block, RecordBody, blocks};
+use super::select::{EntryChange, now};
+use super::store::{Home, Shape, SpareSource, spares};
+use crate::CloneOptions;
+use crate::error::Error;
+use crate::options::SpareUse;
+use crate::progress::Cancel;
+use crate::sys;
+use crate::tree::exclude::Exclude;
+use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
+use crate::tree::walk::EntryKind;
+
+/// A directory as it is, by the record of a spare.
+#[derive(PartialEq, Eq)]
+pub struct KnownSource {
+    body: Arc<RecordBody>,
+    /// What has changed since the record was taken.
+    touched: BTreeMap<PathBuf, DirectoryChanges>,
+}
+
+/// What an entry was like when it was recorded, and still is (`stat(2)`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownState {
+    /// Its inode.
+    pub inode: u64,
+    /// Its change time.
+    pub changed_seconds: i64,
+    /// The nanoseconds of that.
+    pub changed_nanoseconds: u32,
+    /// Its type and permissions.
+    pub mode: u32,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// What is known of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownEntry {
+    /// It has not changed. The directories in it are told of by themselves.
+    Directory,
+    /// It has not changed.
+    Other(KnownState),
+    /// It came, went, or may have changed in whatever way. Nothing is told of what is below it.
+    Unsure,
+}
+
+impl std::fmt::Debug for KnownSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KnownSource").field("touched", &self.touched).finish_non_exhaustive()
+    }
+}
+
+impl Spares {
+    /// Returns what is known of the directory `src` because there is a spare of it and a watcher runs. `made_without` are the patterns of what
+    /// the spare was made without; nothing is known of that. `None` where a walk would have to tell.
+    pub fn known(&self, src: &Path, made_without: &[String], cancel: &Cancel) -> Result<Option<KnownSource>, Error> {
+        let Some(home) = Home::open(&self.home)? else { return Ok(None) };
+        let source = Source::open(src)?;
+        let Ok(real) = src.canonicalize() else { return Ok(None) };
+        // A watcher is told of no mount.
+        if !sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty()) {
+            return Ok(None);
+        }
+        let shape = Shape::of(&CloneOptions { exclude: made_without.to_vec(), ..CloneOptions::default() });
+        for set in home.sets(Some(&SpareSource::Directory(real)))? {
+            let place = if Some(&set.definition.shape) == shape.as_ref() { set.place()? } else { None };
+            let Some(place) = place else { continue };
+            for found in spares(place.as_fd(), &set.place_path())? {
+                let Some(record) = found.record()?.filter(|record| fitness(&record.head, &source).is_ok()) else {
+                    continue;
+                };
+                let changed = match ask(home.path(), &found.id(&set)) {
+                    Answer::Unknown => continue,
+                    Answer::Unchanged => Vec::new(),
+                    Answer::Changed(paths) => paths,
+                };
+                let Some(body) = record.body(None) else { continue };
+                let exclude = Exclude::new(made_without)?;
+                let only = directories(changed);
+                let work = Check {
+                    source: &source,
+                    exclude: &exclude,
+                    only: Some(&only),
+                    threads: if only.len() < 64 { 1 } else { thread_count(None) },
+                    cancel,
+                };
+                if let Ok(differences) = check(&work, &body, record.head.entries) {
+                    return Ok(Some(KnownSource { body, touched: differences.directories }));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl SpareUse {
+    /// Spares the claim of a spare that is known reading its record again.
+    pub fn knowing(&mut self, source: Arc<KnownSource>) {
+        self.known = Some(source);
+    }
+
+    pub(super) fn known_body(&self) -> Option<&Arc<RecordBody>> {
+        self.known.as_ref().map(|known| &known.body)
+    }
+}
+
+impl KnownSource {
+    /// Tells of every entry of the directories that `wants` takes, with the directory's path and the entry's name. Directories that may have
+    /// got or lost entries without a trace are told to `unsure`. Returns false, and may have told of a part, if the record is damaged.
+    pub fn visit(
+        &self,
+        mut wants: impl FnMut(&Path) -> bool,
+        mut entry: impl FnMut(&Path, &CStr, EntryKind, KnownEntry),
+        mut unsure: impl FnMut(&Path),
+    ) -> bool {
+        let Some(blocks) = blocks(&self.body) else { return false };
+        let mut left = Subtrees::default();
+        for block in &blocks {
+            if left.has(block.path) || !wants(block.path) {
+                continue;
+            }
+            if block.recent {
+                unsure(block.path);
+            }
+            self.directory(block, &mut entry, &mut left);
+        }
+        true
+    }
+
+    fn directory(
+        &self,
+        block: &Block<'_>,
+        entry: &mut impl FnMut(&Path, &CStr, EntryKind, KnownEntry),
+        left: &mut Subtrees,
+    ) {
+        let touched = self.touched.get(block.path);
+        for found in block.entries() {
+            let kind = found.kind();
+            let is_touched = touched.is_some_and(|touched| now(touched, found.name) != EntryChange::Same);
+            let known = match found.known {
+                _ if is_touched => KnownEntry::Unsure,
+                None => KnownEntry::Directory,
+                // A change within the tick of the clock in which it was recorded would not show.
+                Some((_, true)) => KnownEntry::Unsure,
+                Some((identity, false)) => KnownEntry::Other(identity.shown()),
+            };
+            if is_touched && kind == FileType::Directory {
+                left.insert(&block.path.join(OsStr::from_bytes(found.name.to_bytes())));
+            }
+            entry(block.path, found.name, kind.into(), known);
+        }
+        for (kind, name) in touched.into_iter().flat_map(|touched| &touched.made) {
+            entry(block.path, name, (*kind).into(), KnownEntry::Unsure);
+        }
+    }
+}
