@@ -149,24 +149,34 @@ pub struct SpareUse {
     /// The patterns of what they are made without. A clone that selects by a function uses spares only if this says what they
     /// are made without; what is not selected is then removed from the spare.
     pub made_without: Vec<String>,
-    #[cfg(unix)]
-    pub(crate) known: Option<Arc<crate::spare::KnownSource>>,
+    /// What was read of a spare's record before.
+    #[allow(dead_code, reason = "not every system has spares")]
+    pub(crate) record: Option<Arc<RecordBody>>,
 }
 
 impl SpareUse {
     /// Permits using the spares kept in `home`.
     pub fn of(home: impl Into<PathBuf>) -> Self {
-        Self {
-            home: home.into(),
-            made_without: Vec::new(),
-            #[cfg(unix)]
-            known: None,
-        }
+        Self { home: home.into(), made_without: Vec::new(), record: None }
     }
 
     /// Permits using those of this user, whose CALVE_HOME this is: see [`crate::home_directory`].
     pub fn in_home(home: &Path) -> Self {
         Self::of(home.join("spares"))
+    }
+}
+
+/// What the record of a spare has of each directory, and its BLAKE3 hash.
+#[derive(PartialEq, Eq)]
+#[allow(dead_code, reason = "not every system has spares")]
+pub(crate) struct RecordBody {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) hash: [u8; 32],
+}
+
+impl fmt::Debug for RecordBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecordBody")
     }
 }
 

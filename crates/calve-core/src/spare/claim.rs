@@ -14,7 +14,7 @@ use rustix::fs::Mode;
 use super::ask::{Answer, ask};
 use super::check::{Check, CheckFailure, Differences, check};
 use super::names::SpareNames;
-use super::record::{Head, Identity, Record, RecordBody};
+use super::record::{Head, Identity, Record};
 use super::select::select;
 use super::store::{HeldLock, Home, Set, SpareDirectory, SpareSource, TREE, spares};
 use crate::CloneOptions;
@@ -22,7 +22,7 @@ use crate::choice::{Choice, Requirement, Strategy};
 use crate::choose::Reason;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::SpareUse;
+use crate::options::RecordBody;
 use crate::report::{SpareCheck, SpareReport};
 use crate::staging::Staging;
 use crate::strategy::{WholeRoot, close_to_others};
@@ -235,7 +235,7 @@ fn one(
     let mut names = None;
     if claim.options.select.is_some() {
         let selected = body.or_else(|| record.body(read_before(claim))).and_then(|body| {
-            select(&body, claim.exclude, &mut differences)?;
+            select(&body.bytes, claim.exclude, &mut differences)?;
             Some(SpareNames::new(body, &differences))
         });
         if selected.is_none() {
@@ -274,7 +274,7 @@ pub(super) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> 
 
 /// The body of a record that was read to find out what is in the source.
 fn read_before<'c>(claim: &'c Claim<'_, '_>) -> Option<&'c Arc<RecordBody>> {
-    claim.options.spares.as_ref().and_then(SpareUse::known_body)
+    claim.options.spares.as_ref()?.record.as_ref()
 }
 
 /// How it was checked, what differs, and the record's body if that was read.
@@ -313,7 +313,7 @@ fn compare(
         threads: if claim.options.threads.is_none() { threads * 2 } else { threads },
         cancel: &claim.options.cancel,
     };
-    let differences = check(&work, &body, record.head.entries)?;
+    let differences = check(&work, &body.bytes, record.head.entries)?;
     Ok((if only.is_some() { SpareCheck::Watched } else { SpareCheck::Walked }, differences, Some(body)))
 }
 

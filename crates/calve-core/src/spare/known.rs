@@ -14,12 +14,12 @@ use super::ask::{Answer, ask};
 use super::check::{Check, DirectoryChanges, check};
 use super::claim::{directories, fitness};
 use super::order::Subtrees;
-use super::record::{Block, RecordBody, blocks};
+use super::record::{Block, blocks};
 use super::select::{EntryChange, now};
 use super::store::{Home, Shape, SpareSource, spares};
 use crate::CloneOptions;
 use crate::error::Error;
-use crate::options::SpareUse;
+use crate::options::{RecordBody, SpareUse};
 use crate::progress::Cancel;
 use crate::sys;
 use crate::tree::exclude::Exclude;
@@ -101,7 +101,7 @@ impl Spares {
                     threads: if only.len() < 64 { 1 } else { thread_count(None) },
                     cancel,
                 };
-                if let Ok(differences) = check(&work, &body, record.head.entries) {
+                if let Ok(differences) = check(&work, &body.bytes, record.head.entries) {
                     return Ok(Some(KnownSource { body, touched: differences.directories }));
                 }
             }
@@ -112,12 +112,8 @@ impl Spares {
 
 impl SpareUse {
     /// Spares the claim of a spare that is known reading its record again.
-    pub fn knowing(&mut self, source: Arc<KnownSource>) {
-        self.known = Some(source);
-    }
-
-    pub(super) fn known_body(&self) -> Option<&Arc<RecordBody>> {
-        self.known.as_ref().map(|known| &known.body)
+    pub fn knowing(&mut self, source: &KnownSource) {
+        self.record = Some(Arc::clone(&source.body));
     }
 }
 
@@ -130,7 +126,7 @@ impl KnownSource {
         mut entry: impl FnMut(&Path, &CStr, EntryKind, KnownEntry),
         mut unsure: impl FnMut(&Path),
     ) -> bool {
-        let Some(blocks) = blocks(&self.body) else { return false };
+        let Some(blocks) = blocks(&self.body.bytes) else { return false };
         let mut left = Subtrees::default();
         for block in &blocks {
             if left.has(block.path) || !wants(block.path) {

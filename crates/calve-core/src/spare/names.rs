@@ -12,8 +12,9 @@ use rustix::io::Errno;
 
 use super::check::{Differences, DirectoryChanges, node};
 use super::order::Subtrees;
-use super::record::{Block, RecordBody, blocks};
+use super::record::{Block, blocks};
 use super::select::{EntryChange, now};
+use crate::options::RecordBody;
 use crate::report::Skipped;
 use crate::tree::walk::{Descend, Folder, ScanReport, Visitor, reason};
 
@@ -62,7 +63,7 @@ impl SpareNames {
             scanned: ScanReport { visitors, entries: 0, skipped: Vec::new() },
         };
         below.iter().for_each(|path| visit.inside.insert(path));
-        for block in &blocks(&self.body).unwrap_or_default() {
+        for block in &blocks(&self.body.bytes).unwrap_or_default() {
             visit.directory(block, self.touched.get(block.path));
         }
         let Visit { found, mut walked, scanned, .. } = visit;

@@ -23,6 +23,7 @@ use super::order::order;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
+use crate::options::RecordBody;
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::contents::open_contents;
@@ -188,21 +189,6 @@ impl Record {
         let hash = *blake3::hash(&bytes).as_bytes();
         let is_whole = bytes.len() as u64 == self.head.body_length && hash == self.head.body_hash;
         is_whole.then(|| Arc::new(RecordBody { bytes, hash }))
-    }
-}
-
-/// What a record has of each directory: see [`blocks`].
-#[derive(PartialEq, Eq)]
-pub(crate) struct RecordBody {
-    bytes: Vec<u8>,
-    hash: [u8; 32],
-}
-
-impl std::ops::Deref for RecordBody {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

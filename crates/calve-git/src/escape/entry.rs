@@ -17,6 +17,7 @@ pub(super) const TEXT_BYTES: u64 = 4 * 1024 * 1024;
 /// An entry's name and place.
 pub(super) struct EntryName<'a> {
     folder: &'a Path,
+    folder_name: &'a [u8],
     name: &'a CStr,
     kind: EntryKind,
 }
@@ -30,7 +31,10 @@ pub(super) struct WalkEntry<'a> {
 
 impl<'a> EntryName<'a> {
     pub(super) fn new(folder: &'a Path, name: &'a CStr, kind: EntryKind) -> Self {
-        Self { folder, name, kind }
+        // Asked for every entry, and more than once: `file_name` would take the path apart.
+        let path = folder.as_os_str().as_bytes();
+        let folder_name = memchr::memrchr(b'/', path).map_or(path, |slash| &path[slash + 1..]);
+        Self { folder, folder_name, name, kind }
     }
 
     pub(super) fn name(&self) -> &'a [u8] {
@@ -56,9 +60,7 @@ impl<'a> EntryName<'a> {
 
     /// The name of the directory that it is in; empty for the root.
     pub(super) fn folder_name(&self) -> &'a [u8] {
-        // Asked for every entry: `file_name` would take the path apart.
-        let path = self.folder.as_os_str().as_bytes();
-        path.iter().rposition(|&byte| byte == b'/').map_or(path, |slash| &path[slash + 1..])
+        self.folder_name
     }
 
     /// The name of the directory above that.

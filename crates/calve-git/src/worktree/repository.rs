@@ -65,21 +65,19 @@ impl Repository {
     pub(crate) fn open(start: &Path) -> Result<Repository> {
         let git = Git::at(start);
         // git takes longer to start than to answer.
-        let (common, here, settings, worktrees) = std::thread::scope(|scope| {
-            let common = scope.spawn(|| git.line(&["rev-parse", "--git-common-dir"]));
-            let here = scope.spawn(|| git.output(&["rev-parse", "--show-toplevel"]));
+        let (places, settings, worktrees) = std::thread::scope(|scope| {
+            let places = scope.spawn(|| places(&git));
             let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
             let worktrees = list(&git);
-            (joined(common), joined(here), joined(settings), worktrees)
+            (joined(places), joined(settings), worktrees)
         });
-        let common = match common {
-            Ok(common) => fs_err::canonicalize(start.join(common))?,
+        let (common, here) = match places {
+            Ok((common, here)) => (fs_err::canonicalize(start.join(common))?, here),
             Err(Error::Git { said, .. }) => return Err(not_a_repository(start, &said)),
             Err(other) => return Err(other),
         };
-        let (here, settings, mut worktrees) = (here?, settings?, worktrees?);
+        let (settings, mut worktrees) = (settings?, worktrees?);
         state::look(&common, &mut worktrees)?;
-        let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
         Ok(Repository {
             worktrees,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),
@@ -121,6 +119,12 @@ impl Repository {
 
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.setting(name).is_some_and(is_true)
+    }
+
+    /// Returns where the hooks of all worktrees are. `None` if git has to be asked in each, because settings move them, or may do so in one.
+    pub(crate) fn hooks(&self) -> Option<PathBuf> {
+        let is_moved = self.setting("core.hookspath").is_some() || self.settings_below("includeif.").next().is_some();
+        (!is_moved && !self.is_set("extensions.worktreeconfig")).then(|| self.common.join("hooks"))
     }
 
     pub(crate) fn is_sparse(&self) -> bool {
@@ -301,6 +305,23 @@ pub(crate) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
 
 fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1" | "")
+}
+
+/// Returns where all worktrees' common files are, and the root of the worktree that git is in, if it is in one.
+fn places(git: &Git) -> Result<(PathBuf, Option<PathBuf>)> {
+    const COMMON: &str = "--git-common-dir";
+    const HERE: &str = "--show-toplevel";
+    let printed = git.output(&["rev-parse", COMMON, HERE])?;
+    let lines: Vec<&[u8]> = trimmed(&printed.stdout).split(|&byte| byte == b'\n').collect();
+    match (printed.status.success(), lines.as_slice()) {
+        (true, [common, here]) => Ok((path_of(common), Some(path_of(here)))),
+        // There is none, or a name has a line feed in it.
+        _ => {
+            let here = git.output(&["rev-parse", HERE])?;
+            let common = git.line(&["rev-parse", COMMON])?;
+            Ok((common.into(), here.status.success().then(|| path_of(trimmed(&here.stdout)))))
+        }
+    }
 }
 
 fn trimmed(printed: &[u8]) -> &[u8] {

@@ -1,6 +1,8 @@
 //! What `git status` says of a worktree.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 
 use crate::error::Result;
 use crate::git::Git;
@@ -9,7 +11,7 @@ use crate::git::Git;
 pub(crate) type GitPath = Vec<u8>;
 
 /// The state of a worktree.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     /// Tracked files that are not as the index has them.
     pub(crate) changed: HashSet<GitPath>,
@@ -32,18 +34,28 @@ pub(crate) struct UntrackedEntry {
 
 impl Status {
     pub(crate) fn of(git: &Git) -> Result<Status> {
-        let said = git.run(&[
-            "status",
-            "--porcelain=v2",
-            "-z",
-            "--no-renames",
-            "--untracked-files=normal",
-            "--ignored=matching",
-            "--ignore-submodules=all",
-        ])?;
-        Ok(parse(&said))
+        Ok(parse(&git.run(&STATUS)?))
+    }
+
+    /// The state of these paths, relative to git's directory, and of what is below them.
+    pub(crate) fn of_paths(git: &Git, paths: &[GitPath]) -> Result<Status> {
+        // Threads to look at files would have next to none to look at.
+        const FEW: [&str; 3] = ["--literal-pathspecs", "-c", "core.preloadIndex=false"];
+        let all = [&FEW[..], &STATUS, &["--"]].concat();
+        let arguments = all.into_iter().map(OsStr::new).chain(paths.iter().map(|path| OsStr::from_bytes(path)));
+        Ok(parse(&git.run(&arguments.collect::<Vec<_>>())?))
     }
 }
+
+const STATUS: [&str; 7] = [
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--no-renames",
+    "--untracked-files=normal",
+    "--ignored=matching",
+    "--ignore-submodules=all",
+];
 
 /// `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`, `! path`, each ended by a NUL.
 fn parse(said: &[u8]) -> Status {

@@ -271,7 +271,7 @@ impl WatchedSource {
         let exclude = Exclude::new(&set.definition.shape.exclude)?;
         let work = Check { source: &source, exclude: &exclude, only: None, threads: thread_count(None), cancel };
         let body = record.body(None).ok_or(CheckFailure::Damaged)?;
-        let differences = check(&work, &body, record.head.entries)?;
+        let differences = check(&work, &body.bytes, record.head.entries)?;
         let mut directories: Vec<PathBuf> = differences.directories.into_keys().collect();
         // A file may change by a name that is not watched.
         directories.extend(differences.with_links);

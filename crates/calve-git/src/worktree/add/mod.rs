@@ -2,6 +2,7 @@
 
 pub(crate) mod fill;
 pub(crate) mod ignored;
+pub(crate) mod known;
 pub(crate) mod location;
 pub(crate) mod post_checkout;
 pub(crate) mod selector;
@@ -256,7 +257,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
     entry.show()?;
     let post_checkout = match request.is_untrusted {
         true => None,
-        false => post_checkout(&request.path, &request.target.oid)?,
+        false => post_checkout(&request.repository, &request.path, &request.target.oid)?,
     };
     let mut warnings = built.warnings;
     warnings.extend(report.warnings.into_iter().map(Warning::Engine));
@@ -308,9 +309,8 @@ struct StagedWorktree {
 
 /// What the commit tracks although it is ignored.
 fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
-    let roots: HashSet<&Path> = carried.iter().map(PathBuf::as_path).collect();
-    let paths = tracked.index.entries.iter().map(|entry| crate::paths::path_of(&entry.path));
-    paths.filter(|path| path.ancestors().any(|above| roots.contains(above))).collect()
+    let below = carried.iter().flat_map(|root| tracked.at_or_below(root.as_os_str().as_encoded_bytes()));
+    below.map(|path| crate::paths::path_of(path)).collect()
 }
 
 /// Puts right what points out of the copy, before anybody can see it.

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::worktree::repository::Repository;
 
 /// What came of git's `post-checkout` hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +23,12 @@ pub struct HookRun {
 
 /// Runs the hook, if there is one: in the new worktree, with the null commit, the new one, and 1. The worktree is there already, so
 /// that a hook which cannot be started is no reason to fail.
-pub(crate) fn post_checkout(worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
+pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str) -> Result<Option<HookRun>> {
     let git = Git::at(worktree);
-    let hook = git.own_file("hooks/post-checkout")?;
+    let hook = match repository.hooks() {
+        Some(hooks) => hooks.join("post-checkout"),
+        None => git.own_file("hooks/post-checkout")?,
+    };
     let is_executable = |found: std::fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
     if !fs_err::metadata(&hook).is_ok_and(is_executable) {
         return Ok(None);

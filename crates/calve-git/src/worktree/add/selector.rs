@@ -32,7 +32,11 @@ struct Directory {
 /// The choice.
 #[derive(Debug, Default)]
 pub(crate) struct Selector {
-    directories: HashMap<GitPath, Directory>,
+    /// By path, where each is in `known`.
+    directories: HashMap<GitPath, usize>,
+    known: Vec<Directory>,
+    /// The one that something was put into last. What git tracks comes in the order of paths.
+    last: (GitPath, usize),
     whole: HashSet<GitPath>,
     rules: Rules,
     nested: HashSet<PathBuf>,
@@ -43,7 +47,7 @@ pub(crate) struct Selector {
 }
 
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|&byte| byte == b'/') {
+    match memchr::memrchr(b'/', path) {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (&[], path),
     }
@@ -52,7 +56,8 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 impl Selector {
     pub(crate) fn new(rules: Rules, nested: HashSet<PathBuf>, replaced: HashSet<PathBuf>) -> Selector {
         let mut plan = Selector { rules, nested, replaced, ..Selector::default() };
-        plan.directories.insert(Vec::new(), Directory::default());
+        plan.directories.insert(Vec::new(), 0);
+        plan.known.push(Directory::default());
         plan
     }
 
@@ -72,20 +77,25 @@ impl Selector {
 
     fn insert(&mut self, path: &[u8], take: Take) {
         let (above, name) = split(path);
-        self.open(above).names.insert(name.to_vec(), take);
+        if self.last.0 != above {
+            self.last = (above.to_vec(), self.open(above));
+        }
+        self.known[self.last.1].names.insert(name.to_vec(), take);
     }
 
-    /// The record of a directory, made with those above it if need be.
-    fn open(&mut self, path: &[u8]) -> &mut Directory {
-        if !self.directories.contains_key(path) {
-            let (above, name) = split(path);
-            let parent = self.open(above);
-            let rest = parent.rest;
-            parent.names.entry(name.to_vec()).or_insert(Take::Inside);
-            let rest = rest || self.whole.contains(path);
-            self.directories.insert(path.to_vec(), Directory { names: HashMap::new(), rest });
+    /// Returns where the record of a directory is, made with those above it if need be.
+    fn open(&mut self, path: &[u8]) -> usize {
+        if let Some(&at) = self.directories.get(path) {
+            return at;
         }
-        self.directories.entry(path.to_vec()).or_default()
+        let (above, name) = split(path);
+        let above = self.open(above);
+        let parent = &mut self.known[above];
+        parent.names.entry(name.to_vec()).or_insert(Take::Inside);
+        let rest = parent.rest || self.whole.contains(path);
+        self.known.push(Directory { names: HashMap::new(), rest });
+        self.directories.insert(path.to_vec(), self.known.len() - 1);
+        self.known.len() - 1
     }
 
     /// The engine's question. Below a directory that is left out nothing is asked.
@@ -93,9 +103,9 @@ impl Selector {
         let (above, name) = split(path.as_os_str().as_bytes());
         let take = match self.directories.get(above) {
             None => Take::Whole,
-            Some(directory) => match directory.names.get(name) {
+            Some(&at) => match self.known[at].names.get(name) {
                 Some(take) => *take,
-                None if directory.rest => Take::Whole,
+                None if self.known[at].rest => Take::Whole,
                 None => return Decision::Leave,
             },
         };

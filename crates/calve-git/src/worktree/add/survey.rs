@@ -15,6 +15,7 @@ use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
 use crate::worktree::add::ignored::{self, CarriedRoot, Carry, LeftEntry, LeftReason};
+use crate::worktree::add::known::Known;
 use crate::worktree::add::location;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::spares;
@@ -23,7 +24,7 @@ use crate::worktree::add::{AddOptions, Changes, Ignored, Trust, Warning};
 use crate::worktree::repository::{Repository, joined};
 use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::Tracked;
-use crate::worktree::tracked::conversion::conversions;
+use crate::worktree::tracked::conversion::{Conversion, conversions};
 use crate::worktree::tracked::index::Index;
 
 /// What was asked for, in terms of one repository.
@@ -122,7 +123,8 @@ pub(crate) fn survey(
 ) -> Result<Survey> {
     let AddRequest { repository, donor, .. } = request;
     let at_donor = Git::at(donor);
-    let (mut tracked, status) = compared(request, &at_donor, index, git)?;
+    let mut spare = spares::of_donor(donor, &options.clone)?;
+    let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;
     let mut warnings = Vec::new();
     if tracked.has_submodules {
         warnings.push(Warning::EmptySubmodules);
@@ -140,8 +142,7 @@ pub(crate) fn survey(
     let rules = Rules { exclude: Patterns::new(&request.config.exclude)?, leaves_secrets: request.leaves_secrets };
     let nested = nested(request);
     let include = ignored::included(request.listed_in.as_deref(), &request.config.include)?;
-    let files: HashSet<&[u8]> = tracked.index.entries.iter().map(|entry| entry.path.as_slice()).collect();
-    let collides = |path: &Path| path.ancestors().any(|above| files.contains(above.as_os_str().as_encoded_bytes()));
+    let collides = |path: &Path| path.ancestors().any(|above| tracked.has(above.as_os_str().as_encoded_bytes()));
     let carry = Carry { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };
     let mut left = Vec::new();
     let mut roots = match options.ignored {
@@ -155,7 +156,7 @@ pub(crate) fn survey(
                 && rules.leave(path, true).is_none()
                 && !collides(path)
         };
-        dependencies = dependencies::choose(&tracked.index, donor, &roots, &repository.worktrees, &wanted)?;
+        dependencies = dependencies::choose(&tracked, donor, &roots, &repository.worktrees, &wanted)?;
     }
     let replaced = replaced(donor, &dependencies, &mut roots, &mut left);
     if options.changes == Changes::Carry {
@@ -168,9 +169,8 @@ pub(crate) fn survey(
     let may_show = options.changes == Changes::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
     let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
     let mut plan = Selector::new(rules.clone(), nested, replaced);
-    let tracks_below = |path: &Path| files.iter().any(|file| path_of(file).starts_with(path));
+    let tracks_below = |path: &Path| tracked.index.entries.iter().any(|file| path_of(&file.path).starts_with(path));
     let is_elsewhere = |root: &Path| is_inside_of.iter().any(|path| path.starts_with(root)) || tracks_below(root);
-    let spare = spares::of_donor(donor, &options.clone)?;
     let spare_roots = match &spare {
         Some(_) => Vec::new(),
         None => spares::with_spares(donor, &roots, &options.clone, is_elsewhere)?,
@@ -192,21 +192,21 @@ pub(crate) fn survey(
 fn compared(
     request: &AddRequest,
     at_donor: &Git,
+    spare: Option<&mut SpareUse>,
     index: impl FnOnce() -> Result<Index> + Send,
     git: Option<&Git>,
 ) -> Result<(Tracked, Status)> {
     let repository = &request.repository;
+    if let Some(spare) = spare
+        && let Some(known) = Known::of(request, spare)?
+    {
+        spare.knowing(&known.source);
+        return known.compared(request, at_donor, index, git);
+    }
     let look = || {
         let index = index()?;
-        let donor_index = match repository.own_directory(&request.donor) {
-            Some(own) => own.join("index"),
-            None => at_donor.own_file("index")?,
-        };
-        let donor_index = Index::read(&donor_index, repository.hash_bytes())?;
-        let conversions = match git {
-            Some(git) => conversions(repository, git, &index, &donor_index)?,
-            None => vec![crate::worktree::tracked::conversion::Conversion::None; index.entries.len()],
-        };
+        let donor_index = Index::read(&donor_index(request)?, repository.hash_bytes())?;
+        let conversions = converted(repository, git, &index, &donor_index)?;
         Ok::<_, Error>((index, donor_index, conversions))
     };
     let (status, found) = std::thread::scope(|scope| {
@@ -216,6 +216,26 @@ fn compared(
     });
     let (status, (index, donor_index, conversions)) = (status?, found?);
     Ok((Tracked::compare(repository, index, &donor_index, &status, &conversions), status))
+}
+
+/// Returns where the donor's index is.
+pub(crate) fn donor_index(request: &AddRequest) -> Result<PathBuf> {
+    match request.repository.own_directory(&request.donor) {
+        Some(own) => Ok(own.join("index")),
+        None => Git::at(&request.donor).own_file("index"),
+    }
+}
+
+pub(crate) fn converted(
+    repository: &Repository,
+    git: Option<&Git>,
+    index: &Index,
+    donor: &Index,
+) -> Result<Vec<Conversion>> {
+    match git {
+        Some(git) => conversions(repository, git, index, donor),
+        None => Ok(vec![Conversion::None; index.entries.len()]),
+    }
 }
 
 /// Counts what is not committed, without the worktrees inside.

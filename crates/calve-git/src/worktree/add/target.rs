@@ -291,10 +291,16 @@ pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
 fn check_name(git: &Git, name: &str) -> Result<()> {
     let full = format!("refs/heads/{name}");
     let is_plain = !name.starts_with('-') && name != "HEAD" && name != "@";
-    if is_plain && git.succeeds(&["check-ref-format", &full])? {
+    if is_plain && (is_simple(name) || git.succeeds(&["check-ref-format", &full])?) {
         return Ok(());
     }
     Err(Error::refused(format!("`{}` is not a name that a branch can have", Shown(name)), Remedy::CorrectBranchName))
+}
+
+/// Returns whether a name has nothing in it that git-check-ref-format(1) has a rule about.
+fn is_simple(name: &str) -> bool {
+    let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    name.split('/').all(|part| !part.is_empty() && part.bytes().all(is_simple))
 }
 
 /// The branches of a name, and a tag.

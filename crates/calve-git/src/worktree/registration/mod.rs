@@ -28,7 +28,7 @@ use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
 use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
 use crate::worktree::repository;
-use crate::worktree::repository::{Repository, joined};
+use crate::worktree::repository::Repository;
 use crate::worktree::state::LinkedWorktree;
 
 const LOCKED: &str = "locked";
@@ -154,13 +154,12 @@ impl Registration {
         let turn = RepositoryLock::take(&self.common)?;
         if let Some(branch) = &target.branch {
             let git = repository.git();
-            let (worktrees, unmoved) = std::thread::scope(|scope| {
-                let worktrees = scope.spawn(|| repository::list(&git));
-                let unmoved = check_unmoved(&git, branch, target);
-                (joined(worktrees), unmoved)
-            });
-            check_free(&worktrees?, branch)?;
-            unmoved?;
+            if self.may_be_checked_out(branch)? {
+                check_free(&repository::list(&git)?, branch)?;
+            }
+            if !target.is_new || may_be_there(&self.common, branch)? {
+                check_unmoved(&git, branch, target)?;
+            }
             if target.is_new {
                 self.note_branch(branch, &target.oid)?;
                 // At the commit that the files are of: what it follows may have moved on since.
@@ -178,6 +177,26 @@ impl Registration {
         let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(files.join(".git"))?;
         file.write_all(&pointer)?;
         Ok(())
+    }
+
+    /// Returns whether another worktree may have a branch checked out, by its `HEAD`. git then says whether that is so, and takes longer to
+    /// start than to answer.
+    fn may_be_checked_out(&self, branch: &str) -> Result<bool> {
+        let mut all = entries(&self.common)?;
+        all.retain(|directory| *directory != self.directory);
+        all.push(self.common.clone());
+        Ok(all.iter().any(|directory| {
+            let head = directory.join("HEAD");
+            // In an old repository it may be a link.
+            let is_link = fs_err::symlink_metadata(&head).is_ok_and(|found| found.is_symlink());
+            is_link
+                || match fs_err::read(&head) {
+                    Ok(text) => text
+                        .strip_prefix(b"ref:")
+                        .is_some_and(|name| name.trim_ascii().strip_prefix(b"refs/heads/") == Some(branch.as_bytes())),
+                    Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+                }
+        }))
     }
 
     fn note_branch(&mut self, branch: &str, oid: &str) -> Result<()> {
@@ -287,6 +306,19 @@ fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns whether there may be a branch of this name: references are kept as files, each in its own or all in one.
+fn may_be_there(common: &Path, branch: &str) -> Result<bool> {
+    if fs_err::symlink_metadata(common.join("refs/heads").join(branch)).is_ok() {
+        return Ok(true);
+    }
+    let line = format!(" refs/heads/{branch}\n");
+    match fs_err::read(common.join("packed-refs")) {
+        Ok(packed) => Ok(memchr::memmem::find(&packed, line.as_bytes()).is_some()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The branch is as it was when it was looked up: another run may have made it, or taken its own away again.

@@ -3,8 +3,11 @@
 //! `git read-tree` writes an index without stat data, with which the first `git status` would read every file. Filling in the
 //! forty bytes of each entry changes nothing else: lengths, order and extensions stay as git wrote them.
 
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use calve_core::KnownState;
 use rustix::fs::Stat;
 
 use crate::error::{Error, Result};
@@ -18,6 +21,9 @@ const EXTENDED: u16 = 0x4000;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
+/// SHA-1's name for no content.
+const EMPTY_BLOB: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
 pub(crate) const SYMLINK: u32 = 0o120_000;
 const DIRECTORY: u32 = 0o040_000;
 pub(crate) const GITLINK: u32 = 0o160_000;
@@ -29,6 +35,12 @@ pub(crate) struct Index {
     pub(crate) entries: Vec<IndexEntry>,
     /// Entries are in another file (`core.splitIndex`).
     pub(crate) is_partial: bool,
+    /// The tree that the entries are, all of them, if git has noted that.
+    pub(crate) tree: Option<Vec<u8>>,
+    /// Where the entries end and the extensions begin.
+    entries_end: usize,
+    /// When the file was written, in seconds and nanoseconds.
+    written: (u32, u32),
 }
 
 /// One entry.
@@ -78,12 +90,17 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 impl Index {
     /// Reads an index file. `hash_bytes`: 20 with SHA-1, 32 with SHA-256.
     pub(crate) fn read(path: &Path, hash_bytes: usize) -> Result<Index> {
-        let bytes = match fs_err::read(path) {
+        let mut file = match fs_err::File::open(path) {
             // git makes it when there is something to put into it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::empty()),
-            read => read?,
+            opened => opened?,
         };
-        Self::parse(bytes, hash_bytes).ok_or_else(|| {
+        let found = file.metadata()?;
+        let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0));
+        file.read_to_end(&mut bytes)?;
+        let written = (low(found.mtime()), low(found.mtime_nsec()));
+        let parsed = Self::parse(bytes, hash_bytes).map(|index| Index { written, ..index });
+        parsed.ok_or_else(|| {
             Error::refused(format!("cannot parse the git index `{}`", calve_core::Shown(path)), Remedy::AskGitStatus)
         })
     }
@@ -107,12 +124,64 @@ impl Index {
                 size: 0,
             })
         });
-        Index { bytes: Vec::new(), hash_bytes: 0, entries: entries.collect(), is_partial: false }
+        Index { entries: entries.collect(), ..Self::empty() }
     }
 
     /// An index of nothing: of a worktree that nothing was checked out in yet.
     pub(crate) fn empty() -> Index {
-        Index { bytes: Vec::new(), hash_bytes: 0, entries: Vec::new(), is_partial: false }
+        Index {
+            bytes: Vec::new(),
+            hash_bytes: 0,
+            entries: Vec::new(),
+            is_partial: false,
+            tree: None,
+            entries_end: 0,
+            written: (0, 0),
+        }
+    }
+
+    /// Returns an index of the tree that this one is of, as `git read-tree` writes it: nothing is known of files. `None` where only git can
+    /// write it.
+    pub(crate) fn of_its_tree(&self) -> Option<Index> {
+        let is_plain = |entry: &IndexEntry| entry.stage == 0 && !entry.is_special && entry.directory().is_none();
+        if self.hash_bytes != 20 || self.is_partial || !self.entries.iter().all(is_plain) {
+            return None;
+        }
+        let end = self.bytes.len() - self.hash_bytes;
+        let mut bytes = self.bytes.get(..self.entries_end)?.to_vec();
+        for entry in &self.entries {
+            // All but the mode, which is what the tree says.
+            bytes[entry.at..entry.at + 24].fill(0);
+            bytes[entry.at + 28..entry.at + FIXED_BYTES].fill(0);
+        }
+        bytes.extend_from_slice(tree_extension(self.bytes.get(..end)?, self.entries_end)?);
+        // The checksum is written when the index is saved, unless it is all zero.
+        bytes.extend_from_slice(&self.bytes[end..]);
+        Index::parse(bytes, self.hash_bytes)
+    }
+
+    /// Returns whether git would call an entry's file unchanged, going by what is known of the file, without reading it.
+    pub(crate) fn is_unchanged(&self, entry: usize, state: &KnownState) -> bool {
+        let IndexEntry { at, mode, mtime, size, ref oid, .. } = self.entries[entry];
+        let (Some(seconds), Some(nanoseconds), Some(inode)) =
+            (number(&self.bytes, at), number(&self.bytes, at + 4), number(&self.bytes, at + 20))
+        else {
+            return false;
+        };
+        let ctime = (seconds, nanoseconds);
+        let kind = match mode {
+            SYMLINK => state.mode & 0o170_000 == SYMLINK,
+            _ => {
+                state.mode & 0o170_000 == 0o100_000
+                    && mode == if state.mode & 0o100 == 0 { 0o100_644 } else { 0o100_755 }
+            }
+        };
+        // A later change within the tick of the clock in which the index was written may not show (git's "racily clean" entries).
+        let is_older = mtime < self.written && ctime < self.written;
+        // git takes the size from entries that it has to look at again.
+        let is_of_size = size == low(state.size) && (size != 0 || hex(oid) == EMPTY_BLOB);
+        let is_same = ctime == (low(state.changed_seconds), state.changed_nanoseconds) && inode == low(state.inode);
+        kind && is_older && is_of_size && is_same
     }
 
     /// For each entry, whether `other` has the same object under its path, and a file of it. Both are in git's order.
@@ -146,13 +215,15 @@ impl Index {
             entries.push(entry);
             at = next;
         }
+        let entries_end = at;
         let mut is_partial = false;
         while at < end {
             let signature = body.get(at..at + 4)?;
             is_partial |= signature == b"link";
             at = at.checked_add(8)?.checked_add(number(body, at + 4)? as usize)?;
         }
-        Some(Index { bytes, hash_bytes, entries, is_partial })
+        let tree = tree_extension(body, entries_end).and_then(|bytes| whole_tree(bytes, count, hash_bytes));
+        Some(Index { bytes, hash_bytes, entries, is_partial, tree, entries_end, written: (0, 0) })
     }
 
     /// Writes down what a file is like now, so that git need not read it to know that it is unchanged.
@@ -237,6 +308,29 @@ fn entry(body: &[u8], at: usize, version: u32, hash_bytes: usize, before: &[u8])
         size: number(body, at + 36)?,
     };
     Some((entry, next))
+}
+
+/// Returns the extension in which git has the trees that the entries are.
+fn tree_extension(body: &[u8], mut at: usize) -> Option<&[u8]> {
+    while at < body.len() {
+        let next = at.checked_add(8)?.checked_add(number(body, at + 4)? as usize)?;
+        if body.get(at..at + 4)? == b"TREE" {
+            return body.get(at..next);
+        }
+        at = next;
+    }
+    None
+}
+
+/// Returns the name of the root's tree, if it has all entries: a NUL, the number of entries, a space, that of subtrees, a line feed, the name.
+/// The number is negative where the tree is not known.
+fn whole_tree(extension: &[u8], count: usize, hash_bytes: usize) -> Option<Vec<u8>> {
+    let rest = extension.get(8..)?.strip_prefix(b"\0")?;
+    let space = rest.iter().position(|&byte| byte == b' ')?;
+    let entries: usize = std::str::from_utf8(&rest[..space]).ok()?.parse().ok()?;
+    let end = rest.iter().position(|&byte| byte == b'\n')?;
+    let name = rest.get(end + 1..)?.get(..hash_bytes)?;
+    (entries == count).then(|| name.to_vec())
 }
 
 /// git's variable-length numbers: seven bits at a time, the highest first, each continuation adding one.
@@ -354,6 +448,30 @@ mod tests {
             let listed = Index::listed(input);
             assert_eq!(listed.also_in(&listed).len(), listed.entries.len());
         });
+    }
+
+    #[test]
+    fn an_index_of_its_tree_is_the_one_that_read_tree_writes() {
+        let (folder, git) = repository();
+        fs_err::write(folder.path().join("empty"), "").unwrap();
+        fs_err::os::unix::fs::symlink("empty", folder.path().join("link")).unwrap();
+        git.run(&["add", "."]).unwrap();
+        let by = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        git.run(&[&by[..], &["commit", "-qm", "one"]].concat()).unwrap();
+        let read = |name: &str| Index::read(&folder.path().join(name), 20).unwrap();
+        let other = git.clone().with("GIT_INDEX_FILE", folder.path().join("other"));
+        for version in ["2", "4"] {
+            git.run(&["update-index", "--index-version", version]).unwrap();
+            let versioned = ["-c", &format!("index.version={version}"), "read-tree", "HEAD"].map(str::to_owned);
+            fs_err::remove_file(folder.path().join("other")).unwrap_or_default();
+            other.run(&versioned).unwrap();
+            let own = read(".git/index");
+            assert_eq!(own.tree.as_deref().map(hex), git.answer(&["rev-parse", "HEAD^{tree}"]).unwrap());
+            assert_eq!(own.of_its_tree().unwrap().into_bytes(), read("other").into_bytes(), "version {version}");
+        }
+        fs_err::write(folder.path().join("empty"), "no more").unwrap();
+        git.run(&["add", "."]).unwrap();
+        assert_eq!(read(".git/index").tree, None);
     }
 
     /// Each path could be one byte longer than the one before, so that memory grew with the square of the file's size.

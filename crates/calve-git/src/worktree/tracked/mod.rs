@@ -5,8 +5,8 @@ pub(crate) mod index;
 mod lfs;
 mod partial;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::collections::{BTreeMap, HashSet};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -116,14 +116,12 @@ impl Tracked {
             keeps_modes: repository.setting("core.filemode") != Some("false"),
             index,
         };
-        let known: HashMap<&[u8], usize> = if donor.is_partial {
-            HashMap::new()
-        } else {
-            donor.entries.iter().enumerate().map(|(at, entry)| (entry.path.as_slice(), at)).collect()
-        };
+        // Both are in the order of paths.
+        let mut theirs = if donor.is_partial { &[][..] } else { donor.entries.as_slice() };
         let (mut in_both, mut left_out) = (0, 0);
         for (at, entry) in tracked.index.entries.iter().enumerate() {
-            let same = known.get(entry.path.as_slice()).map(|&at| &donor.entries[at]);
+            theirs = &theirs[theirs.iter().take_while(|their| their.path < entry.path).count()..];
+            let same = theirs.iter().take_while(|their| their.path == entry.path).last();
             if let Some(donor) = same {
                 in_both += usize::from(is_ignore_file(&entry.path));
                 left_out += u64::from(donor.is_skipped);
@@ -166,6 +164,32 @@ impl Tracked {
     /// The paths of the files that are cloned.
     pub(crate) fn cloned(&self) -> impl Iterator<Item = &GitPath> {
         self.clean.iter().map(|(at, _)| &self.index.entries[*at].path)
+    }
+
+    /// Returns whether the commit has a file at a path.
+    pub(crate) fn has(&self, path: &[u8]) -> bool {
+        self.place(path).is_some()
+    }
+
+    /// Returns the paths of the commit's files at a path and below it.
+    pub(crate) fn at_or_below(&self, path: &[u8]) -> impl Iterator<Item = &GitPath> {
+        let entries = &self.index.entries;
+        let from = |end: u8| {
+            let bound = [path, &[end]].concat();
+            entries.partition_point(|entry| entry.path < bound)
+        };
+        let below = &entries[from(b'/')..from(b'/' + 1)];
+        self.place(path).map(|at| &entries[at]).into_iter().chain(below).map(|entry| &entry.path)
+    }
+
+    /// Returns whether the file at a path is cloned.
+    pub(crate) fn is_cloned(&self, path: &[u8]) -> bool {
+        self.place(path).is_some_and(|at| self.clean.binary_search_by_key(&at, |(clean, _)| *clean).is_ok())
+    }
+
+    /// Returns where the index, which is in the order of paths, has a path.
+    fn place(&self, path: &[u8]) -> Option<usize> {
+        self.index.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()
     }
 
     /// Takes files out of all of this: they come from the donor as they are there, and git is to find them changed.
@@ -359,11 +383,30 @@ pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
 
 /// What each of these files is like, `None` where there is none.
 fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option<Stat>> {
-    let one = |path: &&[u8]| rustix::fs::statat(root, *path, AtFlags::SYMLINK_NOFOLLOW).ok();
     let share = paths.len().div_ceil(threads.max(1)).max(1);
     std::thread::scope(|scope| {
-        let parts: Vec<_> =
-            paths.chunks(share).map(|part| scope.spawn(move || part.iter().map(one).collect::<Vec<_>>())).collect();
+        let parts: Vec<_> = paths.chunks(share).map(|part| scope.spawn(move || stat_some(root, part))).collect();
         parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
     })
+}
+
+/// Those of one directory are looked at by their names alone, which takes half of the time.
+fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> {
+    let mut last: Option<(&'p [u8], Option<OwnedFd>)> = None;
+    let mut stats = Vec::with_capacity(paths.len());
+    for path in paths {
+        let slash = path.iter().rposition(|&byte| byte == b'/');
+        let (above, name) = slash.map_or((&path[..0], *path), |slash| (&path[..slash], &path[slash + 1..]));
+        if slash.is_some() && last.as_ref().is_none_or(|(last, _)| *last != above) {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            last = Some((above, rustix::fs::openat(root, above, flags, Mode::empty()).ok()));
+        }
+        let directory = last.as_ref().filter(|_| slash.is_some()).and_then(|(_, directory)| directory.as_ref());
+        stats.push(match directory {
+            Some(directory) => rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok(),
+            // It may not be listed.
+            None => rustix::fs::statat(root, *path, AtFlags::SYMLINK_NOFOLLOW).ok(),
+        });
+    }
+    stats
 }

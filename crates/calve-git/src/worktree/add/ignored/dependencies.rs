@@ -14,6 +14,7 @@ use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::rules;
 use crate::worktree::repository::Worktree;
 use crate::worktree::status::Status;
+use crate::worktree::tracked::Tracked;
 use crate::worktree::tracked::index::{Index, IndexEntry};
 
 /// Directories, and the lockfiles that say what belongs in them.
@@ -51,13 +52,13 @@ struct Candidate<'w> {
 /// Decides for every lockfile of the commit. `roots` is what the donor has to give; `wanted` says whether a directory of
 /// dependencies is to be carried at all.
 pub(crate) fn choose(
-    target: &Index,
+    tracked: &Tracked,
     donor: &Path,
     roots: &[CarriedRoot],
     worktrees: &[Worktree],
     wanted: &dyn Fn(&Path) -> bool,
 ) -> Result<Vec<Dependency>> {
-    let lockfiles = lockfiles(target);
+    let lockfiles = lockfiles(&tracked.index);
     let mut groups: BTreeMap<&Path, Vec<PathBuf>> = BTreeMap::new();
     for (path, _) in lockfiles.values() {
         groups.entry(path).or_default();
@@ -73,7 +74,8 @@ pub(crate) fn choose(
         let Some((_, entry)) = lockfiles.values().find(|(path, _)| path == lockfile) else { continue };
         let mut candidates = Vec::new();
         if !present.is_empty() {
-            candidates.push(candidate(donor, lockfile, entry, &present)?);
+            let is_known = tracked.is_cloned(lockfile.as_os_str().as_bytes());
+            candidates.push(candidate(donor, lockfile, entry, &present, is_known)?);
         }
         if !candidates.iter().any(|candidate| candidate.is_current) {
             let others = worktrees.iter().filter(|other| other.is_usable() && other.path != donor);
@@ -81,7 +83,7 @@ pub(crate) fn choose(
             for other in others.filter(|other| !trust::is_untrusted(&other.path)) {
                 let likely = likely(&other.path, lockfile);
                 if likely.iter().any(|path| wanted(path)) {
-                    candidates.push(candidate(&other.path, lockfile, entry, &likely)?);
+                    candidates.push(candidate(&other.path, lockfile, entry, &likely, false)?);
                 }
             }
         }
@@ -151,19 +153,18 @@ fn likely(worktree: &Path, lockfile: &Path) -> Vec<PathBuf> {
     all.filter(|path| fs_err::symlink_metadata(worktree.join(path)).is_ok_and(|found| found.is_dir())).collect()
 }
 
+/// `is_known`: git has just said that its lockfile is the wanted one.
 fn candidate<'w>(
     worktree: &'w Path,
     lockfile: &Path,
     wanted: &IndexEntry,
     present: &[PathBuf],
+    is_known: bool,
 ) -> Result<Candidate<'w>> {
     let newest =
         present.iter().filter_map(|path| fs_err::symlink_metadata(worktree.join(path)).ok()?.modified().ok()).max();
     let is_file = fs_err::symlink_metadata(worktree.join(lockfile)).is_ok_and(|found| found.is_file());
-    let is_current = is_file && {
-        let arguments =
-            [OsStr::new("hash-object"), OsStr::new("--"), OsStr::from_bytes(lockfile.as_os_str().as_bytes())];
-        Git::at(worktree).line(&arguments)? == OsStr::new(&wanted.hex())
-    };
+    let arguments = [OsStr::new("hash-object"), OsStr::new("--"), OsStr::from_bytes(lockfile.as_os_str().as_bytes())];
+    let is_current = is_file && (is_known || Git::at(worktree).line(&arguments)? == OsStr::new(&wanted.hex()));
     Ok(Candidate { path: worktree, is_current, changed: newest })
 }

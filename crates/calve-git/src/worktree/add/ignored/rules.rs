@@ -61,7 +61,7 @@ impl Rules {
     pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<LeftReason> {
         // Asked for every entry: `file_name` would take the whole path apart.
         let bytes = path.as_os_str().as_bytes();
-        let slash = bytes.iter().rposition(|&byte| byte == b'/');
+        let slash = memchr::memrchr(b'/', bytes);
         let name = slash.map_or(bytes, |slash| &bytes[slash + 1..]);
         if name == b".git" && !is_directory {
             return Some(LeftReason::Pointer);
