@@ -49,9 +49,10 @@ pub use remedy::Remedy;
 pub use server::memory_bytes;
 pub use server::{Address, OwnedServer, Ownership, StartOptions, check_option_files, start};
 pub use service::{
-    Doomed, NewService, Service, ServiceOrigin, Unsaved, Written, check_template as check_service_template,
-    create as create_service, doom, find as find_service, is_written, new_keeper_id, reset as reset_service, services,
-    set_keeper, start as start_service, stop as stop_service, sweep_doomed,
+    Doomed, NewService, Service, ServiceData, ServiceOrigin, Unsaved, Written,
+    check_template as check_service_template, create as create_service, doom, find as find_service, is_written,
+    new_keeper_id, reset as reset_service, services, set_keeper, start as start_service, stop as stop_service,
+    sweep_doomed,
 };
 pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool};
 pub use supervise::{Reset, Starting, Stopped, mark, reset, stop, supervise, unmark};

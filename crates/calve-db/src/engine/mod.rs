@@ -174,6 +174,8 @@ impl Purpose {
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) program: PathBuf,
+    /// What the program prints of its version.
+    pub(crate) version: String,
     /// The data directory as the server sees it. Beside it is `tmp`, for temporary files.
     pub(crate) data: PathBuf,
     /// For sockets: the server's own.

@@ -161,6 +161,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
 fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
     Instance {
         program: wanted.spec.program.clone(),
+        version: wanted.spec.version.clone(),
         data: seen.join("data"),
         sockets: runtime::sockets(wanted.directory),
         settings,

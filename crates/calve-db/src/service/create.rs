@@ -28,8 +28,6 @@ pub struct NewService<'a> {
     pub keeper_id: &'a str,
     /// Where its keeper is.
     pub keeper: OsString,
-    /// What its data is cloned from.
-    pub origin: ServiceOrigin<'a>,
 }
 
 /// What the data of a new service is cloned from.
@@ -41,16 +39,32 @@ pub enum ServiceOrigin<'a> {
     Service(&'a str),
 }
 
-/// Clones the data, and returns what has the name then: if another process was faster, its data.
-pub fn create(home: &Home, wanted: NewService<'_>, cancel: &Cancel) -> Result<Service> {
+/// Data of a service that is not there yet. Removed when it is dropped.
+#[derive(Debug)]
+pub struct ServiceData {
+    staged: Staged,
+    cloned: Service,
+}
+
+impl ServiceData {
+    /// Clones the data for a new service, which its keeper is going to call `service`.
+    pub fn clone_from(home: &Home, service: &str, origin: ServiceOrigin<'_>, cancel: &Cancel) -> Result<Self> {
+        name::check(service)?;
+        home.prepare()?;
+        let staged = Staged::make(home, service)?;
+        let cloned = match origin {
+            ServiceOrigin::Template(template) => from_template(home, template, &staged.place, cancel)?,
+            ServiceOrigin::Service(source) => from_service(home, source, &staged.place, cancel)?,
+        };
+        Ok(Self { staged, cloned })
+    }
+}
+
+/// Makes a service of the data, and returns what has the name then: if another process was faster, its data.
+pub fn create(home: &Home, wanted: NewService<'_>, data: ServiceData) -> Result<Service> {
     let name = format!("{}-{}", wanted.service, wanted.keeper_id);
     name::check(&name)?;
-    home.prepare()?;
-    let staged = Staged::make(home, &name)?;
-    let cloned = match wanted.origin {
-        ServiceOrigin::Template(template) => from_template(home, template, &staged.place, cancel)?,
-        ServiceOrigin::Service(source) => from_service(home, source, &staged.place, cancel)?,
-    };
+    let ServiceData { staged, cloned } = data;
     let service = Service {
         name: name.clone(),
         service: wanted.service.to_owned(),
@@ -144,6 +158,7 @@ fn usable(home: &Home, name: &str) -> Result<Template> {
 }
 
 /// A directory under a hidden name, which goes unless it is published.
+#[derive(Debug)]
 pub(super) struct Staged {
     pub(super) place: PathBuf,
     lock: File,

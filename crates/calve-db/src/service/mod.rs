@@ -11,7 +11,7 @@ mod run;
 
 pub(crate) use copy::start_copy;
 pub(crate) use create::copy_running;
-pub use create::{NewService, ServiceOrigin, check_template, create};
+pub use create::{NewService, ServiceData, ServiceOrigin, check_template, create};
 pub use doom::{Doomed, Written, doom, sweep_doomed};
 pub use reset::reset;
 pub(crate) use run::hold;
@@ -22,7 +22,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::Wait;
+use calve_core::{Strategy, Wait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,11 @@ impl Service {
     /// Returns its data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.place.join(DATA)
+    }
+
+    /// Whether its data shares blocks with what it was cloned from, so that cloning it copies nothing.
+    pub fn shares_blocks(&self) -> bool {
+        self.strategy.parse() == Ok(Strategy::Reflink)
     }
 
     /// Returns the last lines that its servers have logged.

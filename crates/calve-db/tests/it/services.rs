@@ -8,7 +8,7 @@ use calve_testkit::{FileSystem, SplitMix64, is_root};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Engine, MUCH, Postgres, Redis, User, World, fill, ordinary};
+use crate::world::{Engine, MUCH, Postgres, Redis, User, World, eventually, fill, names, ordinary};
 
 /// A repository with a service of the template `t`.
 struct Project {
@@ -213,6 +213,11 @@ fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() 
         assert_eq!(server["strategy"], "reflink", "{engine:?}");
         world.query(engine, &server, engine.add());
         world.calve("worktree").args(["add", "-q", "one"]).within(&project.path).succeeds();
+        if engine == Postgres {
+            let known =
+                "SELECT count(*) FROM pg_settings WHERE name = 'recovery_init_sync_method' AND setting <> 'syncfs'";
+            assert_eq!(world.query(engine, &server, known), "0", "one call for all files");
+        }
         let one = world.path().join("proj.one");
         world.calve("up").arg("-q").within(&one).succeeds();
         let servers = world.db(["list", "--json"]).succeeds().json();
@@ -222,6 +227,28 @@ fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() 
         }
         world.calve("down").within(&one).succeeds();
     }
+}
+
+/// Data is cloned while the files are.
+#[test]
+fn a_worktree_that_is_not_made_leaves_no_data() {
+    let Some(world) = World::of(User::This, None) else { return };
+    let project = Project::of(world, Postgres);
+    let world = &project.world;
+    let kept = || names(&world.home().join("db/services"));
+    let hook = project.path.join(".git/hooks/reference-transaction");
+    fs_err::create_dir_all(hook.parent().unwrap()).unwrap();
+    for _ in 0..2 {
+        // Of the template first, then of a server that runs. git makes no branch.
+        fs_err::write(&hook, "#!/bin/sh\n[ \"$1\" != prepared ]\n").unwrap();
+        rustix::fs::chmod(&hook, 0o755.into()).unwrap();
+        world.calve("worktree").args(["add", "-q", "one"]).within(&project.path).ends().code(1);
+        fs_err::remove_file(&hook).unwrap();
+        project.up();
+        eventually(|| if kept().len() == 1 { Ok(()) } else { Err(format!("{:?}", kept())) });
+    }
+    world.calve("worktree").args(["add", "-q", "one"]).within(&project.path).succeeds();
+    assert_eq!(kept().len(), 2, "{:?}", kept());
 }
 
 /// A second one on the same data would destroy it.

@@ -1,6 +1,8 @@
 //! One file per command: from its arguments to plain options of the library, and from its report to what is printed.
 
 #[cfg(unix)]
+pub(crate) mod ahead;
+#[cfg(unix)]
 pub(crate) mod awaited;
 #[cfg(unix)]
 pub(crate) mod bench;

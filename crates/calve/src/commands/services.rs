@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::{Cancel, Shown};
-use calve_db::{Doomed, Error, Home, NewService, Service, ServiceOrigin, Unsaved, Written};
+use calve_db::{Doomed, Error, Home, NewService, Service, Unsaved, Written};
 use calve_git::ServiceConfig;
 use calve_git::environment::Keeper;
 use calve_git::worktree::{self, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, path};
 
+use super::ahead::{Ahead, Source, Wish};
 use super::{db, du};
 use crate::failure::{FAILED, Failure};
 use crate::output;
@@ -36,8 +37,14 @@ impl Services {
         Ok(Self { wanted, made, home: Some(home) })
     }
 
-    /// Clones the data of those that have none, from those of `donor` that come from the same template.
-    pub(crate) fn make(&mut self, root: &Path, donor: Option<&Path>, cancel: &Cancel) -> Result<(), Failure> {
+    /// Clones the data of those that have none, from those of `donor` that come from the same template; what was cloned ahead is taken.
+    pub(crate) fn make(
+        &mut self,
+        root: &Path,
+        donor: Option<&Path>,
+        mut ahead: Ahead,
+        cancel: &Cancel,
+    ) -> Result<(), Failure> {
         let Some(home) = &self.home else { return Ok(()) };
         let missing: Vec<_> = self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name)).collect();
         if missing.is_empty() {
@@ -50,24 +57,17 @@ impl Services {
         let donor = donor.map_or(Ok(None), Keeper::of)?;
         let donated = donor.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?;
         for (name, config) in missing {
-            let source = donated.iter().find(|source| source.service == *name && source.template == config.template);
-            let wanted = NewService {
-                service: name,
-                keeper_id: &keeper.id,
-                keeper: keeper.entry.clone().into(),
-                origin: match source {
-                    Some(source) => ServiceOrigin::Service(&source.name),
-                    None => ServiceOrigin::Template(&config.template),
-                },
-            };
-            self.made.insert(name.clone(), calve_db::create_service(home, wanted, cancel)?);
+            let source = Source::of(name, config, &donated);
+            let data = ahead.take(name, &source).unwrap_or_else(|| source.clone_data(home, name, cancel))?;
+            let wanted = NewService { service: name, keeper_id: &keeper.id, keeper: keeper.entry.clone().into() };
+            self.made.insert(name.clone(), calve_db::create_service(home, wanted, data)?);
         }
         Ok(())
     }
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, root: &Path, cancel: &Cancel) -> Result<Vec<String>, Failure> {
-        self.make(root, None, cancel)?;
+        self.make(root, None, Ahead::default(), cancel)?;
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut started = Vec::new();
         for (name, service) in self.made.iter().filter(|(name, _)| self.wanted.contains_key(*name)) {
@@ -244,10 +244,10 @@ impl DataFrom {
         })
     }
 
-    /// Fails unless there is data for each of the services.
-    pub(crate) fn check(&self, wanted: &BTreeMap<String, ServiceConfig>, donor: &Path) -> Result<(), Failure> {
+    /// Returns what may be cloned ahead for the services. Fails unless there is data for each.
+    pub(crate) fn check(&self, wanted: &BTreeMap<String, ServiceConfig>, donor: &Path) -> Result<Vec<Wish>, Failure> {
         if wanted.is_empty() || matches!(self, Self::Nowhere) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let home = db::home()?;
         sweep(&home)?;
@@ -267,7 +267,13 @@ impl DataFrom {
                 _ => calve_db::check_service_template(&home, &config.template)?,
             }
         }
-        Ok(())
+        // Where a running server is held for as long as a copy takes, nothing else is to make that longer.
+        let is_held_long = |(_, source): &Wish| {
+            let donor = donated.iter().find(|found| *source == Source::Service(found.name.clone()));
+            donor.is_some_and(|donor| !donor.shares_blocks() && donor.server(&home).is_some())
+        };
+        let wish = |(name, config): (&String, &ServiceConfig)| (name.clone(), Source::of(name, config, &donated));
+        Ok(wanted.iter().map(wish).filter(|wish| !is_held_long(wish)).collect())
     }
 
     /// Returns the root of the worktree that data is cloned from.

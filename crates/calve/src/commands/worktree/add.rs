@@ -16,8 +16,9 @@ use calve_git::worktree::{
 };
 
 use crate::cli::worktree::AddArguments;
+use crate::commands::ahead::Ahead;
 use crate::commands::services::{DataFrom, Leaving, Services};
-use crate::commands::{env, protected, reap, spares};
+use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
@@ -39,9 +40,13 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
     }
     let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
     let mut hook = None;
+    let mut ahead = Ahead::default();
     let added = worktree::add_after(&options, |upcoming| {
-        arguments.data_from.check(&upcoming.services, &upcoming.donor)?;
+        let wishes = arguments.data_from.check(&upcoming.services, &upcoming.donor)?;
         hook = hook_to_run(upcoming, arguments)?;
+        if !wishes.is_empty() {
+            ahead = Ahead::begin(&db::unswept_home()?, wishes, cancel);
+        }
         Ok::<_, Failure>(())
     });
     drop(watch);
@@ -65,7 +70,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
             output::say("warning: git's hook post-checkout failed; the worktree is complete all the same");
         }
     }
-    let environment = environment(&added, arguments, cancel);
+    let environment = environment(&added, arguments, ahead, cancel);
     let environment = environment
         .map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure, cancel) } else { failure })?;
     if let Some((text, main)) = hook {
@@ -94,7 +99,12 @@ struct Environment {
 }
 
 /// Leases the worktree's ports, clones the data of its services, and writes the files that are to have its variables.
-fn environment(added: &AddReport, arguments: &AddArguments, cancel: &Cancel) -> Result<Environment, Failure> {
+fn environment(
+    added: &AddReport,
+    arguments: &AddArguments,
+    ahead: Ahead,
+    cancel: &Cancel,
+) -> Result<Environment, Failure> {
     let config = match env::config(&added.path) {
         // The branch has a file of its own, maybe for another version of calve.
         Err(Failure::Git(error @ calve_git::Error::Config { .. })) => {
@@ -108,7 +118,7 @@ fn environment(added: &AddReport, arguments: &AddArguments, cancel: &Cancel) -> 
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
         // What somebody has in his database is not for a pull request that he does not trust.
         let source = if added.is_untrusted { None } else { arguments.data_from.source(&added.donor)? };
-        services.make(&added.path, source.as_deref(), cancel)?;
+        services.make(&added.path, source.as_deref(), ahead, cancel)?;
     }
     let files = env_files(added, arguments.env_file.as_deref(), &env::variables(&ports, &services)?)?;
     if !arguments.quiet {

@@ -1,0 +1,77 @@
+//! Data of services, cloned while the files of their worktree are.
+
+use std::collections::BTreeMap;
+use std::thread::JoinHandle;
+
+use calve_core::Cancel;
+use calve_db::{Error, Home, Service, ServiceData, ServiceOrigin};
+use calve_git::ServiceConfig;
+
+use super::db;
+
+/// The name of a service, and where its data comes from.
+pub(crate) type Wish = (String, Source);
+
+/// What data is cloned from: a template of this name, or the service of which the servers have this name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Template(String),
+    Service(String),
+}
+
+impl Source {
+    /// Returns what one of `donated` has of the same template, or else the template.
+    pub(crate) fn of(name: &str, config: &ServiceConfig, donated: &[Service]) -> Self {
+        match donated.iter().find(|donor| donor.service == name && donor.template == config.template) {
+            Some(donor) => Self::Service(donor.name.clone()),
+            None => Self::Template(config.template.clone()),
+        }
+    }
+
+    pub(crate) fn clone_data(&self, home: &Home, service: &str, cancel: &Cancel) -> Cloned {
+        let origin = match self {
+            Self::Template(name) => ServiceOrigin::Template(name),
+            Self::Service(name) => ServiceOrigin::Service(name),
+        };
+        ServiceData::clone_from(home, service, origin, cancel)
+    }
+}
+
+type Cloned = Result<ServiceData, Error>;
+
+/// Data that is being cloned. Dropping it waits for what nobody has taken, and removes that.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    threads: BTreeMap<String, (Source, JoinHandle<Cloned>)>,
+    home: Option<Home>,
+}
+
+impl Ahead {
+    pub(crate) fn begin(home: &Home, wishes: Vec<Wish>, cancel: &Cancel) -> Self {
+        let begun = wishes.into_iter().filter_map(|(name, source)| {
+            let (home, service, from, cancel) = (home.clone(), name.clone(), source.clone(), cancel.clone());
+            // Without a thread it is cloned later.
+            let thread = std::thread::Builder::new().spawn(move || from.clone_data(&home, &service, &cancel)).ok()?;
+            Some((name, (source, thread)))
+        });
+        Self { threads: begun.collect(), home: Some(home.clone()) }
+    }
+
+    /// Waits for the data of a service, if that is being cloned from there.
+    pub(crate) fn take(&mut self, name: &str, source: &Source) -> Option<Cloned> {
+        let (from, thread) = self.threads.remove(name)?;
+        let cloned = thread.join().ok()?;
+        (from == *source).then_some(cloned)
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        let left = std::mem::take(&mut self.threads);
+        let Some(home) = self.home.as_ref().filter(|_| !left.is_empty()) else { return };
+        for (_, (_, thread)) in left {
+            let _ = thread.join();
+        }
+        let _ = db::reap_trash(home);
+    }
+}
