@@ -81,7 +81,7 @@ impl Arrivals {
     /// Removes what this pull has fetched. Another one that reads it has it open.
     pub(crate) fn clear(self) {
         for path in self.used.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            // Whatever stays is removed when it is old.
+            // Files that stay are removed when they are old.
             let _ = fs_err::remove_file(path);
         }
     }

@@ -15,7 +15,7 @@ use crate::error::Error;
 #[derive(Debug, Clone, Default)]
 pub struct CredentialFiles(pub Vec<PathBuf>);
 
-/// What a registry wants to see.
+/// The proof that a registry asks for.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credentials {
     Password {
@@ -137,7 +137,7 @@ fn ask(helper: &str, key: &str) -> Result<Option<Credentials>, String> {
         let has_none = said.contains("credentials not found");
         return if has_none { Ok(None) } else { Err(format!("{program} ended with {}", output.status)) };
     }
-    // What it said is a secret, also where it is not valid.
+    // Its words are a secret, also where they are not valid.
     let answer: HelperAnswer =
         serde_json::from_slice(&output.stdout).map_err(|_| format!("{program} gave an answer that is not valid"))?;
     Ok(Some(match &*answer.username {

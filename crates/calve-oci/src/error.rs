@@ -1,4 +1,4 @@
-//! What can go wrong between a template and a registry.
+//! Errors between a template and a registry.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ pub enum Error {
     /// The engine failed.
     #[error(transparent)]
     Core(#[from] calve_core::Error),
-    /// What is no name of an image.
+    /// A text that is no name of an image.
     #[error("`{}` {what}", Shown(.reference))]
     BadReference {
         /// As given.
         reference: String,
-        /// What is wrong with it.
+        /// The reason.
         what: &'static str,
     },
     /// A registry on another machine, or one that it leads to, would be reached without encryption.
@@ -33,7 +33,7 @@ pub enum Error {
     Refused {
         /// Its host.
         registry: String,
-        /// What was asked of it.
+        /// The operation that was asked of it.
         operation: &'static str,
         /// Its answer.
         refusal: Refusal,
@@ -43,17 +43,17 @@ pub enum Error {
     Network {
         /// Its host.
         registry: String,
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
         /// Why not.
         reason: String,
     },
-    /// What the registry sent is not what its name says, or does not follow the rules of images.
+    /// The registry sent something else than its name says, or something that does not follow the rules of images.
     #[error("{registry} sent something wrong: {what}")]
     BadAnswer {
         /// Its host.
         registry: String,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
     /// An image, but not of a template.
@@ -61,7 +61,7 @@ pub enum Error {
     NotATemplate {
         /// The image.
         reference: String,
-        /// What is wrong.
+        /// The reason.
         what: String,
     },
     /// The user's policy does not let the image in.
@@ -98,7 +98,7 @@ pub enum Error {
     DataNotPortable {
         /// The file.
         path: PathBuf,
-        /// What is in the way.
+        /// The obstacle.
         what: &'static str,
     },
     /// The index of a data directory would be larger than what a pull reads.
@@ -115,7 +115,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{operation} `{}`: {source}", Shown(.path))]
     Io {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
         /// To what.
         path: PathBuf,
@@ -125,13 +125,13 @@ pub enum Error {
     },
 }
 
-/// What a registry answered.
+/// The answer of a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// 401 or 403, with the credentials that there were.
     #[error("{}", if *.with_credentials { "the credentials do not permit it" } else { "it needs credentials" })]
     Unauthorized {
-        /// Whether there were any.
+        /// True if there were any.
         with_credentials: bool,
     },
     /// 404.
@@ -150,7 +150,7 @@ impl Error {
         Self::Io { operation, path: path.into(), source: calve_core::without_path(source.into()) }
     }
 
-    /// Whether the registry answered that it has no image of that name. A part that an image lacks is something else.
+    /// Returns true if the registry answered that it has no image of that name. A part that an image lacks is something else.
     pub fn is_missing_image(&self) -> bool {
         matches!(self, Self::Refused { operation: READ_IMAGE, refusal: Refusal::NotFound, .. })
     }

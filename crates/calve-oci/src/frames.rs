@@ -15,7 +15,7 @@ use crate::spool::{Spool, digest_of};
 
 /// As much as `zstd` does by itself.
 pub(crate) const LEVEL: i32 = 3;
-/// What a frame has before it is compressed, at least. Frames of a real `node_modules` are 13 % larger than without ends (64 KiB: 18 %, 256 KiB: 9 %).
+/// The smallest size of a frame before it is compressed. Frames of a real `node_modules` are 13 % larger than without ends (64 KiB: 18 %, 256 KiB: 9 %).
 const FRAME_BYTES: u64 = 128 << 10;
 /// More than this is not worth an annotation's room: the frames of large layers are larger.
 const FRAMES: u64 = 128;
@@ -28,11 +28,11 @@ pub(crate) const OTHER_HASH: &str = "a part of a blob that has another hash";
 /// A frame of a layer, or of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// What it has: entries of the manifest; bytes of the manifest's text.
+    /// Its contents: entries of the manifest, or bytes of the manifest's text.
     pub(crate) has: Range<usize>,
     /// Where it is.
     pub(crate) bytes: Range<u64>,
-    /// Of its bytes; of the text.
+    /// The hash of its bytes, or of the text.
     pub(crate) hash: Hash,
 }
 
@@ -114,9 +114,9 @@ pub(crate) fn together(frames: &[Frame]) -> Range<u64> {
 pub(crate) struct Compressor {
     /// `None` only between two frames.
     encoder: Option<Encoder<'static, Compressed>>,
-    /// What a frame has at least.
+    /// The smallest size of a frame.
     smallest: u64,
-    /// What the present frame has, before it is compressed.
+    /// The size of the present frame before it is compressed.
     size: u64,
     /// The first entry of the present frame, and the one after its last.
     entries: Range<usize>,

@@ -1,4 +1,4 @@
-//! What an image of a template consists of.
+//! The structure of an image of a template.
 //!
 //! Its layers are tars compressed by zstd, each with the entries of one range of the manifest. The last layer is an empty tar; a skippable frame
 //! behind it has the manifest. Annotations say which range a layer has, and where the manifest is. So the image opens wherever images do,
@@ -14,15 +14,15 @@ pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+js
 pub(crate) const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 pub(crate) const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
 
-/// Of the image: the key, and the number of entries and bytes.
+/// Annotations of the image: the key, and the number of entries and bytes.
 pub(crate) const KEY: &str = "dev.calve.template.key";
 pub(crate) const ENTRIES: &str = "dev.calve.template.entries";
 pub(crate) const BYTES: &str = "dev.calve.template.bytes";
-/// Of a layer: the entries, `FIRST-END`.
+/// Annotation of a layer: the entries, `FIRST-END`.
 pub(crate) const RANGE: &str = "dev.calve.template.range";
-/// Of a layer: where its frames end. Of the last layer: where those of the manifest end.
+/// Annotation of a layer: where its frames end; of the last layer: where those of the manifest end.
 pub(crate) const FRAMES: &str = "dev.calve.template.frames";
-/// Of the last layer: where the manifest is, `START-END` in bytes.
+/// Annotation of the last layer: where the manifest is, `START-END` in bytes.
 pub(crate) const MANIFEST: &str = "dev.calve.template.manifest";
 
 /// The name, size and kind of a blob.
@@ -75,7 +75,7 @@ impl Descriptor {
 /// The size that a layer has before it is compressed, about. It doubles for large templates, so that there are some 50 layers at most.
 const LAYER_BYTES: u64 = 4 << 20;
 const LAYERS: u64 = 48;
-/// What an entry takes in a tar beside its contents, about.
+/// The approximate size of an entry in a tar without its contents.
 const ENTRY_BYTES: u64 = 512;
 
 /// Divides the entries of a template into ranges, one for each layer.
@@ -118,7 +118,7 @@ pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<R
     ranges
 }
 
-/// What a frame of the manifest has before it is compressed, about. It doubles for large manifests.
+/// The approximate size of a frame of the manifest before it is compressed. It doubles for large manifests.
 const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS: usize = 1024;
 

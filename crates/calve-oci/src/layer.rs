@@ -172,7 +172,7 @@ fn header(entry: &PortableEntry) -> Header {
     header
 }
 
-/// What a header has no room for.
+/// Fields that a header has no room for.
 fn append_extensions<W: Write>(tar: &mut Builder<W>, entry: &PortableEntry) -> io::Result<()> {
     let mut extensions: Vec<(String, Vec<u8>)> = Vec::new();
     if entry.seconds < 0 || entry.nanoseconds > 0 {

@@ -34,7 +34,7 @@ enum Requirement {
         key_data: Option<String>,
         key_datas: Option<Vec<String>>,
         signed_identity: Option<Identity>,
-        /// Whatever else would have to be checked.
+        /// Fields that Calve cannot check.
         #[serde(flatten)]
         more: HashMap<String, serde_json::Value>,
     },

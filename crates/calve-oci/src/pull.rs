@@ -50,9 +50,9 @@ pub struct Pulled {
     pub fetched_bytes: u64,
     /// The size of the files that were taken from the template's version that was here before.
     pub reused_bytes: u64,
-    /// Whether the template was as the image is, so that nothing was made.
+    /// True if the template was as the image is, so that nothing was made.
     pub is_up_to_date: bool,
-    /// What became of the version that it replaced.
+    /// The fate of the version that it replaced.
     pub swept: SweptTemplates,
 }
 
@@ -77,7 +77,7 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
     let arrivals = Arrivals::open(templates)?;
     let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
     let pulled = receive(templates, reference, (name, old), &image, options);
-    // What is wrong would be wrong again. After anything else the next pull goes on.
+    // A wrong image would be wrong again. After other errors the next pull goes on.
     if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
         arrivals.clear();
     }

@@ -133,7 +133,7 @@ fn is_host(text: &str) -> bool {
     is_valid && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
-/// Whether only this machine answers there.
+/// Returns true if only this machine answers there.
 pub(crate) fn is_loopback(registry: &str) -> bool {
     let host = match registry.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => host,

@@ -30,7 +30,7 @@ use crate::spool::{Spool, digest};
 const ATTEMPTS: u32 = 5;
 /// The parts that one request may ask for. Their header has some 3 KB; servers take 8.
 pub(crate) const PARTS: usize = 128;
-/// What a registry may ask to wait for.
+/// The longest time that a registry may ask to wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The specification has registries accept at least this much.
 const LARGEST_MANIFEST_BYTES: u64 = 4 << 20;
@@ -50,7 +50,7 @@ pub(crate) struct Registry<'a> {
     has_single_parts: AtomicBool,
 }
 
-/// What is sent with a request.
+/// The body of a request.
 enum Sent<'s> {
     Nothing,
     Bytes(&'s [u8]),
@@ -370,7 +370,7 @@ impl<'a> Registry<'a> {
         })
     }
 
-    /// Whether an address is the registry's own.
+    /// Returns true for an address of the registry's own.
     fn is_own(&self, url: &str) -> bool {
         url.strip_prefix(&self.base).is_some_and(|rest| rest.starts_with('/'))
     }
@@ -483,7 +483,7 @@ impl<'a> Registry<'a> {
     }
 
     fn broken(&self, operation: &'static str, reason: String) -> Error {
-        // What a registry makes the library say may have any character.
+        // The library's words may have characters that a registry chose.
         let reason = reason.escape_debug().to_string();
         Error::Network { registry: self.reference.registry.clone(), operation, reason }
     }
@@ -517,7 +517,7 @@ fn is_busy(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
 }
 
-/// Whether it may work the next time.
+/// Returns true for errors that may pass.
 fn is_passing(error: &ureq::Error) -> bool {
     use ureq::Error::{ConnectionFailed, Io, Protocol, Timeout};
     match error {
@@ -538,7 +538,7 @@ fn pause(failures: u32) -> Duration {
     Duration::from_millis(125 << failures.min(6))
 }
 
-/// Whether a part of a blob begins where the last one ended.
+/// Returns true if a part of a blob begins where the last one ended.
 fn continues(response: &Response<Body>, have: u64) -> bool {
     let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
     range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")))

@@ -1,13 +1,13 @@
-//! What helps against an error, as a value without words.
+//! Remedies against errors, as values without words.
 
 use strum::IntoStaticStr;
 
-/// What the user can do next.
+/// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
-    /// What helps against an error of the engine.
+    /// A remedy against an error of the engine.
     Core(calve_core::Remedy),
     /// Name the image in full.
     NameImage,

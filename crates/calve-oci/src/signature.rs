@@ -136,7 +136,7 @@ struct SignedDigest {
 pub(crate) struct SignedImage<'a> {
     pub(crate) reference: &'a Reference,
     pub(crate) registry: &'a Registry<'a>,
-    /// Of its manifest.
+    /// The digest of its manifest.
     pub(crate) digest: &'a str,
 }
 

@@ -254,7 +254,7 @@ pub struct TemplateRemoveReceipt {
     pub names: Vec<String>,
 }
 
-/// What `calve template push` and `calve db template push` report.
+/// The common fields of the reports of `calve template push` and `calve db template push`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PushFields {
@@ -274,7 +274,7 @@ pub struct PushFields {
     pub elapsed_ms: Milliseconds,
 }
 
-/// What `calve template pull` and `calve db template pull` report.
+/// The common fields of the reports of `calve template pull` and `calve db template pull`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PullFields {

@@ -1,4 +1,4 @@
-//! What is wrong with a data directory.
+//! Reasons why a data directory cannot be used.
 
 use serde::{Deserialize, Serialize};
 

@@ -61,7 +61,7 @@ pub struct CreateOptions {
     pub directory: PathBuf,
 }
 
-/// What the caller may want to tell while a template is made.
+/// Events while a template is made, for the caller to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildEvent {
     /// Somebody else makes it at the moment.
@@ -90,7 +90,7 @@ pub struct BuiltTemplate {
     pub reused: bool,
 }
 
-/// What the program does for the library.
+/// The program's part in making a template.
 pub struct Caller<'a> {
     /// Tells the user.
     pub say: &'a mut dyn FnMut(BuildEvent),
@@ -129,7 +129,7 @@ pub fn create(
     Ok(BuiltTemplate { template, reused: false })
 }
 
-/// What will be done.
+/// The plan of a build.
 struct Plan {
     engine: &'static dyn Engine,
     program: Program,
@@ -347,7 +347,7 @@ fn of_template(error: Error, place: &Path, target: &Path, template: &str, source
 /// MySQL may count a connection of this program, which looked whether it was ready, when that is over.
 const SETTLES_IN: Duration = Duration::from_millis(10);
 
-/// What a server in a container says passes through the runtime's processes before it can be read.
+/// The words of a server in a container pass through the runtime's processes before they can be read.
 const IS_PASSED_ON_IN: Duration = Duration::from_secs(5);
 
 fn fill(
@@ -390,7 +390,7 @@ fn fill(
                     return Ok(());
                 }
                 if until.is_none_or(|until| Instant::now() >= until) {
-                    // What was meant for the template went elsewhere.
+                    // Data that were meant for the template went elsewhere.
                     return Err(Error::NotConnected { template: options.name.clone() });
                 }
                 std::thread::sleep(SETTLES_IN);
@@ -402,7 +402,7 @@ fn fill(
     }
 }
 
-/// What the server said is of use when a build has failed.
+/// The server's words help when a build has failed.
 fn keep_log(place: &Path, log: &Path) {
     let said = log::open(place).ok().and_then(|said| log::read(&said).ok());
     let _ = said.map(|said| private::replace(log, &said));

@@ -13,7 +13,7 @@ use crate::template::manifest::names;
 /// Raised when templates are made in another way.
 const FORMAT: &str = "calve.template/1";
 
-/// What a template is made of. Each part is hashed with its length, so that parts cannot run together.
+/// The ingredients of a template. Each part is hashed with its length, so that parts cannot run together.
 pub(crate) struct Key(blake3::Hasher);
 
 impl Key {

@@ -45,7 +45,7 @@ pub struct Template {
     pub program: PathBuf,
     /// The same.
     pub version: String,
-    /// What it was made of: unchanged, it need not be made again.
+    /// The hash of its ingredients: while they are unchanged, it need not be made again.
     pub key: String,
     /// The template below, if it was made from one.
     pub base: Option<String>,
@@ -55,17 +55,17 @@ pub struct Template {
     pub bytes: u64,
     /// Seconds since 1970.
     pub made_unix_s: u64,
-    /// What was taken out of a data directory that was taken over.
+    /// Settings and files that were taken out of a data directory that was taken over.
     pub neutralised: Vec<String>,
     /// Tells it from others of its name.
     #[serde(default)]
     pub(crate) id: String,
     pub(crate) account: Account,
-    /// What the program is in, if it is in an image.
+    /// The image of the program, if it is in one.
     #[serde(default)]
     pub(crate) image: Option<Image>,
     pub(crate) notifies: bool,
-    /// Whether its data was that of a service.
+    /// True if its data was that of a service.
     #[serde(default)]
     pub(crate) promoted: bool,
     /// The image that it was pulled from.

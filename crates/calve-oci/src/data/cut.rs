@@ -37,7 +37,7 @@ pub(super) struct LayerWriter {
     blob: Spool,
     tar: Context,
     compressor: Compressor<'static>,
-    /// What the tar has between the contents of two files.
+    /// Bytes of the tar between the contents of two files.
     between: Vec<u8>,
     chunk_bytes: usize,
 }

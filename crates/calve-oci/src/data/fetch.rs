@@ -16,7 +16,7 @@ pub(super) struct MissingChunk {
     /// The number of its file, and where it belongs in that.
     pub(super) file: usize,
     pub(super) at: u64,
-    /// Whether that has nothing there yet.
+    /// True if nothing has been written there yet.
     pub(super) is_hole: bool,
     /// The number of its layer, and where it is in that.
     pub(super) layer: usize,

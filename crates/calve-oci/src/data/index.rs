@@ -49,7 +49,7 @@ pub(super) struct IndexedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "(String, u32, u32)", try_from = "(String, u32, u32)")]
 pub(super) struct Chunk {
-    /// Of its contents.
+    /// The hash of its contents.
     pub(super) hash: Hash,
     pub(super) size: u32,
     /// The size of the frame.

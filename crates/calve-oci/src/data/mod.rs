@@ -15,26 +15,26 @@ use std::collections::BTreeMap;
 pub use pull::{DataImage, OldData, ReceivedData};
 pub use push::{DataSource, push_data};
 
-/// Of the image: the server that made the data, and how much they are.
+/// Annotations of the image: the server that made the data, and how much they are.
 const ENGINE: &str = "dev.calve.database.engine";
 const VERSION: &str = "dev.calve.database.version";
 const ARCHITECTURE: &str = "dev.calve.database.architecture";
 const DATA_KEY: &str = "dev.calve.database.key";
 const FILES: &str = "dev.calve.database.files";
 const DATA_BYTES: &str = "dev.calve.database.bytes";
-/// Of the last layer: where the index is, `START-END` in bytes.
+/// Annotation of the last layer: where the index is, `START-END` in bytes.
 const INDEX: &str = "dev.calve.database.index";
 
-/// What an image says of its data.
+/// The data of an image, by its annotations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DataDescription {
     /// The engine's name.
     pub engine: String,
-    /// What the server that made them said of its version.
+    /// The version of the server that made them, in that server's words.
     pub version: String,
     /// The processor that it ran on, as Rust names it.
     pub architecture: String,
-    /// What the template was made of.
+    /// The template's key.
     pub key: String,
     /// The number of files.
     pub files: u64,
@@ -72,7 +72,7 @@ impl DataDescription {
         })
     }
 
-    /// Whether an image with these annotations has a data directory.
+    /// Returns true if an image with these annotations has a data directory.
     pub(crate) fn is_of(annotations: &BTreeMap<String, String>) -> bool {
         annotations.contains_key(ENGINE)
     }

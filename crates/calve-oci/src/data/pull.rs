@@ -52,7 +52,7 @@ pub struct OldData<'a> {
     pub index: &'a Path,
 }
 
-/// What a data directory was made of.
+/// The origin of the bytes of a data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReceivedData {
@@ -96,10 +96,10 @@ impl<'a> DataImage<'a> {
     /// this user's.
     ///
     /// # Errors
-    /// Whatever is in `data` then is to be removed; the parts of the image that have arrived are kept for the next pull, which goes on from there.
+    /// Remove `data` then; the parts of the image that have arrived are kept for the next pull, which goes on from there.
     pub fn receive(self, data: &Path, index: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
         let received = self.fill(data, index, old);
-        // What is wrong would be wrong again. After anything else the next pull goes on.
+        // A wrong image would be wrong again. After other errors the next pull goes on.
         if matches!(received, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
             self.arrivals.clear();
         }

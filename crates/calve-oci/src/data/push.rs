@@ -77,7 +77,7 @@ fn send_layers(
     Ok(layers)
 }
 
-/// What is in a data directory, in the order of paths.
+/// The contents of a data directory, in the order of paths.
 #[derive(Default)]
 struct Found {
     directories: Vec<IndexedDirectory>,

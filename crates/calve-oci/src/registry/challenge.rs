@@ -1,6 +1,6 @@
 //! The header `WWW-Authenticate`.
 
-/// What a server asks for: `Bearer realm="https://…",service="…"`.
+/// A server's demand for credentials: `Bearer realm="https://…",service="…"`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Challenge {
     /// In lower case.

@@ -1,4 +1,4 @@
-//! What `calve template` and `calve db template` share of `push` and `pull`.
+//! The common part of `push` and `pull` of `calve template` and `calve db template`.
 
 use std::env;
 use std::path::PathBuf;

@@ -61,7 +61,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &Cancel) -> Result
         Received::UpToDate(template) => (template, true),
         Received::New(template) => (template, false),
     };
-    // What it replaces.
+    // The template that it replaces.
     reap_trash(&home)?;
     if !up_to_date {
         pool::refill(&home, &pull.name);

@@ -37,7 +37,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Re
     let mut caller = Caller { say: &mut say, run: &mut run, cancel };
     let home = home()?;
     let built = calve_db::create_template(&home, &options, &supervisor()?, &mut caller)?;
-    // What it replaces.
+    // The template that it replaces.
     reap_trash(&home)?;
     if !built.reused {
         super::pool::refill(&home, &arguments.name);
