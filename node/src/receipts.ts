@@ -138,7 +138,7 @@ export interface CloneReceipt {
   skipped: SkippedEntry[];
   /** Entries of the source that changed while they were cloned, relative to the source. At most 10,000. */
   changed: ReceiptPath[];
-  /** What else the user should know. */
+  /** Other facts that the user should know. */
   warnings: Warning[];
   /** The time in milliseconds from the start to the published clone. */
   elapsed_ms: number;
@@ -152,7 +152,7 @@ export interface RemoveReceipt {
   trash: ReceiptPath | null;
   /** The number of entries that were deleted so far. */
   deleted_entries: number;
-  /** What else the user should know. */
+  /** Other facts that the user should know. */
   warnings: Warning[];
   /** The time that the removal took in milliseconds, without deletion in the background. */
   elapsed_ms: number;
@@ -176,7 +176,7 @@ export interface Offer {
   available: boolean;
   /** Why the strategy is not available. Null if it is. */
   reason: string | null;
-  /** What would make the strategy available. Null if it is available or nothing would. */
+  /** The condition that would make the strategy available. Null if it is available or nothing would. */
   remedy: string | null;
 }
 

@@ -166,7 +166,7 @@ class _CloneReceipt(TypedDict):
     changed: list[ReceiptPath]
     """Entries of the source that changed while they were cloned, relative to the source. At most 10,000."""
     warnings: list[Warning]
-    """What else the user should know."""
+    """Other facts that the user should know."""
     elapsed_ms: float
     """The time in milliseconds from the start to the published clone."""
 
@@ -188,7 +188,7 @@ class RemoveReceipt(TypedDict):
     deleted_entries: int
     """The number of entries that were deleted so far."""
     warnings: list[Warning]
-    """What else the user should know."""
+    """Other facts that the user should know."""
     elapsed_ms: float
     """The time that the removal took in milliseconds, without deletion in the background."""
 
@@ -214,7 +214,7 @@ class Offer(TypedDict):
     reason: Optional[str]
     """Why the strategy is not available. Null if it is."""
     remedy: Optional[str]
-    """What would make the strategy available. Null if it is available or nothing would."""
+    """The condition that would make the strategy available. Null if it is available or nothing would."""
 
 
 class ProbeReceipt(TypedDict):

@@ -1,4 +1,4 @@
-//! What is in a tree: counted, read once, told from its state at another time, and compared with a copy of it.
+//! The contents of a tree: counted, read once, told from its state at another time, and compared with a copy of it.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -31,7 +31,7 @@ pub(crate) struct Census {
     /// The same in blocks.
     #[serde(skip)]
     block_bytes: u64,
-    /// Of all paths, types, sizes and modification times.
+    /// The hash of all paths, types, sizes and modification times.
     #[serde(skip)]
     fingerprint: u64,
 }
@@ -41,7 +41,7 @@ impl Census {
         self.files + self.directories + self.symlinks + self.others
     }
 
-    /// What a copy of it needs at the most: its contents without holes, and two kilobytes for each entry's inode and name.
+    /// Returns the most that a copy of it needs: its contents without holes, and two kilobytes for each entry's inode and name.
     pub(crate) fn room(&self) -> Room {
         let bytes = self.block_bytes + self.entries() * 2048;
         // Block groups and logs: a file system is never filled to its last byte.

@@ -10,7 +10,7 @@ use crate::space::Cache;
 use crate::stats::{Ratio, median};
 use crate::workload::{Group, Role, Row, Sample};
 
-/// What the numbers of disk space are.
+/// The meaning of the numbers of disk space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Space {
     /// How much fuller the file system was after a run.
@@ -146,7 +146,7 @@ impl Ranking<'_> {
         Ratio::of(&row.times(), &self.rows[0].times())
     }
 
-    /// What the peers are compared with, when it was measured.
+    /// Returns the result that the peers are compared with, when it was measured.
     fn reference(&self) -> Option<&Row> {
         self.rows.iter().copied().find(|row| row.workload.role == Role::Reference)
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::remedy::Remedy;
 
-/// What kind of failure a [`BenchError::Stated`] is.
+/// The kind of failure of a [`BenchError::Stated`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     /// Something did not work.
@@ -35,11 +35,11 @@ pub enum BenchError {
     /// Any other error of the bench itself.
     #[error("{text}")]
     Stated {
-        /// What kind.
+        /// The kind.
         kind: FailureKind,
-        /// What went wrong.
+        /// The failure.
         text: String,
-        /// What to do next.
+        /// The next step.
         remedy: Remedy,
     },
 }

@@ -75,7 +75,7 @@ pub(crate) struct Clocks {
     user_seconds: f64,
 }
 
-/// What the kernel shows to programs are hundredths of a second, on all common architectures.
+/// The kernel shows hundredths of a second to programs, on all common architectures.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A clock that ticks this seldom says nothing about shorter times.

@@ -47,7 +47,7 @@ const LONGEST: u64 = 4096;
 fn version(program: &Path, cancel: &Cancel) -> Option<String> {
     // A pipe holds more than the part that is read, and whoever writes more than that is ended when its patience is over.
     let (mut reader, writer) = std::io::pipe().ok()?;
-    // What is there when it has ended counts. A child that has left its group may keep the other end open for long.
+    // The output that is there when it has ended counts. A child that has left its group may keep the other end open for long.
     rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK).ok()?;
     let argv = [program.as_os_str().to_owned(), "--version".into()];
     let ended = process::ask(&argv, Stdio::from(writer), PATIENCE, cancel).ok()?;

@@ -1,8 +1,8 @@
-//! What helps against an error of a bench: names, which the program puts into words.
+//! Remedies against errors of a bench: names, which the program puts into words.
 
 use strum::IntoStaticStr;
 
-/// What the user can do next.
+/// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ pub enum Remedy {
     NameProgram(String),
     ChooseOtherCommandsOrPlace,
     InstallProgramOrChooseAnother,
-    /// What makes a command possible, in the words of the report.
+    /// The condition of a command, in the words of the report.
     AsReported(String),
     RunByHand,
 

@@ -22,7 +22,7 @@ pub(crate) struct Schedule<'a> {
     pub(crate) rounds: Rounds,
     pub(crate) warmup: u32,
     pub(crate) cache: Cache,
-    /// What one run makes, at the most.
+    /// The most that one run makes.
     needs: Room,
     /// The machine's; 0 where that is not known.
     memory_bytes: u64,
@@ -46,7 +46,7 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// What was run.
+/// The runs that were made.
 pub(crate) struct Runs {
     pub(crate) rows: Vec<Row>,
     pub(crate) rounds: u32,
@@ -79,7 +79,7 @@ struct Bench<'a, 's, 'h> {
     schedule: &'a Schedule<'a>,
     scratch: &'s mut Scratch<'h>,
     rows: Vec<Row>,
-    /// What one run is known to need: as estimated, or more when a run took more.
+    /// The known need of one run: as estimated, or more when a run took more.
     needs: Room,
     used_in_round: u64,
     deletions: Vec<String>,
@@ -132,7 +132,7 @@ impl Bench<'_, '_, '_> {
             self.scratch.delete_of_last_run(name, self.schedule.cancel)?;
         }
         if self.rows[index].workload.prepare.is_some() {
-            // What became free of what was there before counts too.
+            // Space that became free of what was there before counts too.
             self.scratch.settle()?;
         }
         let disk_bytes = self.scratch.used_bytes()?.cast_signed() - used_before.cast_signed();

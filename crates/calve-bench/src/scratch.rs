@@ -100,7 +100,7 @@ impl<'a> Scratch<'a> {
         Ok(Stdio::from(File::from(fs_err::File::create(self.path.join(STDERR))?)))
     }
 
-    /// What the latest program had to say, on one line.
+    /// Returns the latest program's words, on one line.
     pub(crate) fn said(&self) -> String {
         const LONGEST: usize = 400;
         let bytes = fs_err::read(self.path.join(STDERR)).unwrap_or_default();
@@ -110,12 +110,12 @@ impl<'a> Scratch<'a> {
         plain.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
     }
 
-    /// What `df` shows as used on the file system, in bytes.
+    /// Returns the used space of the file system that `df` shows, in bytes.
     pub(crate) fn used_bytes(&self) -> Result<u64, BenchError> {
         space::used_bytes(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }
 
-    /// What may still be written.
+    /// Returns the space that may still be written.
     pub(crate) fn free(&self) -> Result<Room, BenchError> {
         space::free(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }

@@ -1,4 +1,4 @@
-//! What every bench is told, and the directory that it works in.
+//! The options of every bench, and the directory that it works in.
 
 use std::path::Path;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use rustix::io::Result;
 
-/// What `df` shows as used, in bytes.
+/// Returns the used space that `df` shows, in bytes.
 pub(crate) fn used_bytes(directory: impl AsFd) -> Result<u64> {
     let stat = rustix::fs::fstatvfs(directory)?;
     Ok(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize)
@@ -17,7 +17,7 @@ pub(crate) struct Room {
     pub(crate) inodes: u64,
 }
 
-/// What this user may still write.
+/// Returns the space that this user may still write.
 pub(crate) fn free(directory: impl AsFd) -> Result<Room> {
     let stat = rustix::fs::fstatvfs(directory)?;
     // btrfs has no number of inodes to tell.

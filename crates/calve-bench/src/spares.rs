@@ -1,4 +1,4 @@
-//! What is done before the time of commands that take a spare: making it, as a user would. Everything is in the bench's own directory.
+//! The work before the time of commands that take a spare: making it, as a user would. Everything is in the bench's own directory.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ impl Store {
         vec![("CALVE_HOME", self.home.clone())]
     }
 
-    /// What is done before each run: the next spare is built.
+    /// Returns the work before each run: the next spare is built.
     pub(crate) fn refilled_before_runs(self) -> Prepare {
         Box::new(move |_| self.refill())
     }
@@ -137,7 +137,7 @@ fn wait_until_known(spares: &Spares, source: &SpareSource, cancel: &Cancel) -> R
 impl Drop for Watcher {
     fn drop(&mut self) {
         self.cancel.cancel();
-        // What it had to say was told before.
+        // Its words were told before.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

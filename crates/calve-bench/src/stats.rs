@@ -1,10 +1,10 @@
-//! What some measured times say together.
+//! Statistics of measured times.
 
-/// Of at least one value. The same unit as the values.
+/// Statistics of at least one value, in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Summary {
     pub(crate) mean: f64,
-    /// Of the sample (divided by n - 1); `None` of one value.
+    /// The standard deviation of the sample (divided by n - 1); `None` of one value.
     pub(crate) stddev: Option<f64>,
     pub(crate) median: f64,
     pub(crate) min: f64,
@@ -61,7 +61,7 @@ const OUTLIER_SCORE: f64 = 1.4826 * 10.0;
 /// The MAD is sometimes tiny by chance. What is this close to the median troubles nobody.
 const HARMLESS: f64 = 0.05;
 
-/// Of fewer, two that are close to each other by chance would make an outlier of any other.
+/// Two values that are close to each other by chance would make an outlier of any third.
 const ENOUGH: usize = 5;
 
 /// The positions of the values that are far from the others.
@@ -83,7 +83,7 @@ pub(crate) struct Ratio {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
-    /// Of the rounds that both were run in, in order.
+    /// The ratios of the rounds that both were run in, in order.
     pub(crate) values: Vec<f64>,
 }
 

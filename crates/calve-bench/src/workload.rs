@@ -1,4 +1,4 @@
-//! What is compared, and what became of it.
+//! Commands to compare, and their results.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ pub(crate) struct Workload {
     /// Variables of its environment.
     pub(crate) environment: Vec<(&'static str, PathBuf)>,
     /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
-    /// What it gives back says why the command cannot be run after all.
+    /// Its result says why the command cannot be run after all.
     pub(crate) prepare: Option<Prepare>,
-    /// What a run leaves below its path for later runs, and that does not count as disk space.
+    /// Files that a run leaves below its path for later runs, and that do not count as disk space.
     pub(crate) kept: &'static [&'static str],
     /// Whether what a run made stays until room is needed, or would change the runs after it.
     pub(crate) leftovers: Leftovers,
@@ -36,7 +36,7 @@ pub(crate) type Prepare = Box<dyn Fn(&Path) -> Result<Option<String>, BenchError
 /// The part that a command has in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// What peers of the group are compared with: what a user of Calve would run.
+    /// The command that peers of the group are compared with: a user of Calve would run it.
     Reference,
     /// Calve with other options.
     Calve,
@@ -69,9 +69,9 @@ pub(crate) struct Row {
     pub(crate) samples: Vec<Sample>,
     /// Why it was not run any more. Its earlier runs do not count then.
     pub(crate) failed: Option<BenchFailure>,
-    /// What its first run printed on stderr, the first line.
+    /// The first line that its first run printed on stderr.
     pub(crate) said: String,
-    /// What is to be known about its result.
+    /// Facts to know about its result.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Sample {
     pub(crate) disk_bytes: i64,
     /// How long writing everything out took afterwards.
     pub(crate) flush_seconds: f64,
-    /// What other programs, or other machines on the same processors, used meanwhile, in processors. `None` where the system does
+    /// The processors that other programs, or other machines on the same processors, used meanwhile. `None` where the system does
     /// not tell, and for a run too short to tell.
     pub(crate) others: Option<f64>,
 }

@@ -112,6 +112,6 @@ pub struct Refusal {
     pub strategy: Strategy,
     /// Why, in a few words.
     pub reason: String,
-    /// What would make it available, where something would.
+    /// The condition that would make it available, where there is one.
     pub remedy: Option<Remedy>,
 }

@@ -36,7 +36,7 @@ pub(crate) struct Criteria {
     pub(crate) excludes: bool,
     #[allow(dead_code, reason = "not every system has a strategy that asks")]
     pub(crate) mounts: Mounts,
-    /// What is in the source is not simply what will be in the clone.
+    /// The contents of the source are not simply those of the clone.
     pub(crate) is_plain: bool,
     /// The source is a template, which a clone may not be able to write to.
     #[allow(dead_code, reason = "not every system has a strategy that asks")]

@@ -1,4 +1,4 @@
-//! What can go wrong, with the path, the operation and what to do next.
+//! Errors, with the path, the operation and the next step.
 
 mod private;
 mod template;
@@ -23,7 +23,7 @@ pub enum Error {
     /// A system call failed.
     #[error("{operation} `{}`: {source}", Shown(.path))]
     Io {
-        /// What was being done.
+        /// The operation.
         operation: Operation,
         /// The path it was done to.
         path: PathBuf,
@@ -91,13 +91,13 @@ pub enum Error {
         requirement: Required,
         /// Every strategy that declined, with its reason.
         refused: Vec<Refusal>,
-        /// What stands in the way, when it is not a strategy's refusal.
+        /// The obstacle, when it is not a strategy's refusal.
         detail: Option<String>,
     },
     /// Removing was refused, to protect something.
     #[error("refusing to remove `{}`: {reason}", Shown(.path))]
     Protected {
-        /// What should have been removed.
+        /// The entry that should have been removed.
         path: PathBuf,
         /// Why it is not.
         reason: Protection,
@@ -131,7 +131,7 @@ pub enum Error {
     Pattern {
         /// As given.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A path that would be written outside of the root that was given, or could be.
@@ -147,7 +147,7 @@ pub enum Error {
     NotAFile {
         /// Reading or writing.
         operation: Operation,
-        /// What was found there.
+        /// The entry that was found there.
         path: PathBuf,
         /// "symlink", or what it is.
         kind: &'static str,
@@ -174,7 +174,7 @@ pub enum Error {
     Interrupted,
 }
 
-/// What the caller insisted on.
+/// The strategy that the caller insisted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Required {
     /// A property of the clone.

@@ -1,4 +1,4 @@
-//! What was being done when something failed.
+//! Operations that can fail.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 
 macro_rules! operations {
     ($($variant:ident, $kind:ident, $text:literal;)*) => {
-        /// What was being done. Displayed, it is a verb phrase that a path follows.
+        /// An operation that failed. Displayed, it is a verb phrase that a path follows.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "the names say it")]

@@ -149,7 +149,7 @@ pub struct SpareUse {
     /// The patterns of what they are made without. A clone that selects by a function uses spares only if this says what they
     /// are made without; what is not selected is then removed from the spare.
     pub made_without: Vec<String>,
-    /// What was read of a spare's record before.
+    /// The part of a spare's record that was read before.
     #[allow(dead_code, reason = "not every system has spares")]
     pub(crate) record: Option<Arc<RecordBody>>,
 }
@@ -166,7 +166,7 @@ impl SpareUse {
     }
 }
 
-/// What the record of a spare has of each directory, and its BLAKE3 hash.
+/// The record of a spare for each directory, and its BLAKE3 hash.
 #[derive(PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has spares")]
 pub(crate) struct RecordBody {
@@ -201,7 +201,7 @@ pub struct CloneOptions {
     pub exclude: Vec<String>,
     /// Which of the other entries are cloned; by default all.
     pub select: Option<Selection>,
-    /// What is taken over.
+    /// The properties to take over.
     pub keep: Keep,
     /// Entries that cannot be read.
     pub unreadable: Unreadable,
@@ -263,7 +263,7 @@ pub struct RemoveOptions {
     pub cancel: Cancel,
 }
 
-/// What a clone takes over from its source besides names and contents.
+/// The properties that a clone takes over from its source besides names and contents.
 #[derive(Debug, Clone, Default)]
 pub enum Keep {
     /// Everything that the destination can store.
@@ -282,7 +282,7 @@ pub struct Plain {
     pub times: KeptTimes,
     /// Whether extended attributes are kept.
     pub xattrs: KeptXattrs,
-    /// What becomes of symlinks.
+    /// The treatment of symlinks.
     pub links: KeptLinks,
 }
 
@@ -306,7 +306,7 @@ pub enum KeptXattrs {
     Yes,
 }
 
-/// What becomes of symlinks in a plain copy.
+/// The treatment of symlinks in a plain copy.
 #[derive(Debug, Clone)]
 pub enum KeptLinks {
     /// They stay as they are.

@@ -33,7 +33,7 @@ pub use changes::{Change, Version};
 use changes::{Layer, ListingScope};
 use xattrs::{Xattrs, xattrs};
 
-/// What a command that sees a private copy has changed in it.
+/// The changes of a command that sees a private copy.
 pub struct PrivateOverlay {
     tree: PathBuf,
     state: OverlayState,
@@ -41,7 +41,7 @@ pub struct PrivateOverlay {
     root_xattrs: Xattrs,
 }
 
-/// What the commands have changed in a private copy, as it was when they were listed.
+/// The changes of the commands in a private copy, as it was when they were listed.
 #[derive(Default)]
 pub struct Changes {
     different: Vec<Change>,
@@ -63,7 +63,7 @@ impl std::ops::Deref for Changes {
 /// Which network a command sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Network {
-    /// That of everybody.
+    /// The network of everybody.
     #[default]
     Shared,
     /// None but a loopback device of its own.

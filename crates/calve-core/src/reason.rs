@@ -31,9 +31,9 @@ pub enum WarningCode {
     NotIndependent,
     /// A directory that nobody may read came with a snapshot as it is.
     NotScrubbed,
-    /// What a killed run left could not be removed.
+    /// Leftovers of a killed run could not be removed.
     NotSwept,
-    /// What was replaced is still there under a hidden name.
+    /// The entry that was replaced is still there under a hidden name.
     OldNotRemoved,
     /// An owner or group could not be set.
     OwnerNotKept,
@@ -43,9 +43,9 @@ pub enum WarningCode {
     SharingUnknown,
     /// Windows: an alternate data stream could not be copied.
     StreamNotKept,
-    /// What a killed run left was removed.
+    /// Leftovers of a killed run were removed.
     Swept,
-    /// What was removed earlier cannot be deleted.
+    /// Entries that were removed earlier cannot be deleted.
     TrashStuck,
     /// An extended attribute could not be set.
     XattrNotKept,

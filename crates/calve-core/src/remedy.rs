@@ -1,10 +1,10 @@
-//! What helps against an error or a refusal: names, which the program and each package put into words for their users.
+//! Remedies against errors and refusals: names, which the program and each package put into words for their users.
 
 use std::path::PathBuf;
 
 use strum::{IntoStaticStr, VariantNames};
 
-/// What the user can do next.
+/// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

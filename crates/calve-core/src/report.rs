@@ -1,4 +1,4 @@
-//! What was done: the plain data behind a receipt.
+//! Results: the plain data behind a receipt.
 
 use std::ops::AddAssign;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ impl AddAssign for Entries {
     }
 }
 
-/// What became of the contents of regular files, in bytes.
+/// The fate of the contents of regular files, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bytes {
     /// The sum of the files' sizes.
@@ -136,9 +136,9 @@ pub struct CloneReport {
     pub skipped: Vec<Skipped>,
     /// Entries of the source that changed while they were cloned, relative to the source.
     pub changed: Vec<PathBuf>,
-    /// What else should be known.
+    /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
-    /// What `--replace` moved away.
+    /// The entry that `--replace` moved away.
     pub trashed: Option<Trashed>,
     /// Whether there is trash beside the destination, of this run or of earlier ones: work for [`crate::reap`].
     pub trash_waits: bool,
@@ -192,7 +192,7 @@ pub struct RemoveReport {
     pub trashed: Option<Trashed>,
     /// How many entries were deleted before returning.
     pub deleted: u64,
-    /// What else should be known.
+    /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
     /// From the call to its return.
     pub elapsed: Duration,
@@ -207,7 +207,7 @@ pub struct Plan {
     pub refused: Vec<Refusal>,
 }
 
-/// What a place is.
+/// The properties of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceReport {
     /// As given.
@@ -227,7 +227,7 @@ pub struct Offer {
     pub refused: Option<Refusal>,
 }
 
-/// What a pair of places can do.
+/// The abilities of a pair of places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProbeReport {
@@ -237,16 +237,16 @@ pub struct ProbeReport {
     pub dst: PlaceReport,
     /// All strategies, in order of preference.
     pub offers: Vec<Offer>,
-    /// What [`crate::clone_tree`] would use; `None` where nothing can be made at `dst`.
+    /// The strategy that [`crate::clone_tree`] would use; `None` where nothing can be made at `dst`.
     pub chosen: Option<Strategy>,
 }
 
-/// What [`crate::reap`] did.
+/// The result of [`crate::reap`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct ReapReport {
     /// How many entries were deleted.
     pub deleted: u64,
-    /// What could not be deleted, and why: the first of them. It stays in the trash.
+    /// The first entries that could not be deleted, and why. They stay in the trash.
     pub failure: Option<Error>,
 }

@@ -24,7 +24,7 @@ use crate::tree::walk::{Descend, Folder, ScanReport, Visitor, Walker, reason, st
 pub struct ScanOptions {
     /// Only these entries, by their paths below the root. Empty: everything.
     pub below: Vec<PathBuf>,
-    /// What is known to be there, because the tree was a spare: only what the visitors want is opened.
+    /// The entries that are known to be there, because the tree was a spare: only those that the visitors want are opened.
     pub names: Option<Arc<SpareNames>>,
     /// How many threads; by default as many as there are processors, at most 8.
     pub threads: Option<NonZeroUsize>,

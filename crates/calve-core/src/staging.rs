@@ -166,7 +166,7 @@ impl<'p> Staging<'p> {
             Some(inside) => (root, inside.as_c_str()),
             None => (parent, lock.name()),
         };
-        // What is still to be decided about is not noted as what may be swept.
+        // An entry that is still to be decided about is not noted as one that may be swept.
         let noted_on = oversight.is_none().then_some(lock);
         let replaced = self.rename(from, from_name, existing, protect, noted_on)?;
         match oversight {

@@ -1,4 +1,4 @@
-//! What the databases of a server hold, and in what two of them differ.
+//! The contents of a server's databases, and the differences of two servers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use crate::service::{self, ServiceOrigin};
 pub struct DatabaseObject {
     /// The database.
     pub database: String,
-    /// What it is, such as `table` or `view`.
+    /// The kind, such as `table` or `view`.
     pub kind: String,
     /// Its name, with that of its schema.
     pub name: String,
     /// Its definition, as the engine has it.
     pub definition: String,
-    /// What is in it; `None` if it has no rows of its own.
+    /// Its rows; `None` if it has none of its own.
     pub rows: Option<Rows>,
 }
 
@@ -47,9 +47,9 @@ impl Rows {
 /// Something that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What it was; `None` if only the second side has it.
+    /// The object before; `None` if only the second side has it.
     pub before: Option<DatabaseObject>,
-    /// What it is; `None` if only the first side has it.
+    /// The object now; `None` if only the first side has it.
     pub after: Option<DatabaseObject>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong. Errors cross the socket of a supervisor as they are.
+//! Errors. They cross the socket of a supervisor as they are.
 
 mod unusable;
 
@@ -17,7 +17,7 @@ pub use unusable::Unusable;
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, and where.
+/// The kind of error, and the place.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
@@ -31,7 +31,7 @@ pub enum Error {
         /// The reason.
         #[serde(with = "reason")]
         source: io::Error,
-        /// What the clone engine says helps, if that failed.
+        /// The clone engine's remedy, if that failed.
         remedy: Option<calve_core::Remedy>,
     },
     /// The directory that templates and servers are kept in cannot be used.
@@ -61,7 +61,7 @@ pub enum Error {
         message: String,
         /// The path that has no room for the clone, if that is the reason.
         full: Option<PathBuf>,
-        /// What helps, as the engine says.
+        /// The engine's remedy.
         remedy: Option<calve_core::Remedy>,
     },
     /// The name of a template or a server cannot be used.
@@ -155,7 +155,7 @@ pub enum Error {
     TemplateDamaged {
         /// The template.
         name: String,
-        /// What is different.
+        /// The difference.
         what: String,
     },
     /// There is no data of that name.
@@ -186,7 +186,7 @@ pub enum Error {
     /// Servers in containers keep no data.
     #[error("the template `{0}` runs from an image, and a service cannot")]
     ServiceFromImage(String),
-    /// What is kept cannot be put back.
+    /// Data that are kept cannot be put back.
     #[error("the server `{0}` keeps its data, and has no marks and no reset")]
     Durable(String),
     /// There is no such server.
@@ -216,9 +216,9 @@ pub enum Error {
     Version {
         /// The program.
         path: PathBuf,
-        /// What it is.
+        /// Its version.
         version: String,
-        /// What is supported.
+        /// The versions that are supported.
         supported: String,
     },
     /// Containers do not share this system's kernel.
@@ -232,7 +232,7 @@ pub enum Error {
     UnknownRuntime {
         /// The program.
         runtime: PathBuf,
-        /// What it says that it is.
+        /// The program's own words.
         said: String,
     },
     /// Its containers have other files than this machine.
@@ -253,7 +253,7 @@ pub enum Error {
         runtime: PathBuf,
         /// Its exit code, if it was not killed.
         code: Option<i32>,
-        /// What it said.
+        /// Its words.
         said: String,
     },
     /// There is no such image on this machine.
@@ -287,7 +287,7 @@ pub enum Error {
         how: String,
         /// The last lines of what it said.
         said: String,
-        /// What is on a full disk, if it said so.
+        /// The path on a full disk, if it said so.
         full: Option<PathBuf>,
     },
     /// The server ended before it was ready, or was never ready.
@@ -297,7 +297,7 @@ pub enum Error {
         how: String,
         /// The last lines of its log.
         log: String,
-        /// What is on a full disk, if that is why.
+        /// The path on a full disk, if that is why.
         full: Option<PathBuf>,
     },
     /// The command that was to fill the template has failed.
@@ -360,7 +360,7 @@ pub enum Error {
         /// The reason.
         reason: Unusable,
     },
-    /// What came from a registry cannot be used on this machine.
+    /// Data that came from a registry cannot be used on this machine.
     #[error("the template `{name}` was not pulled: {reason}")]
     PullNotUsable {
         /// The template.
@@ -393,7 +393,7 @@ pub enum Error {
         path: PathBuf,
         /// Its length.
         bytes: usize,
-        /// What is permitted.
+        /// The most that is permitted.
         most: usize,
     },
     /// A strategy that was asked for cannot be used here.
@@ -404,7 +404,7 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// That process is gone.
+    /// The process of that number is gone.
     #[error("the process that looks after the server `{0}` ended unexpectedly")]
     SupervisorGone(String),
     /// The caller cancelled.

@@ -1,15 +1,15 @@
-//! What helps against an error: names and values, which the program words for its users.
+//! Remedies against errors: names and values, which the program words for its users.
 
 use std::path::PathBuf;
 
 use strum::IntoStaticStr;
 
-/// What the user can do next.
+/// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
-    /// What the clone engine says.
+    /// A remedy of the clone engine.
     Engine(calve_core::Remedy),
     /// Check the path and the disk, and try again.
     CheckPath,

@@ -34,7 +34,7 @@ const DATABASE: &str = "db.NAME";
 const MOST_PORTS: usize = 32;
 const MOST_SERVICES: usize = 8;
 
-/// What the two files say.
+/// The contents of the two files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
@@ -77,7 +77,7 @@ pub struct SparesWish {
     pub is_own: bool,
 }
 
-/// What becomes of ignored files that look like secrets.
+/// The fate of ignored files that look like secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secrets {
     /// They are carried like others.
@@ -274,7 +274,7 @@ fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
-    // What is longer than any name is far from all of them.
+    // A text that is longer than any name is far from all of them.
     for (at, c) in from.chars().take(64).enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], at + 1);
         for (other, known) in to.iter().enumerate() {

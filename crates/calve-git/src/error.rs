@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,7 +12,7 @@ use crate::remedy::Remedy;
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, and where.
+/// The kind of error, and the place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -29,7 +29,7 @@ pub enum Error {
     /// git refused or failed.
     #[error("{} failed in `{}`: {said}", spoken(arguments), Shown(directory))]
     Git {
-        /// What git was asked to do.
+        /// The git command.
         arguments: Vec<OsString>,
         /// Where it ran.
         directory: PathBuf,
@@ -47,15 +47,15 @@ pub enum Error {
         line: usize,
         /// In characters, from 1.
         column: usize,
-        /// What is wrong there.
+        /// The reason.
         reason: String,
     },
-    /// What was asked for makes no sense here, or would do harm. Nothing was made.
+    /// The request makes no sense here, or would do harm. Nothing was made.
     #[error("{reason}")]
     Refused {
         /// Why, in lower case and without a full stop.
         reason: String,
-        /// What to do next.
+        /// The next step.
         remedy: Remedy,
     },
     /// The caller cancelled. Nothing is left behind.

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use crate::error::{Error, Result};
 use crate::{redact, trust};
 
-/// What git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
+/// Variables that git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
 /// send a command for another repository into that one. The settings that a user gives by the environment (`GIT_CONFIG_COUNT`, what
 /// `git -c` becomes) are not about one repository: git keeps them, too, when it goes into a submodule.
 pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
@@ -95,7 +95,7 @@ impl Git {
         run.map_err(Error::start(&self.directory))
     }
 
-    /// What git prints when it is given `input`; an exit code other than 0 is an error with what it said.
+    /// Returns git's output when it is given `input`; an exit code other than 0 is an error with git's words.
     pub fn fed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
         let start = Error::start(&self.directory);
         let mut command = self.command();
@@ -112,7 +112,7 @@ impl Git {
         self.judged(arguments, output.map_err(start)?)
     }
 
-    /// What git prints; an exit code other than 0 is an error with what it said.
+    /// Returns git's output; an exit code other than 0 is an error with git's words.
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
         let output = self.output(arguments)?;
         self.judged(arguments, output)

@@ -57,7 +57,7 @@ impl Approvals {
             io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))
         })?;
         let file = self.file(repository, hook, text);
-        // What it holds is for people; the name is what counts.
+        // Its contents are for people; the name is what counts.
         let mut options = fs_err::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let mut opened = options.open(&file)?;
@@ -86,13 +86,13 @@ impl Approvals {
     }
 }
 
-/// What tells a repository from others, whichever of its worktrees `path` is in: the directory that they share.
+/// Returns the directory that all worktrees of a repository share, whichever of them `path` is in: it tells repositories apart.
 pub fn repository_of(path: &Path) -> Result<PathBuf> {
     let shared = crate::worktree::asked(path, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
     Ok(fs_err::canonicalize(shared)?)
 }
 
-/// What a hook is told, each as a variable of its environment.
+/// The facts that a hook is told, each as a variable of its environment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HookEnvironment {

@@ -66,7 +66,7 @@ fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
         let own = url.find("://").map_or(url.len(), |next| scheme_start(&url[..next]));
         let (shown, is_cut) = without_user(&url[..own]);
         if scheme.contains("ssh") {
-            // Who logs in is part of the place, and has no password here.
+            // The user's name is part of the place, and has no password here.
             clean.push_str(user(&url[..own]).unwrap_or_default());
         }
         let secret = shown.find(['?', '#']);
@@ -74,7 +74,7 @@ fn clean(text: &str, ends: impl Fn(char) -> bool) -> String {
         if let Some(secret) = secret {
             clean.push_str(&shown[secret..=secret]);
             clean.push_str(INSTEAD);
-            // What comes after a `?` belongs to it, other URLs too.
+            // The text after a `?` belongs to it, other URLs too.
             rest = behind;
         } else {
             clean.push_str(if is_cut { INSTEAD } else { "" });

@@ -1,4 +1,4 @@
-//! What helps against an error: names with what their wording needs. The program puts them into words.
+//! Remedies against errors: names with the values that their wording needs. The program puts them into words.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use strum::IntoStaticStr;
 
 use crate::remote::TransferFailure;
 
-/// What the user can do next.
+/// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]

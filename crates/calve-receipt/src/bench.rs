@@ -60,7 +60,7 @@ pub struct Location {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Conditions {
-    /// Of copy, dedupe and worktree.
+    /// For copy, dedupe and worktree.
     Commands(CommandConditions),
     Databases {},
     Git(Box<GitConditions>),
@@ -177,7 +177,7 @@ pub struct BenchResult {
     pub details: ResultDetails,
 }
 
-/// What `hyperfine --export-json` writes of a command, as of its version 1.20, in its order.
+/// The fields that `hyperfine --export-json` writes for a command, as of its version 1.20, in its order.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Times {
@@ -265,18 +265,18 @@ pub struct DatabaseResult {
     pub transactions_per_second: Option<Spread>,
     pub disk_bytes: Option<Spread>,
     pub memory_bytes: Option<Spread>,
-    /// Of each run and second: transactions, and the worst latency in milliseconds.
+    /// For each run and second: transactions, and the worst latency in milliseconds.
     pub timelines: Vec<Vec<(f64, f64)>>,
     pub writes_ms: Vec<Vec<f64>>,
 }
 
-/// What is timed as a whole command, from its start until a query is answered.
+/// The commands that are timed as a whole, from their start until a query is answered.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DatabaseStepResult {
     pub step: &'static str,
     pub ms: Option<Spread>,
-    /// Of the servers that waited for it, each with its supervisor; what processes share is divided among them.
+    /// The memory of the servers that waited for it, each with its supervisor; processes divide the pages that they share.
     pub memory_bytes: Option<Spread>,
 }
 
@@ -288,12 +288,12 @@ pub struct DatabaseSuiteResult {
     /// How a test gets its state.
     pub way: &'static str,
     pub workers: u32,
-    /// Of each worker.
+    /// The numbers of each worker.
     pub tests: u32,
-    /// Of all workers: fewer where the time was over.
+    /// The tests of all workers: fewer where the time was over.
     pub tests_run: u64,
     pub seconds: f64,
-    /// What all tests would take at that pace.
+    /// The time that all tests would take at that pace.
     pub suite_seconds: f64,
     /// Until a test can begin.
     pub fresh_ms: Option<Spread>,

@@ -38,7 +38,7 @@ pub struct CloneReceipt {
     skipped: Vec<SkippedEntry>,
     /// Entries of the source that changed while they were cloned, relative to the source. At most 10,000.
     changed: Vec<ReceiptPath>,
-    /// What else the user should know.
+    /// Other facts that the user should know.
     warnings: Vec<Warning>,
     /// The time in milliseconds from the start to the published clone.
     elapsed_ms: Milliseconds,

@@ -135,7 +135,7 @@ pub struct DbPool {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.db.diff/1")]
 pub struct DbDiffReceipt {
-    /// What differs, in the order of databases, kinds and names.
+    /// The differences, in the order of databases, kinds and names.
     pub differences: Vec<DbDifference>,
 }
 
@@ -148,17 +148,17 @@ pub struct DbDifference {
     pub service: Option<String>,
     /// The database.
     pub database: String,
-    /// What it is, such as `table` or `view`.
+    /// The kind, such as `table` or `view`.
     pub kind: String,
     /// Its name, with that of its schema.
     pub name: String,
-    /// What it is on the first side, or in the template. Null if it is not there.
+    /// The object on the first side, or in the template. Null if it is not there.
     pub before: Option<DbObjectState>,
-    /// What it is on the second side, or in the worktree. Null if it is not there.
+    /// The object on the second side, or in the worktree. Null if it is not there.
     pub after: Option<DbObjectState>,
 }
 
-/// What is known of a table, or of something else in a database.
+/// The known facts of a table, or of something else in a database.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DbObjectState {
@@ -288,7 +288,7 @@ pub struct DbTemplate {
     pub bytes: u64,
     /// When the template was made, in seconds since 1970.
     pub made_unix_s: u64,
-    /// What was taken out of a data directory that was taken over, or stays in it without effect.
+    /// Settings and files that were taken out of a data directory that was taken over, or stay in it without effect.
     pub neutralised: Vec<String>,
     /// The data directory.
     pub data_directory: ReceiptPath,
@@ -328,7 +328,7 @@ pub struct DbTraceReceipt {
     pub strategy: String,
     /// True if copies are watched as they are made.
     pub watched: bool,
-    /// What cannot be known of the processes that open files, and why. Null if all is known.
+    /// Facts about the processes that open files that cannot be known, and why. Null if all is known.
     pub untold: Option<String>,
     /// The files that an overlay copied.
     pub copied: Vec<DbCopiedFile>,
@@ -346,7 +346,7 @@ pub struct DbCopiedFile {
     pub after_ms: f64,
     /// How long the copy took, in milliseconds. Null if nobody saw its end.
     pub took_ms: Option<f64>,
-    /// Who opened the file. Null if it is unknown.
+    /// The process that opened the file. Null if it is unknown.
     pub cause: Option<DbCause>,
 }
 

@@ -16,7 +16,7 @@ use crate::values::{ReceiptPath, Refusal, path, refusals};
 pub struct ErrorReceipt {
     /// A stable word for each kind of error.
     pub code: &'static str,
-    /// What happened.
+    /// The kind of error.
     pub message: String,
     /// The system's error number: its own, or the closest.
     pub errno: Option<i32>,
@@ -24,9 +24,9 @@ pub struct ErrorReceipt {
     pub errno_name: Option<String>,
     /// The path that the error is about.
     pub path: Option<ReceiptPath>,
-    /// What was being done to it, in words.
+    /// The operation that failed, in words.
     pub operation: Option<String>,
-    /// What to do next, in words.
+    /// The next step, in words.
     pub hint: Option<String>,
     /// The strategies that were refused, with their reasons.
     pub refused: Option<Vec<Refusal>>,
@@ -84,7 +84,7 @@ pub fn errno(error: &Error) -> Option<i32> {
 /// A stable word for each kind of error.
 pub fn code(error: &Error) -> &'static str {
     match error {
-        // Of the files that are written many at a time: the directory that one should be in.
+        // For files that are written many at a time: the directory that one should be in.
         Error::Io { operation: Operation::EnterDirectory, source, .. } if source.kind() == ErrorKind::NotFound => {
             "ERR_CALVE_PARENT_MISSING"
         }
@@ -127,7 +127,7 @@ fn code_of_system(source: &io::Error) -> &'static str {
     }
 }
 
-/// What the error is about, where it is about one path.
+/// Returns the path that the error is about, where it is about one.
 fn error_path(error: &Error) -> Option<&std::path::Path> {
     match error {
         Error::Io { path, .. }

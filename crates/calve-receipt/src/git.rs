@@ -34,7 +34,7 @@ pub struct GitCloneReceipt {
     pub objects_missing_counted: bool,
     /// Whether the server did what it was asked.
     pub honoured: Honoured,
-    /// What else the user should know.
+    /// Other facts that the user should know.
     pub warnings: Vec<GitWarning>,
 }
 
@@ -116,7 +116,7 @@ pub struct GitFetchReceipt {
     pub seconds: Seconds,
     /// The references that git updated, in its words.
     pub updated: Vec<String>,
-    /// What else the user should know.
+    /// Other facts that the user should know.
     pub warnings: Vec<GitWarning>,
 }
 

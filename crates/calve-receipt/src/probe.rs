@@ -1,4 +1,4 @@
-//! What a pair of directories can do.
+//! The abilities of a pair of directories.
 
 use calve_core::{PlaceReport, ProbeReport, Remedy};
 use serde::Serialize;
@@ -42,7 +42,7 @@ struct Offer {
     available: bool,
     /// Why the strategy is not available. Null if it is.
     reason: Option<String>,
-    /// What would make the strategy available. Null if it is available or nothing would.
+    /// The condition that would make the strategy available. Null if it is available or nothing would.
     remedy: Option<String>,
 }
 

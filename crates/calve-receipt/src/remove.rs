@@ -30,7 +30,7 @@ pub struct RemoveReceipt {
     trash: Option<ReceiptPath>,
     /// The number of entries that were deleted so far.
     deleted_entries: u64,
-    /// What else the user should know.
+    /// Other facts that the user should know.
     warnings: Vec<Warning>,
     /// The time that the removal took in milliseconds, without deletion in the background.
     elapsed_ms: Milliseconds,
@@ -63,13 +63,13 @@ pub struct PendingReceipts {
 pub struct PendingReceipt {
     /// The hidden path.
     path: ReceiptPath,
-    /// What has become of it.
+    /// The fate of it.
     pub state: PendingState,
     /// Why it could not be deleted. Null unless this run has tried and failed.
     pub reason: Option<String>,
 }
 
-/// What has become of a removed tree: this run has deleted it; it waits to be deleted, or another process is deleting it; or it could
+/// The fate of a removed tree: this run has deleted it; it waits to be deleted, or another process is deleting it; or it could
 /// not be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -1,4 +1,4 @@
-//! What a command has changed in its private copy of a tree.
+//! The changes of a command in its private copy of a tree.
 
 use std::path::Path;
 
@@ -38,13 +38,13 @@ pub struct ChangedTreeReceipt {
 pub struct ChangeReceipt {
     /// The path below the tree; `.` for the tree itself.
     path: ReceiptPath,
-    /// What was there before. Null if the entry is new.
+    /// The entry before. Null if it is new.
     before: Option<ChangedKind>,
-    /// What is there now. Null if the entry is deleted.
+    /// The entry now. Null if it is deleted.
     after: Option<ChangedKind>,
 }
 
-/// What a changed entry is. Other entries are FIFOs, sockets and devices.
+/// The kind of a changed entry. Other entries are FIFOs, sockets and devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

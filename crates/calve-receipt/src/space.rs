@@ -24,7 +24,7 @@ pub struct DiskUsageReceipt {
     unreadable: u64,
     /// The first of these entries.
     skipped: Vec<SkippedEntry>,
-    /// What else the user should know.
+    /// Other facts that the user should know.
     warnings: Vec<Warning>,
     /// The time that it took in milliseconds.
     elapsed_ms: Milliseconds,
@@ -180,9 +180,9 @@ struct Sharing {
     files: u64,
     /// The number of sets of files with the same contents.
     groups: u64,
-    /// What was read to compare it.
+    /// The bytes that were read to compare it.
     hashed: Amount,
-    /// What was shared, or would be in a dry run.
+    /// The bytes that were shared, or would be in a dry run.
     shared: SharedAmount,
     /// The number of files that shared everything before.
     already_shared_files: u64,
@@ -196,7 +196,7 @@ struct Sharing {
     unreadable: u64,
     /// The first of these entries.
     skipped: Vec<SkippedEntry>,
-    /// What else the user should know.
+    /// Other facts that the user should know.
     warnings: Vec<Warning>,
     /// The time that it took in milliseconds.
     elapsed_ms: Milliseconds,

@@ -69,7 +69,7 @@ pub struct TemplateCreateReceipt {
     skipped: Vec<SkippedEntry>,
     /// Entries of the source that changed meanwhile.
     changed: Vec<ReceiptPath>,
-    /// What else the user should know.
+    /// Other facts that the user should know.
     warnings: Vec<Warning>,
     /// The time that the frozen clone took in milliseconds.
     clone_ms: Milliseconds,
@@ -171,7 +171,7 @@ struct ListedTemplate {
     /// Whether it can be cloned.
     #[cfg_attr(test, schemars(extend("enum" = TemplateState::NAMES)))]
     state: &'static str,
-    /// What is known about it. Null if its record cannot be read.
+    /// The known facts of it. Null if its record cannot be read.
     template: Option<TemplateFields>,
 }
 

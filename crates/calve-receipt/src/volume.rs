@@ -31,11 +31,11 @@ pub struct VolumeReceipt {
     pub devices: Vec<ReceiptPath>,
     /// The size of the image.
     pub size_bytes: u64,
-    /// What the image takes up on the host.
+    /// The space that the image takes up on the host.
     pub allocated_bytes: u64,
-    /// What is free on the host's file system.
+    /// The free space of the host's file system.
     pub host_free_bytes: u64,
-    /// What `calve volume doctor` found.
+    /// The findings of `calve volume doctor`.
     pub problems: Vec<VolumeProblem>,
 }
 
@@ -48,7 +48,7 @@ pub struct VolumeProblem {
         "another_file_system", "truncated", "attached_elsewhere", "attached_twice", "mount_options", "read_only",
         "not_resized", "not_handed_over", "trimmed", "host_short", "device_errors"])))]
     pub code: &'static str,
-    /// What is wrong, for people.
+    /// The finding, for people.
     pub message: String,
     /// It was put right.
     pub repaired: bool,

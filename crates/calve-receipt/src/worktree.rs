@@ -52,7 +52,7 @@ pub struct WorktreeAddReceipt {
     pub escapes: Vec<EscapeFinding>,
     /// git's hook `post-checkout`. Null if there is none.
     pub post_checkout: Option<HookResult>,
-    /// What else the user should know.
+    /// Other facts that the user should know.
     pub warnings: Vec<String>,
     /// The clone of the files.
     pub clone: CloneReceipt,
@@ -114,10 +114,10 @@ pub struct EscapeFinding {
     pub path: ReceiptPath,
     /// The path that it names.
     pub names: ReceiptPath,
-    /// What was done, or would be done.
+    /// The action that was taken, or would be taken.
     #[cfg_attr(test, schemars(extend("enum" = ["repaired", "dropped", "reported"])))]
     pub action: &'static str,
-    /// What that means, or what to do next.
+    /// The meaning of it, or the next step.
     pub hint: String,
 }
 
@@ -255,7 +255,7 @@ pub struct ServiceReceipt {
     /// The memory of its server's processes, what they share counted once (`calve worktree list` and `status` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// What removing the data would free at most (`calve worktree list` and `status` only).
+    /// The most space that removing the data would free (`calve worktree list` and `status` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
 }
@@ -368,7 +368,7 @@ pub struct KeptWorktree {
     pub path: ReceiptPath,
     /// Why it stays.
     pub reason: String,
-    /// What to do next.
+    /// The next step.
     pub hint: String,
 }
 

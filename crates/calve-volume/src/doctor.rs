@@ -1,4 +1,4 @@
-//! What can be wrong with a volume, and finding out.
+//! Finding faults of a volume.
 
 use std::fmt::{self, Display};
 use std::path::PathBuf;
@@ -52,9 +52,9 @@ pub enum Problem {
     Trimmed,
     /// The volume could demand more than is free on the host.
     HostShort {
-        /// What is free.
+        /// The free space.
         free: u64,
-        /// What it could demand.
+        /// The space that it could demand.
         demand: u64,
     },
     /// btrfs has counted errors of its device.
@@ -64,7 +64,7 @@ pub enum Problem {
 /// A problem, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What is or was wrong.
+    /// A fault that is or was there.
     pub problem: Problem,
     /// It is not wrong any more.
     pub is_repaired: bool,
@@ -171,7 +171,7 @@ impl Volumes {
     }
 }
 
-/// What btrfs has counted; `None` if it does not tell this user.
+/// Returns the errors that btrfs has counted; `None` if it does not tell this user.
 fn device_errors(at: &std::path::Path) -> Option<u64> {
     let output = Command::new(find("btrfs").ok()?).args(["device", "stats"]).arg(at).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;

@@ -1,4 +1,4 @@
-//! What can go wrong with a volume, and what helps.
+//! Errors of volumes, and their remedies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ pub enum Error {
     /// A call of the system failed.
     #[error("{operation} `{}`: {source}", Shown(.path))]
     Io {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
         /// To what.
         path: PathBuf,
         /// Why not.
         source: io::Error,
     },
-    /// What cannot be the name of a volume.
+    /// A text that cannot be the name of a volume.
     #[error("`{}` cannot be the name of a volume", Shown(.0))]
     BadName(String),
     /// There is a volume of that name.
@@ -52,9 +52,9 @@ pub enum Error {
     HostFull {
         /// A directory on that file system.
         path: PathBuf,
-        /// What is free there.
+        /// The free space there.
         free: u64,
-        /// What the volume could write there at the most.
+        /// The most that the volume could write there.
         demand: u64,
     },
     /// The host's file system cannot keep room for a file.
@@ -71,7 +71,7 @@ pub enum Error {
     MountPoint {
         /// The directory.
         path: PathBuf,
-        /// What is in the way.
+        /// The obstacle.
         why: &'static str,
     },
     /// Something else than asked for is in the way.
@@ -79,7 +79,7 @@ pub enum Error {
     Unusable {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The reason.
         problem: Problem,
     },
     /// It is mounted, or a loop device has its image.
@@ -90,7 +90,7 @@ pub enum Error {
     Busy {
         /// Its name.
         name: String,
-        /// Who uses it, as far as that can be seen.
+        /// The processes that use it, as far as that can be seen.
         processes: Vec<String>,
     },
     /// There are entries in its directory that are not Calve's.
@@ -112,7 +112,7 @@ pub enum Error {
     Failed {
         /// The command line.
         command: String,
-        /// What it said.
+        /// Its words.
         said: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What the kernel has: loop devices and mounts. Anybody may read it.
+//! The kernel's loop devices and mounts. Anybody may read them.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

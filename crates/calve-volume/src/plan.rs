@@ -13,10 +13,10 @@ use crate::programs::{RootCommand, WayToRoot};
 use crate::store::{Listed, clone, mount_point};
 use crate::{Error, Result, Volume, Volumes};
 
-/// What is missing for a volume to be attached, or detached. No other command changes volumes while it is held.
+/// The steps that are missing for a volume to be attached, or detached. No other command changes volumes while it is held.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// What root has to run, in this order; empty if nothing is to be done.
+    /// The commands that root has to run, in this order; empty if nothing is to be done.
     pub commands: Vec<RootCommand>,
     volumes: &'a Volumes,
     volume: Volume,

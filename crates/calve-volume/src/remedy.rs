@@ -1,8 +1,8 @@
-//! What helps against an error, as a value without words.
+//! Remedies against errors, as values without words.
 
 use strum::IntoStaticStr;
 
-/// What the user can do next.
+/// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
@@ -25,13 +25,13 @@ pub enum Remedy {
     UseAnotherKernel(&'static str),
     /// An empty directory of its own.
     ChooseEmptyMountPoint,
-    /// What finds out more.
+    /// A command that finds out more.
     AskDoctor(String),
     /// The volume has to be detached first.
     Detach(String),
     /// Those who use it have to end.
     EndProcesses,
-    /// What is not Calve's has to go elsewhere.
+    /// Move entries that are not Calve's elsewhere.
     MoveAway,
     /// The volume of somebody else has to be detached for a moment, or its directory may be searched by all.
     WaitForDetaching,

@@ -39,7 +39,7 @@ pub struct Volumes {
     directory: PathBuf,
 }
 
-/// What is known of a volume from its name on.
+/// The facts that are known of a volume from its name on.
 #[derive(Debug, Clone)]
 pub struct Volume {
     /// Its name.
@@ -53,7 +53,7 @@ pub struct Volume {
     pub(crate) record: Record,
 }
 
-/// What is to be made.
+/// The volume to make.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct NewVolume {
@@ -77,9 +77,9 @@ pub struct Listed {
     pub is_attached: bool,
     /// The size of the image; 0 if it is missing.
     pub bytes: u64,
-    /// What the image takes up on the host.
+    /// The space that the image takes up on the host.
     pub allocated_bytes: u64,
-    /// What is free on the host's file system.
+    /// The free space of the host's file system.
     pub host_free_bytes: u64,
 }
 
@@ -90,10 +90,10 @@ impl Listed {
     }
 }
 
-/// What a removal gave back.
+/// The space that a removal gave back.
 #[derive(Debug)]
 pub struct Removed {
-    /// What the image took up.
+    /// The space that the image took up.
     pub freed_bytes: u64,
 }
 
@@ -101,7 +101,7 @@ pub struct Removed {
 pub(crate) struct Record {
     uuid: String,
     mount_point: PathBuf,
-    /// Who the top directory is to belong to.
+    /// The user who gets the top directory.
     pub(crate) owner: (u32, u32),
     pub(crate) mode: u32,
     /// It has been given to its owner.

@@ -1,4 +1,4 @@
-//! What the superblock of a btrfs says (btrfs(5), "On-disk format": struct btrfs_super_block).
+//! The superblock of a btrfs (btrfs(5), "On-disk format": struct btrfs_super_block).
 
 use std::fs::File;
 use std::io;

@@ -413,7 +413,7 @@ pub(crate) struct BenchCopyArguments {
     pub(crate) run: BenchRunArguments,
 }
 
-/// What all benches that run commands in turn have in common.
+/// The common part of all benches that run commands in turn.
 #[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct BenchRunArguments {

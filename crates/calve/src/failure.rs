@@ -47,7 +47,7 @@ pub(crate) enum Failure {
     Output(io::Error),
     /// Ended early by a signal, with what that leaves to do.
     Interrupted(&'static str),
-    /// What went wrong, what to do next, and the exit code, as the command has them.
+    /// The error, the next step, and the exit code, as the command has them.
     #[allow(dead_code, reason = "not every system has a command that needs it")]
     Stated {
         text: String,
@@ -271,7 +271,7 @@ fn core_hint(error: &Error) -> Option<String> {
     error.remedy().as_ref().map(wording::core::hint)
 }
 
-/// What helps against an error of the program's own reading and writing, which names its path.
+/// Returns the remedy against an error of the program's own reading and writing, which names its path.
 fn io_hint(error: &io::Error) -> &'static str {
     use io::ErrorKind::{
         AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,

@@ -102,7 +102,7 @@ fn warnings(notices: &[Notice]) -> Vec<GitWarning> {
         .collect()
 }
 
-/// What will be done, and why.
+/// Returns the plan, and the reasons.
 pub(crate) fn plan_text(recipe: &Recipe, dst: &Path, explain: bool) -> String {
     let mut text = format!("for {}: {}\n", recipe.purpose, reason(&recipe.reason, explain));
     recipe.spoken(dst).iter().for_each(|command| text.push_str(&format!("{command}\n")));

@@ -11,7 +11,7 @@ use signal_hook::{SigId, flag};
 use crate::failure::INTERRUPTED;
 use crate::sys;
 
-/// What a second Ctrl-C does.
+/// The effect of a second Ctrl-C.
 static SECOND: Mutex<Option<SigId>> = Mutex::new(None);
 
 /// From now on a second Ctrl-C does no more than the first: it is meant for a command that this process runs, and that the terminal
@@ -33,7 +33,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 pub(crate) fn listen() -> io::Result<Cancel> {
     let thrown = Arc::new(AtomicBool::new(false));
     for signal in sys::STOPPING {
-        // Who started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
+        // The process that started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
         if is_ignored(signal) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What is printed, and where: results on stdout, prose on stderr.
+//! Output, and its place: results on stdout, prose on stderr.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +66,7 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
 fn write(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        // Who reads it has seen enough, as `head` does: that is no failure.
+        // The reader has seen enough, as `head` does: that is no failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(Failure::Output),
     }

@@ -85,7 +85,7 @@ pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
     lines
 }
 
-/// What a dry run says.
+/// Returns the words of a dry run.
 pub(crate) fn plan_sentence(src: &Path, dst: &Path, plan: &Plan) -> String {
     let because = because(&plan.refused);
     format!("would clone `{}` to `{}` by {}{because}", Shown(src), Shown(dst), plan.strategy)

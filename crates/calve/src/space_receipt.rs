@@ -1,4 +1,4 @@
-//! What `calve du`, `calve dedupe` and `calve reshare` say: the lines for people.
+//! The words of `calve du`, `calve dedupe` and `calve reshare`: the lines for people.
 
 use calve_core::{DedupeReport, DiskUsage, Shown, Skipped, Usage};
 

@@ -1,4 +1,4 @@
-//! What becomes of one file, and doing it.
+//! Planning the changes of one file, and making them.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ const FILE_BYTES: u64 = 4 << 20;
 pub struct Change {
     /// Relative to the worktree's root.
     pub path: PathBuf,
-    /// What it has now; `None` if it is not there.
+    /// Its present contents; `None` if it is not there.
     pub before: Option<String>,
-    /// What is to become of it.
+    /// Its planned contents.
     pub outcome: Outcome,
 }
 
-/// What is to become of a file.
+/// The planned change of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is to have this text.

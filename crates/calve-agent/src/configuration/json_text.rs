@@ -53,7 +53,7 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Outcome
     }
 }
 
-/// Whatever the scanner makes of it, a text that says something else is not written.
+/// A text that means something else is not written, however the scanner reads it.
 fn outcome(before: Option<&str>, text: String, wanted: &Value) -> Result<Outcome, LeftAlone> {
     if before == Some(&text) {
         return Ok(Outcome::Fine);

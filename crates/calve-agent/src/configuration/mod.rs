@@ -1,4 +1,4 @@
-//! What the configuration files of agents need, so that they make worktrees with Calve and can ask its server.
+//! The configuration files of agents, so that they make worktrees with Calve and can ask its server.
 //!
 //! Members are added to the text of a file and taken out of it again: everything else in it stays as it is, byte for byte. A file that cannot
 //! be changed in this way (with comments in JSON, with an error, with another value at that place) is left alone.
@@ -16,7 +16,7 @@ use std::path::Path;
 /// Whether something is put into the files or taken out of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// What an agent needs is added.
+    /// The settings that an agent needs are added.
     Install,
     /// Exactly that goes.
     Uninstall,

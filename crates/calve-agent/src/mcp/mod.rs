@@ -34,7 +34,7 @@ const INSTRUCTIONS: &str = "Git worktrees that are complete: with installed depe
     data. Create one for each task, work in its path, and remove it when its commits are pushed or merged. Removing a worktree and resetting \
     a database take two calls: the first says what would happen and gives a token, the second confirms it.";
 
-/// What the server works on.
+/// The repositories that the server works on.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
@@ -68,7 +68,7 @@ pub enum ServeError {
     /// The system gave no thread or descriptor.
     #[error("the server did not start: {0}")]
     Start(#[from] std::io::Error),
-    /// What the client sent is not how a session begins.
+    /// The client's first message does not begin a session.
     #[error("the session did not begin: {0}")]
     Session(String),
 }
@@ -133,7 +133,7 @@ impl ServerHandler for Server {
             let repository = self.repositories.chosen(&arguments).await?;
             tools::call(self, &request.name, &arguments, &repository, &maker).await
         };
-        // Who has given up waiting also wants no child left: dropping the call ends it.
+        // A client that has given up waiting also wants no child left: dropping the call ends it.
         let outcome = tokio::select! {
             outcome = called => outcome,
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),

@@ -26,7 +26,7 @@ pub(super) struct Program {
     turns: Arc<Semaphore>,
 }
 
-/// What a run printed.
+/// The output of a run.
 pub(super) struct Printed {
     pub(super) stdout: Vec<u8>,
     /// Prose for people.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// The most bytes of a result by default: about a thousand of a model's tokens.
 pub const RESULT_BYTES: usize = 4000;
 
-/// What went wrong, and what to do next.
+/// An error, and the next step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     error: String,

@@ -165,7 +165,7 @@ impl Call<'_> {
     async fn remove(&self) -> Result<Value, Problem> {
         let path = self.named()?;
         let state = self.one(&path).await?;
-        // What is committed meanwhile makes it another worktree than the one that was announced.
+        // A commit that is made meanwhile makes it another worktree than the one that was announced.
         let plan = format!("remove {} at {}", path.display(), state["head"]);
         let line = |rest: &'static [&'static str]| {
             let words = ["worktree", "remove", "--json"].iter().chain(rest).map(OsStr::new);
@@ -251,7 +251,7 @@ impl Call<'_> {
     }
 }
 
-/// What an agent needs of `calve worktree list --json`.
+/// Returns the fields of `calve worktree list --json` that an agent needs.
 fn summary(one: &Value) -> Value {
     let mut shown = json!({"branch": one["branch"], "path": one["path"]});
     for field in ["maker", "dirty", "ahead", "behind", "locked", "main", "gone", "untrusted"] {

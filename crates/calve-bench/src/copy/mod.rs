@@ -96,7 +96,7 @@ impl CopyBench<'_> {
             let after = match census::take(&tree, Contents::Leave, cancel) {
                 Ok(after) => Some(after),
                 Err(failure @ BenchError::Core(Error::Interrupted)) => return Err(failure),
-                // What has become unreadable has changed.
+                // A file that has become unreadable has changed.
                 Err(_) => None,
             };
             let mut report = Report::new("copy", began, machine);
@@ -139,7 +139,7 @@ struct PreparedTree {
     /// Whether that is a copy of the tree, because the tree is elsewhere.
     copied: bool,
     tree_file_system: String,
-    /// Of the sources and the place.
+    /// The facts of the sources and the place.
     probe: ProbeReport,
 }
 
@@ -262,7 +262,7 @@ fn copy(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What a copy did not keep. A tree that is changing, or a walk that fails, says nothing about the copy.
+/// Returns the properties that a copy did not keep. A tree that is changing, or a walk that fails, says nothing about the copy.
 fn remarks(sources: &Sources, copy: &Path, cancel: &Cancel) -> Vec<String> {
     let Ok(lost) = census::not_kept(&sources.tree, copy, Contents::Leave, cancel) else { return Vec::new() };
     let list: Vec<String> = lost.iter().map(|(what, number)| format!("{what} of {}", entries(*number))).collect();

@@ -30,7 +30,7 @@ pub(crate) struct Sources {
 struct Peer {
     /// As typed, with `SRC` and `DST` for the places.
     command: &'static str,
-    /// What the place must offer.
+    /// The abilities that the place must offer.
     needs: Option<Strategy>,
     /// How to get it.
     remedy: &'static str,

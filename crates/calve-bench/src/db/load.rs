@@ -42,7 +42,7 @@ enum Kind {
     Sysbench { tables: Option<(String, u64, u64)> },
 }
 
-/// What sysbench makes when the template has no tables of its.
+/// The tables that sysbench makes when the template has none of its.
 const ROWS: u64 = 10_000;
 const SYSBENCH_TABLES: &str = "SELECT CONCAT(table_schema, ' ', COUNT(*)) FROM information_schema.tables WHERE table_name REGEXP \
                                '^sbtest[0-9]+$' GROUP BY table_schema ORDER BY COUNT(*) DESC LIMIT 1";
@@ -150,7 +150,7 @@ impl LoadProgram {
         command
     }
 
-    /// What it printed.
+    /// Returns its output.
     fn finish(&self, command: &mut Command, at: &Path, cancel: &Cancel) -> io::Result<String> {
         let (output, errors) = (at.join("load.out"), at.join("load.err"));
         let file = |path: &Path| fs_err::File::create(path).map(|file| Stdio::from(std::fs::File::from(file)));

@@ -15,7 +15,7 @@ use crate::report::shown_ms;
 use crate::scratch::Scratch;
 use crate::setup::check_cancelled;
 
-/// What is the same for all runs.
+/// The common part of all runs.
 pub(super) struct Runner<'a> {
     pub(super) scratch: &'a Scratch<'a>,
     pub(super) query: &'a str,
@@ -36,7 +36,7 @@ pub(super) struct Sample {
     pub(super) writes_ms: Vec<f64>,
     pub(super) load: Option<LoadResult>,
     pub(super) stop_ms: f64,
-    /// What `df` shows more once the tenth write is on the disk.
+    /// The growth that `df` shows once the tenth write is on the disk.
     pub(super) disk_bytes: i64,
     /// `None` where the system does not tell.
     pub(super) memory_bytes: Option<u64>,

@@ -15,7 +15,7 @@ use crate::setup::check_cancelled;
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) ms: Vec<f64>,
-    /// Of the servers that waited for it.
+    /// The memory of the servers that waited for it.
     pub(super) memory_bytes: Vec<f64>,
 }
 

@@ -34,7 +34,7 @@ pub struct DedupeBench<'a> {
     pub turns: Turns,
     /// The directory to copy.
     pub tree: &'a Path,
-    /// What the second copy is of; of the same, without it.
+    /// The source of the second copy; the same one, without it.
     pub other: Option<&'a Path>,
     /// The names of the commands to run; all when there are none.
     pub only: &'a [String],
@@ -141,7 +141,7 @@ fn check_that_it_can_share(scratch: &Scratch<'_>) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// What the copies have lost: nothing but their places on the disk may change.
+/// Returns the differences of the copies: nothing but their places on the disk may change.
 fn remarks(trees: &[PathBuf; 2], run: &Path, cancel: &Cancel) -> Vec<String> {
     let mut lost = std::collections::BTreeMap::new();
     for (tree, copy) in trees.iter().zip(workloads::copies(run)) {

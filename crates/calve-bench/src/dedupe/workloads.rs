@@ -28,7 +28,7 @@ struct Candidate {
     command: &'static str,
     role: Role,
     group: &'static Group,
-    /// What has to be installed.
+    /// The program that has to be installed.
     program: &'static str,
     /// How to get it.
     remedy: &'static str,
@@ -75,15 +75,15 @@ pub(super) fn known_commands() -> Vec<String> {
     CANDIDATES.iter().map(|one| one.command.to_owned()).collect()
 }
 
-/// What all commands work on, and with.
+/// The common trees and programs of all commands.
 pub(super) struct Subjects {
-    /// What A and B are copies of.
+    /// The tree that A and B are copies of.
     pub(super) trees: [PathBuf; 2],
     pub(super) calve: PathBuf,
     pub(super) cancel: Cancel,
 }
 
-/// What is kept for a second run, below the path of a run: Calve's home, the cache of others, and the file KEPT.
+/// The files that are kept for a second run, below the path of a run: Calve's home, the cache of others, and the file KEPT.
 const KEPT: [&str; 3] = ["home", "cache", "kept"];
 
 /// The two copies below the path of a run.
@@ -188,7 +188,7 @@ fn prepare(subjects: &Subjects, first: Option<Argv>) -> Prepare {
             clone_tree(tree, &run.join(copy), &options)?;
         }
         let Some(first) = &first else { return Ok(None) };
-        // What is not on the disk yet is slow to share.
+        // Data that are not on the disk yet are slow to share.
         rustix::fs::sync();
         ran(&first(run), &cancel)
     })

@@ -86,7 +86,7 @@ pub(crate) static CASES: [Case; 10] = [
     case("T10", CloneKind::Blobless, Some(FetchKind::Full)),
 ];
 
-/// What the host's clones are compared with.
+/// The case that the host's clones are compared with.
 pub(crate) static DAEMON: Case = Case { name: "daemon", clone: CloneKind::Full, fetch: None, from_daemon: true };
 
 impl Case {

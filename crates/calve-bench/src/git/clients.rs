@@ -18,7 +18,7 @@ use crate::remedy::Remedy;
 use crate::report::NO_SPACE;
 use crate::setup::check_cancelled;
 
-/// What git may take over from the user's environment. Everything else could change what is measured.
+/// Variables that git may take over from the user's environment. Everything else could change the measurement.
 const KEPT: &[&str] = &["PATH", "TMPDIR", "LD_LIBRARY_PATH", "GIT_EXEC_PATH"];
 
 /// The environment of all of the bench's own git programs, on both sides, with `home` for their configuration.
@@ -66,7 +66,7 @@ impl Listener {
     fn of((mut reader, writer): (PipeReader, PipeWriter)) -> Self {
         let reader = thread::spawn(move || {
             let mut bytes = Vec::new();
-            // What was read until then is what was said.
+            // The lines that were read until then are the answer.
             let _ = reader.read_to_end(&mut bytes);
             bytes
         });
@@ -81,7 +81,7 @@ fn heard(reader: JoinHandle<Vec<u8>>) -> Vec<u8> {
 /// Starts git for the clients, and adds up what that took.
 pub(super) struct Clients<'a> {
     environment: Vec<(OsString, OsString)>,
-    /// Of the user, for servers that only the user can reach.
+    /// True for the environment of the user, for servers that only the user can reach.
     is_users: bool,
     /// For what programs read.
     scratch: PathBuf,
@@ -103,7 +103,7 @@ impl<'a> Clients<'a> {
         Self { environment, is_users, scratch, next: AtomicU64::new(0), seconds: Mutex::new(0.0), cancel }
     }
 
-    /// What ends the bench early.
+    /// Returns the switch that ends the bench early.
     pub(super) fn cancel(&self) -> &Cancel {
         self.cancel
     }
@@ -111,7 +111,7 @@ impl<'a> Clients<'a> {
     /// A git program to add arguments to, in `directory`; its requests carry the number of the operation.
     pub(super) fn git(&self, directory: &Path, operation: Option<Operation>) -> Command {
         let mut command = if self.is_users {
-            // Whatever the user has there: keys, credentials, proxies; but nothing that runs beside what is measured.
+            // The user's own keys, credentials, proxies; but nothing that runs beside the measurement.
             let mut command = calve_git::Git::at(directory).command();
             command.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]);
             command
@@ -144,7 +144,7 @@ impl<'a> Clients<'a> {
         Ok(GitOutput { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })
     }
 
-    /// What git prints; a failure of git's is one of the bench.
+    /// Returns git's output; a failure of git's is one of the bench.
     pub(super) fn output(&self, command: &mut Command, what: &str) -> Result<Vec<u8>, BenchError> {
         let ran = self.run(command)?;
         if ran.is_success() {

@@ -63,7 +63,7 @@ impl Daemon {
         format!("git://{}/{name}", self.address)
     }
 
-    /// What was served since this was last asked. The client may have ended a moment before the server did, or, if it has failed,
+    /// Returns the requests that were served since this was last asked. The client may have ended a moment before the server did, or, if it has failed,
     /// before it asked for anything.
     pub(super) fn take(&self, has_client_failed: bool) -> Charge {
         loop {

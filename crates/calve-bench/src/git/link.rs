@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Of each connection, in each direction. What TCP does at the start of a connection, beyond its handshake, is not imitated.
+/// The rate and delay of each connection, in each direction. TCP's behaviour at the start of a connection, beyond its handshake, is not imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     /// `None`: as fast as loopback.
@@ -18,7 +18,7 @@ impl Link {
         Duration::from_secs_f64(seconds)
     }
 
-    /// What is on its way when the link is full.
+    /// Returns the bytes on their way when the link is full.
     pub(crate) fn bytes_in_flight(&self) -> u64 {
         let rate = self.bits_per_second.unwrap_or(10_000_000_000);
         (rate as f64 / 8.0 * self.round_trip.as_secs_f64()) as u64

@@ -35,7 +35,7 @@ pub fn when_asked() -> Option<ExitCode> {
         let its = used.rusage.utime + used.rusage.stime;
         let own = clock_gettime(ClockId::ProcessCPUTime);
         let own = u128::from(own.tv_sec.unsigned_abs()) * 1_000_000_000 + u128::from(own.tv_nsec.unsigned_abs());
-        // Who reads it does without when it is not there.
+        // The reader does without it when it is not there.
         let _ = fs_err::write(Path::new(&report), format!("{} {own}", its.as_nanos()));
     }
     let code = used.status.code().unwrap_or_else(|| 128 + used.status.signal().unwrap_or(0));

@@ -27,7 +27,7 @@ pub(super) struct Pusher<'a> {
     repository: PathBuf,
     branch: &'a str,
     url: String,
-    /// What its requests are charged to.
+    /// The account that its requests are charged to.
     operation: Operation,
     every: Duration,
     state: Mutex<State>,
@@ -166,7 +166,7 @@ impl<'a> Pusher<'a> {
         Err(BenchError::stated(FailureKind::Failed, text, Remedy::FreeSpaceOrReport))
     }
 
-    /// What `git fast-import` reads: each of the files with a line more at its end.
+    /// Returns the input of `git fast-import`: each of the files with a line more at its end.
     fn commit(&self, chosen: &[(String, Vec<u8>)], number: u64) -> Result<Vec<u8>, BenchError> {
         let branch = self.branch;
         let message = format!("push {number}\n");
@@ -217,7 +217,7 @@ impl<'a> Pusher<'a> {
     }
 }
 
-/// Of a line of `git ls-tree -r -l -z`: regular files of a bearable size, with names that fit on a line.
+/// Reads a line of `git ls-tree -r -l -z`: regular files of a bearable size, with names that fit on a line.
 fn changeable(entry: &[u8]) -> Option<(String, Vec<u8>)> {
     let tab = entry.iter().position(|byte| *byte == b'\t')?;
     let about = String::from_utf8_lossy(&entry[..tab]).into_owned();

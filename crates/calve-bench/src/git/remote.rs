@@ -38,7 +38,7 @@ impl Server<'_> {
         let trace = self.directory.join("trace");
         let mut command = self.clients.git(self.directory, None);
         command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
-        // What it sends and is sent, without contents and secrets.
+        // Its traffic, without contents and secrets.
         command.env("GIT_TRACE_CURL", &trace).env("GIT_TRACE_CURL_NO_DATA", "1").env("GIT_TRACE_REDACT", "1");
         command
             .args(["-c", &format!("protocol.version={}", self.protocol), "clone", "--quiet"])

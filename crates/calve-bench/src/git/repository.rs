@@ -188,7 +188,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flatten().map(|entry| entry.path()).collect()
 }
 
-/// What the packs of a repository take; 0 where there are none.
+/// Returns the size of a repository's packs; 0 where there are none.
 pub(super) fn pack_bytes(repository: &Path) -> u64 {
     let packs = ["objects/pack", ".git/objects/pack"].map(|folder| repository.join(folder));
     let all =

@@ -38,14 +38,14 @@ pub struct Pace {
     pub push_every: Duration,
 }
 
-/// What one test of one repository came to.
+/// The result of one test of one repository.
 pub(super) struct Outcome {
     /// Its position in the report.
     pub(super) repository: usize,
     pub(super) case: &'static Case,
     pub(super) samples: Vec<Sample>,
     pub(super) failure: Option<StepFailure>,
-    /// Of each block of runs that was long enough to tell, how many processors others kept busy.
+    /// The number of processors that others kept busy, for each block of runs that was long enough to tell.
     pub(super) others: Vec<f64>,
 }
 
@@ -168,7 +168,7 @@ fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), Stop> {
         for client in working {
             let done =
                 client.join().unwrap_or_else(|_| Err(Stop::Failure(std::io::Error::other("a client panicked").into())));
-            // What went wrong in the bench comes before what went wrong in git because of it.
+            // An error of the bench comes before those of git that it caused.
             all = match (all, done) {
                 (Err(Stop::Failure(first)), _) => Err(Stop::Failure(first)),
                 (_, Err(failed @ Stop::Failure(_))) => Err(failed),

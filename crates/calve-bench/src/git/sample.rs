@@ -1,9 +1,9 @@
-//! What was measured: one operation of one client.
+//! The measurement of one operation of one client.
 
 use super::host::ledger::Charge;
 use crate::report::Usage;
 
-/// What a client does.
+/// The operation of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
     Clone,
@@ -39,13 +39,13 @@ pub(crate) struct Sample {
     pub(crate) usage: Usage,
     /// `None`: only the client's side is known.
     pub(crate) charge: Option<Charge>,
-    /// What is known of a server of others.
+    /// The known facts of a server of others.
     pub(crate) seen: Option<ClientView>,
-    /// What git had to say, but for progress.
+    /// git's words, but for progress.
     pub(crate) said: String,
 }
 
-/// What the client itself knows of its requests.
+/// The client's own knowledge of its requests.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClientView {
     pub(crate) requests: Option<u64>,

@@ -1,4 +1,4 @@
-//! What a repository is like, in the words of git-sizer, which counts it when it is installed.
+//! The shape of a repository, in the words of git-sizer, which counts it when it is installed.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,7 @@ use calve_receipt::human::{count, size};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) numbers: Map<String, Value>,
-    /// Of the regular files of a checkout.
+    /// The regular files of a checkout.
     pub(crate) checkout_files: u64,
     pub(crate) checkout_bytes: u64,
 }

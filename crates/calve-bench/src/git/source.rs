@@ -43,7 +43,7 @@ impl Address {
         &self.given
     }
 
-    /// What git said, without what may be secret.
+    /// Returns git's words, without secrets.
     pub(super) fn censored(&self, said: &str) -> String {
         self.url.censored(&said.replace(&self.given, &self.url.to_string()))
     }

@@ -13,7 +13,7 @@ use calve_git::{Error, Git, Result};
 
 use crate::random::SplitMix64;
 
-/// What a made-up repository is like.
+/// The shape of a made-up repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyntheticShape {
     /// Few files with a long history, as a library has.
@@ -83,7 +83,7 @@ impl Synthetic {
         let git = Git::at(dst).with("GIT_DIR", ".");
         let branch = format!("--initial-branch={SYNTHETIC_BRANCH}");
         git.run(&["init", "--quiet", "--bare", "--template=", "--object-format=sha1", &branch])?;
-        // Whatever the user has configured: one pack, whatever the number of objects, and no file too large for it.
+        // One pack, whatever the number of objects and the user's configuration, and no file too large for it.
         let arguments = ["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--done", "--depth=50"];
         let mut command = git.command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -107,7 +107,7 @@ impl Synthetic {
         Ok(())
     }
 
-    /// What `git fast-import` reads.
+    /// Returns the input of `git fast-import`.
     fn stream(&self, mut out: BufWriter<ChildStdin>, cancel: &Cancel) -> std::io::Result<()> {
         let plan = self.plan();
         let mut mark = 0;
@@ -189,7 +189,7 @@ impl Synthetic {
 
 struct Plan {
     commits: usize,
-    /// Of each file, the commits that it has a new version in, in order.
+    /// The commits that each file has a new version in, in order.
     versions: Vec<Vec<usize>>,
 }
 
@@ -242,7 +242,7 @@ impl Content {
     }
 }
 
-/// Of a program that does not exist.
+/// Returns a line of a program that does not exist.
 fn line(random: &mut SplitMix64) -> String {
     const SYLLABLES: [&str; 16] = [
         "re", "set", "count", "tree", "ob", "ject", "path", "in", "dex", "up", "load", "pack", "ref", "log", "size",

@@ -1,4 +1,4 @@
-//! What all clients work with: the directory, the configuration of git on both sides, the host, and the accounts.
+//! The surroundings of all clients: the directory, the configuration of git on both sides, the host, and the accounts.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ impl<'a> Testbed<'a> {
         self.operations.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What an operation that has ended cost the server.
+    /// Returns the server's cost of an operation that has ended.
     pub(super) fn take(&self, operation: Operation, from_daemon: bool, has_failed: bool) -> Charge {
         let charge = match &self.daemon {
             Some(daemon) if from_daemon => daemon.take(has_failed),
@@ -156,7 +156,7 @@ impl<'a> Testbed<'a> {
     }
 }
 
-/// What was spent before the accounts were opened.
+/// The cost before the accounts were opened.
 pub(super) struct OpeningBalance {
     children_seconds: Option<f64>,
     clients_seconds: f64,

@@ -21,9 +21,9 @@ use crate::stats::{Summary, outliers};
 /// The report of a bench.
 pub struct Report {
     pub(crate) document: BenchReport,
-    /// What was measured, in a sentence.
+    /// The measurement, in a sentence.
     pub(crate) subject: String,
-    /// What a reader must know to judge the numbers.
+    /// Facts that a reader must know to judge the numbers.
     pub(crate) circumstances: Vec<(&'static str, String)>,
     pub(crate) sections: Vec<Section>,
     pub(crate) notes: Vec<String>,

@@ -89,7 +89,7 @@ impl WorktreeBench<'_> {
     }
 }
 
-/// What git prints in a directory.
+/// Returns git's output in a directory.
 fn git(at: &Path, arguments: &[&str]) -> Result<String, BenchError> {
     Ok(String::from_utf8_lossy(&calve_git::Git::at(at).run(arguments)?).into_owned())
 }

@@ -11,7 +11,7 @@ use calve_receipt::human::count;
 
 /// So many times as many files as are measured.
 const TIMES: u64 = 100;
-/// What most systems give a program that does not ask for more.
+/// The limit that most systems give a program that does not ask for more.
 const USUAL: u64 = 1024;
 
 /// One of these runs.

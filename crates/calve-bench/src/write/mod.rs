@@ -41,7 +41,7 @@ pub struct WriteBench<'a> {
     pub rounds: Rounds,
 }
 
-/// What Node runs, shipped in the program.
+/// The script that Node runs, shipped in the program.
 const SCRIPT: &str = include_str!("ways.mjs");
 
 impl WriteBench<'_> {

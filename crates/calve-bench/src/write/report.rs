@@ -22,7 +22,7 @@ pub(super) struct Layout {
 pub(super) struct Row {
     pub(super) way: Way,
     pub(super) samples: Vec<Outcome>,
-    /// Of a run that was looked at and not timed.
+    /// The open files of a run that was looked at and not timed.
     pub(super) peak_descriptors: Option<u64>,
     /// Why it was not run any more.
     pub(super) failed: Option<String>,
@@ -188,7 +188,7 @@ impl Row {
         if self.failed.is_some() { None } else { Summary::of(&self.seconds()) }
     }
 
-    /// Of all runs.
+    /// Returns the longest stall of all runs.
     fn longest_stall(&self) -> Option<f64> {
         self.samples.iter().filter_map(|outcome| outcome.stall_seconds).reduce(f64::max)
     }

@@ -18,11 +18,11 @@ use crate::setup::check_cancelled;
 use crate::space::Room;
 use calve_receipt::human::count;
 
-/// What is the same for all runs.
+/// The common part of all runs.
 pub(super) struct Runner<'a> {
     pub(super) node: &'a Node,
     pub(super) script: PathBuf,
-    /// Of the machine; 0 where that is not known.
+    /// The memory of the machine; 0 where that is not known.
     pub(super) memory_bytes: u64,
     pub(super) cancel: &'a Cancel,
     pub(super) say: &'a dyn Fn(&str),
@@ -79,7 +79,7 @@ impl Runner<'_> {
             (Ok(ended), Some(answer)) if ended.status.success() => Ok(outcome(&ended, &answer, peak_descriptors)),
             (Ok(ended), _) => Err(with_words(ended.in_words(), &scratch.said())),
         };
-        // What is missing would make a way fast that does nothing.
+        // Missing files would make a way fast that does nothing.
         let outcome = outcome.and_then(|outcome| match written(&root, task) {
             _ if outcome.error.is_some() => Ok(outcome),
             Some(files) if files == task.files => Ok(outcome),

@@ -17,7 +17,7 @@ pub(super) struct Way {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// What others are compared with.
+    /// The way that others are compared with.
     Loop,
     PromiseAll,
     Await,
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Engine(usize),
 }
 
-/// What one run writes.
+/// The files that one run writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Task {
     pub(super) files: u64,
@@ -74,7 +74,7 @@ pub(super) fn in_words(threads: usize) -> String {
 }
 
 impl Way {
-    /// What `--only` calls it: without the comma that would end the name there, and the same on every machine.
+    /// Its name for `--only`: without the comma that would end the name there, and the same on every machine.
     pub(super) fn label(&self) -> String {
         let name = match self.kind {
             Kind::Threads(count) | Kind::ThreadsWithStart(count) => {
@@ -100,7 +100,7 @@ impl Kind {
         if self.is_ours() { Side::Calve } else { Side::Peer }
     }
 
-    /// What the script calls it.
+    /// Returns the script's name for it.
     fn word(self) -> String {
         match self {
             Self::Loop => "loop".into(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Half the threads are tried in turn with all of them, and kept where that is no slower; then half of these, and so on.
 #[derive(Debug, Default)]
 pub(super) struct Gain {
-    /// What is compared: more threads, and half of them.
+    /// The two sides of the comparison: more threads, and half of them.
     more: Trial,
     fewer: Trial,
     settled: bool,

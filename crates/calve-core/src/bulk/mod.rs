@@ -41,7 +41,7 @@ pub struct WriteEntry<'a> {
     pub contents: &'a [u8],
 }
 
-/// What to do about a file that is there already.
+/// The treatment of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExistingFile {
     /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placing::Rename`] it keeps its permission bits,
@@ -85,7 +85,7 @@ pub enum Placing {
     Rename,
 }
 
-/// What happens after an error with one file.
+/// The reaction to an error with one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
     /// The others are not begun. What was written stays.
@@ -100,7 +100,7 @@ pub enum OnError {
 #[non_exhaustive]
 pub struct WriteOptions {
     /// Worker threads. By default as many as processors, at most 8; no more than two for each directory, and one for every 16 files.
-    /// Of many files, the first few thousand are written with different numbers of threads, and the rest with the fewest that were
+    /// The first few thousand of many files are written with different numbers of threads, and the rest with the fewest that were
     /// fastest.
     pub threads: Option<NonZeroUsize>,
     /// Permission bits of new files, less the umask: 0o666.
@@ -146,7 +146,7 @@ pub struct WriteFailure {
     pub error: Error,
 }
 
-/// What was written.
+/// The files that were written.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct WriteReport {
@@ -288,7 +288,7 @@ pub fn write_files(root: &Path, entries: &[WriteEntry<'_>], options: WriteOption
     writer.finish()
 }
 
-/// What the workers of one batch have in common.
+/// The common state of the workers of one batch.
 struct Run<'a> {
     root: BorrowedFd<'a>,
     root_path: &'a Path,

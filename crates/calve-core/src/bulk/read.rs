@@ -92,7 +92,7 @@ fn one(path: &Path) -> Contents {
     }
     let size = usize::try_from(stat.st_size).map_err(|_| failed(Operation::Read)(Errno::FBIG))?;
     let mut contents = Vec::new();
-    // What the kernel makes up (/proc) says that it is empty.
+    // The kernel says of files that it makes up (/proc) that they are empty.
     contents
         .try_reserve_exact(if size == 0 { 4096 } else { size })
         .map_err(|_| failed(Operation::Read)(Errno::NOMEM))?;

@@ -36,7 +36,7 @@ impl Run<'_> {
     pub(super) fn relay(&self) {
         let mut directories = Directories::new(self.root, self.root_path, self.options.directory);
         let Some(Ok(directory)) = self.units.first().map(|unit| directories.open(&unit.directory)) else {
-            // That says why, for each file.
+            // The error says why, for each file.
             return self.work();
         };
         let (give, given) = sync_channel::<Vec<NewFile<'_>>>(BATCHES);

@@ -66,7 +66,7 @@ pub(super) fn require_quiet(quiet: &Quiet<'_>, what: &str) -> Result<(), Error> 
 
 fn verify(part: &Part<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(), Error> {
     let lost = |code| told.warnings.iter().any(|warning| warning.code == code);
-    // What one call for a tree does not keep, it has warned of.
+    // The call for a whole tree has warned of everything that it does not keep.
     let is_clonefile = lost(WarningCode::ClonefileDrops);
     let comparison = Comparison {
         src: part.source.directory(),

@@ -96,11 +96,11 @@ struct Place<'a> {
     src: BorrowedFd<'a>,
     staged: BorrowedFd<'a>,
     dst: BorrowedFd<'a>,
-    /// Of the last one, for messages.
+    /// The path of the last one, for messages.
     path: &'a Path,
 }
 
-/// What is to be moved into one directory.
+/// The entries to move into one directory.
 struct Moves {
     /// The names that lead to it from the root.
     directory: Vec<CString>,
@@ -163,7 +163,7 @@ impl Merge {
         Ok(())
     }
 
-    /// What was made elsewhere has nothing from this directory that it would have if it had been made in it.
+    /// An entry that was made elsewhere has nothing from this directory that it would have if it had been made in it.
     fn check_heritage(&self, directory: BorrowedFd<'_>, stat: &Stat, path: &Path) -> Result<(), Error> {
         const SET_GID: RawMode = 0o2000;
         let refused = |errno| Error::io(Operation::Publish, path, errno);

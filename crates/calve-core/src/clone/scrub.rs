@@ -141,7 +141,7 @@ impl Scrub<'_> {
         Ok(())
     }
 
-    /// What somebody else owns cannot be looked into, nor be deleted. It came with the snapshot, and it stays.
+    /// Entries of somebody else cannot be looked into, nor be deleted. They came with the snapshot, and they stay.
     fn unopened(&self, node: &Node, errno: Errno) -> Result<(), Error> {
         if errno != Errno::ACCESS {
             return Err(Error::io(Operation::OpenDirectory, self.path.join(node.path()), errno));

@@ -1,4 +1,4 @@
-//! What can be wrong with a template.
+//! Errors of templates.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub enum TemplateError {
     /// There is one already.
     #[error("the template `{0}` already exists")]
     Exists(String),
-    /// What a template should be made of is no directory.
+    /// The source of a template is no directory.
     #[error("`{}` is not a directory", Shown(.0))]
     NotADirectory(PathBuf),
     /// Templates would be kept inside of the directory that this one is made of.
@@ -34,7 +34,7 @@ pub enum TemplateError {
     PlaceInsideSource {
         /// Where templates are kept.
         place: PathBuf,
-        /// What it should be made of.
+        /// The source.
         source_path: PathBuf,
     },
     /// A directory of templates that somebody else could write to.
@@ -63,7 +63,7 @@ pub enum TemplateError {
         name: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         what: &'static str,
     },
     /// It has something that does not travel to other machines.
@@ -73,10 +73,10 @@ pub enum TemplateError {
         name: String,
         /// The first entry in the way.
         path: PathBuf,
-        /// What it has.
+        /// The obstacle.
         what: &'static str,
     },
-    /// What came from another machine is not what its manifest says.
+    /// The tree that came from another machine differs from its manifest.
     #[error("the template `{name}` is not as its manifest says: `{}` differs", Shown(.path))]
     NotAsSent {
         /// Its name.

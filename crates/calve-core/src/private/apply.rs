@@ -42,9 +42,9 @@ pub(super) struct Apply<'a> {
     pub(super) place: &'a Path,
     pub(super) lower: BorrowedFd<'a>,
     pub(super) upper: Layer<'a>,
-    /// Whatever has changed in the tree since is not replaced. `None`: the tree is nobody else's, and its directories get the command's times.
+    /// Entries that have changed in the tree since are not replaced. `None`: the tree is nobody else's, and its directories get the command's times.
     pub(super) since: Option<Moment>,
-    /// Whatever has changed in the copy since is not taken. `None`: all of it is.
+    /// Entries that have changed in the copy since are not taken. `None`: all are.
     pub(super) shown: Option<Moment>,
     pub(super) cancel: &'a Cancel,
 }
@@ -74,7 +74,7 @@ struct Stage {
     old: OwnedFd,
 }
 
-/// What is ready to be moved into a tree.
+/// The entries that are ready to be moved into a tree.
 struct PreparedChanges<'p> {
     staging: Staging<'p>,
     stage: Stage,
@@ -264,7 +264,7 @@ impl Apply<'_> {
         parts: Vec<Part>,
         taken: HashSet<PathBuf>,
     ) -> Result<(), Error> {
-        // What stands for a deleted entry is not taken.
+        // Placeholders of deleted entries are not taken.
         let select = Selection::new(move |path, _| match taken.contains(path) {
             true => Decision::Take,
             false => Decision::Leave,

@@ -1,4 +1,4 @@
-//! What a command has changed in its private copy: the overlay's upper directory, compared with the tree below it.
+//! The changes of a command in its private copy: the overlay's upper directory, compared with the tree below it.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
@@ -28,9 +28,9 @@ use crate::tree::walk::EntryKind;
 pub struct Change {
     /// Its path below the tree; empty for the tree itself.
     pub path: PathBuf,
-    /// What was there before. `None`: it is new.
+    /// The entry before. `None`: it is new.
     pub before: Option<EntryKind>,
-    /// What is there now. `None`: it is deleted.
+    /// The entry now. `None`: it is deleted.
     pub after: Option<EntryKind>,
 }
 

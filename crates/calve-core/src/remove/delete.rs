@@ -417,7 +417,7 @@ impl Worker<'_, '_> {
     }
 
     fn share(&mut self) {
-        // Whoever gives away all that he has only waits to get it back.
+        // A worker that gives away all that it has only waits to get it back.
         let mut waiting = self.frames.iter().filter(|frame| !frame.names.is_empty());
         let several = waiting.next().is_some_and(|first| first.names.are_several()) || waiting.next().is_some();
         let Some(lowest) = self.frames.iter_mut().find(|frame| !frame.names.is_empty() && several) else { return };

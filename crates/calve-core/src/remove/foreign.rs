@@ -1,4 +1,4 @@
-//! What another user owns inside a tree, and this one cannot delete: looked for before the tree is moved out of sight.
+//! Entries that another user owns inside a tree, and this one cannot delete: looked for before the tree is moved out of sight.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;

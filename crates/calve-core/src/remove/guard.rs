@@ -18,7 +18,7 @@ pub(crate) fn check_replaceable(_source: &Source, destination: &Location, protec
     check(destination, protect)
 }
 
-/// What no system does without (hier(7), and what macOS has).
+/// Directories that no system does without (hier(7), and those of macOS).
 const OF_THE_SYSTEM: [&CStr; 23] = [
     c"/bin",
     c"/boot",

@@ -16,7 +16,7 @@ use super::turns::for_each;
 use super::walk::reason;
 use crate::sys::{self, Extent};
 
-/// What became of one file.
+/// The fate of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Fate {
     #[default]
@@ -144,7 +144,7 @@ enum Member {
     DiffersInNocow,
 }
 
-/// That a file holds what `source` holds, and where it lies.
+/// A file that holds the contents of `source`, and where it lies.
 struct Note {
     index: u32,
     source: u32,
@@ -247,7 +247,7 @@ impl<'a> Worker<'a> {
                     opened = Some(source);
                     break;
                 }
-                // Of a group in several pieces it is told once.
+                // A group in several pieces is told of once.
                 Err(why) if piece.is_first || index != piece.source => self.left.push((index, why)),
                 Err(_) => {}
             }

@@ -106,7 +106,7 @@ fn cut(extents: &[Extent], from: u64, length: u64) -> Vec<Extent> {
 
 fn matches(finder: &Finder<'_>, sharing: &mut Sharing) -> Vec<Match> {
     let items = &finder.catalog.items;
-    // Of files that hold the same one is enough.
+    // One of several files with the same contents is enough.
     let mut seen = std::collections::HashSet::new();
     let wanted: Vec<u32> = (0..items.len() as u32)
         .filter(|&index| items[index as usize].size >= BLOCK)

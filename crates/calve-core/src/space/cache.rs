@@ -1,4 +1,4 @@
-//! What earlier runs found out about files, so that they need not be read again.
+//! Facts about files that earlier runs found, so that they need not be read again.
 //!
 //! One file for each device: a header, then records of 48 bytes sorted by inode. A file that does not have the hash that its header
 //! says is not used.
@@ -17,7 +17,7 @@ use crate::sys;
 const MAGIC: &[u8; 8] = b"calveh1\n";
 const RECORD: usize = 48;
 
-/// What is known of a file.
+/// The known facts of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct KnownContent {
     /// Zeros when nothing is.
@@ -136,7 +136,7 @@ impl Cache {
             while let Some(kept) = old.next_if(|(kept, _)| kept.0 < key.0) {
                 put(kept)?;
             }
-            // Of one inode only the newest counts.
+            // Only the newest fact of an inode counts.
             while old.next_if(|(kept, _)| kept.0 == key.0).is_some() {}
             put((key, known))?;
         }

@@ -45,7 +45,7 @@ pub(super) struct Catalog {
     names: Vec<Vec<u8>>,
 }
 
-/// What the workers have in common.
+/// The common state of the workers.
 #[derive(Default)]
 pub(super) struct SharedCatalog {
     directories: Mutex<Vec<Directory>>,

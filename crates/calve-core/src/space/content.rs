@@ -1,4 +1,4 @@
-//! What a file holds, as a number of 128 bits: BLAKE3 (O'Connor et al. 2020). The kernel compares the bytes themselves later.
+//! The contents of a file as a number of 128 bits: BLAKE3 (O'Connor et al. 2020). The kernel compares the bytes themselves later.
 
 use std::os::fd::BorrowedFd;
 

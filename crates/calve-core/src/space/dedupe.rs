@@ -32,7 +32,7 @@ pub enum Apply {
     DryRun,
 }
 
-/// What is compared.
+/// The comparison to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Granularity {
     /// Whole files.
@@ -77,7 +77,7 @@ pub struct LeftAlone {
     pub first_path: PathBuf,
 }
 
-/// What was shared, and what was not.
+/// The files that were shared, and those that were not.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct DedupeReport {
@@ -102,13 +102,13 @@ pub struct DedupeReport {
     pub shared_ranges: u64,
     /// Free space that was won, by statvfs(3) before and after. Other programs move it too. `None` in a dry run.
     pub gained_bytes: Option<i64>,
-    /// What was left alone, and why.
+    /// The files that were left alone, and why.
     pub left_alone: Vec<LeftAlone>,
     /// Entries that could not be looked at.
     pub unreadable: u64,
     /// The first 1,000 of them.
     pub skipped: Vec<Skipped>,
-    /// What else should be known.
+    /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
     /// From the call to its return.
     pub elapsed: Duration,
@@ -170,7 +170,7 @@ fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<Dedup
     let free =
         |used: &[&Arc<Volume>]| used.iter().filter(|one| one.device == one.file_system).map(|one| free(one)).sum();
     if options.apply == Apply::Yes {
-        // What waits in memory has no place yet, and would be written file by file.
+        // Data that wait in memory have no place yet, and would be written file by file.
         for volume in &used {
             let _ = sys::sync_file_system(volume.directory());
         }
@@ -182,7 +182,7 @@ fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<Dedup
     save_caches(&all, &caches, &finder, options, &mut report);
     if options.apply == Apply::Yes && sharing.shared_files() > 0 {
         for volume in used.iter().filter(|volume| volume.rules == sys::SpaceRules::Btrfs) {
-            // What was freed counts as free only then.
+            // Freed space counts as free only then.
             let _ = sys::sync_file_system(volume.directory());
         }
     }

@@ -32,7 +32,7 @@ pub(super) struct Finder<'a> {
     pub(super) volumes: &'a [Arc<Volume>],
     pub(super) options: &'a DedupeOptions,
     pub(super) threads: usize,
-    /// What is known of each item.
+    /// The known facts of each item.
     pub(super) known: Vec<KnownContent>,
     pub(super) method: Method,
 }
@@ -51,7 +51,7 @@ fn is_placeholder(known: &KnownContent) -> bool {
     known.is_known() && known.content[0] & 1 == 0
 }
 
-/// What was read of files that share all their extents, which need to be read once.
+/// The contents read of files that share all their extents, which need to be read once.
 type Seen = HashMap<(u16, u64, Vec<(u64, u64)>), Content>;
 
 struct Worker<'a> {
@@ -280,7 +280,7 @@ impl<'a> Finder<'a> {
             class_members.clear();
             for index in class.clone() {
                 let leader = leaders.get(&(index as u32)).map_or(index, |leader| *leader as usize);
-                // What was not hashed has only the files of its own path.
+                // An item that was not hashed has only the files of its own path.
                 let alone = if self.known[leader].is_known() { u32::MAX } else { leader as u32 };
                 // Those to share with come first, whatever their paths are.
                 let may_change = usize::from(self.catalog.items[index].root) >= against;

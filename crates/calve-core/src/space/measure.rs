@@ -1,4 +1,4 @@
-//! What one file takes up: its blocks, and which of them nobody else uses.
+//! The space of one file: its blocks, and which of them nobody else uses.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,7 +10,7 @@ use super::ledger::Use;
 use super::volumes::Volume;
 use crate::sys::{self, CloneFamily, SpaceRules};
 
-/// What a file uses of a disk: a run of blocks, or what it has in common with its clones.
+/// A part of a file on the disk: a run of blocks, or blocks that it has in common with its clones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub(super) start: u64,
@@ -45,7 +45,7 @@ pub(super) struct EntrySpace {
     pub(super) exclusive: u64,
     /// Bytes kept in the metadata.
     pub(super) inline: u64,
-    /// What deleting the entry frees, for certain and at most, without what is shared.
+    /// The space that deleting the entry frees, for certain and at most, without shared blocks.
     pub(super) data: Range,
     /// The same for what is not file contents.
     pub(super) other: Range,
@@ -181,7 +181,7 @@ pub(super) fn use_of(volume: &Volume, root: u32, part: &Part) -> Use {
 mod tests {
     use super::*;
 
-    /// What a file of 100 blocks adds: exclusive bytes, and what it shares with as many as are in its family.
+    /// Returns the amounts that a file of 100 blocks adds: exclusive bytes, and shared ones with as many as are in its family.
     fn parts(private: u64, number: u64, members: u32) -> (u64, Vec<(u64, u64, u32)>) {
         let (mut measured, mut parts) = (EntrySpace::default(), Vec::new());
         let family = CloneFamily { private, number, members };

@@ -1,4 +1,4 @@
-//! What trees take up on the disk, what deleting them would free, and sharing what is stored more than once.
+//! The space that trees take up on the disk, the space that deleting them would free, and sharing of data that are stored more than once.
 
 mod apply;
 mod blocks;

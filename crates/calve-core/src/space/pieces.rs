@@ -24,7 +24,7 @@ impl Groups {
 
 /// A file, and others to share its extents with.
 pub(super) struct Piece {
-    /// Of a group that was cut, the one that stands for it.
+    /// True for the representative of a group that was cut.
     pub(super) is_first: bool,
     pub(super) source: u32,
     /// Where the others are in the list of members.

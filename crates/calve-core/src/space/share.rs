@@ -35,7 +35,7 @@ pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
         let (x_end, y_end) = (x.logical + x.length, y.logical + y.length);
         let overlap = x_end.min(y_end).saturating_sub(x.logical.max(y.logical));
         let same = match x.encoded || y.encoded {
-            // Of compressed ones only the beginning is known.
+            // Only the beginning of compressed ones is known.
             true => x.physical == y.physical,
             false => x.physical.wrapping_sub(x.logical) == y.physical.wrapping_sub(y.logical),
         };
@@ -52,7 +52,7 @@ pub(super) fn placed_bytes(extents: &[Extent]) -> u64 {
     extents.iter().filter(|extent| extent.placed).map(|extent| extent.length).sum()
 }
 
-/// What became of one file.
+/// The fate of one file.
 pub(super) enum ShareOutcome {
     /// So many bytes more than before lie where the source's lie; and its place.
     Now(u64, u64),

@@ -20,7 +20,7 @@ use crate::sys::{self, SpaceRules};
 use crate::tree::node::Node;
 use crate::tree::source::Source;
 
-/// What the workers have in common.
+/// The common state of the workers.
 pub(super) struct SharedTally<'a> {
     roots: &'a [Source],
     troubles: &'a UnreadableEntries,
@@ -93,7 +93,7 @@ impl Sum {
 /// One for each path, and a last one for what belongs to all of them together and to none alone.
 pub(super) struct Tally {
     pub(super) sums: Vec<Sum>,
-    /// What belongs to a path alone and is not to be added to the total.
+    /// The amount that belongs to a path alone and is not to be added to the total.
     pub(super) alone: Vec<Sum>,
 }
 

@@ -1,4 +1,4 @@
-//! What trees take up, what of it is shared, and what deleting them would free.
+//! The space that trees take up, the shared part of it, and the space that deleting them would free.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub struct DiskUsageOptions {
     pub cancel: Cancel,
 }
 
-/// What one tree, or all of them together, take up. In bytes, where nothing else is said.
+/// The space that one tree, or all of them together, take up. In bytes, where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Usage {
@@ -48,7 +48,7 @@ pub struct Usage {
     pub hard_links: u64,
     /// The sum of the files' sizes.
     pub apparent: u64,
-    /// What the file system says is allocated to them, each inode once: the figure of `du`.
+    /// The allocation by the file system, each inode once: the figure of `du`.
     pub allocated: u64,
     /// On extents that nobody else uses. Where files lie compressed, counted as they are read.
     pub exclusive: u64,
@@ -60,11 +60,11 @@ pub struct Usage {
     pub shared_outside_max: u64,
     /// Contents that the file system keeps in its metadata.
     pub inline: u64,
-    /// What deleting them frees of file contents, where that is known exactly.
+    /// The space of file contents that deleting them frees, where that is known exactly.
     pub frees_data: Option<u64>,
-    /// What deleting them frees at least.
+    /// The least space that deleting them frees.
     pub frees_min: u64,
-    /// What deleting them frees at most.
+    /// The most space that deleting them frees.
     pub frees_max: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Usage {
 pub struct PathUsage {
     /// As given.
     pub path: PathBuf,
-    /// What it takes up.
+    /// The space that it takes up.
     pub usage: Usage,
     /// Another path contains it, or is the same; it is not added to the total a second time.
     pub inside_another: bool,
@@ -91,7 +91,7 @@ pub struct DiskUsage {
     pub unreadable: u64,
     /// The first 1,000 of them.
     pub skipped: Vec<Skipped>,
-    /// What else should be known.
+    /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
     /// From the call to its return.
     pub elapsed: Duration,

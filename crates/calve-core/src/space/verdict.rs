@@ -184,7 +184,7 @@ fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
                 all.add(inodes);
             }
             SpaceRules::Btrfs if volume.file_system == volume.device => {
-                // Of the trees' leaves nothing is known but that each is a third full at least, or would have been merged with
+                // Nothing is known of the trees' leaves but that each is a third full at least, or would have been merged with
                 // the next; and leaves that others use too stay.
                 let copies = sys::btrfs_metadata_copies(volume.directory()).unwrap_or(4);
                 let items = sum.items.get(volume.file_system as usize).copied().unwrap_or(0);
@@ -197,7 +197,7 @@ fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
     usage
 }
 
-/// What inodes take up that fill `whole` chunks of 64 and are in `parts` more, with the index that names the chunks.
+/// Returns the space of inodes that fill `whole` chunks of 64 and are in `parts` more, with the index that names the chunks.
 fn xfs_inodes(whole: u64, parts: u64, space: Option<InodeSpace>) -> Range {
     // The most that an XFS can have, when it does not tell.
     let largest = InodeSpace { inode_bytes: 2048, block_bytes: 65536, groups: 1, allocated: u64::MAX, aligned: false };

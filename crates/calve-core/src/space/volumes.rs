@@ -113,7 +113,7 @@ fn exact_subvolume(directory: BorrowedFd<'_>) -> Option<u64> {
     if sys::btrfs_was_snapshotted(directory, subvolume) != Ok(false) {
         return None;
     }
-    // What is not written out yet is not in the tree of extents.
+    // Data that are not written out yet are not in the tree of extents.
     sys::sync_file_system(directory).ok()?;
     Some(subvolume)
 }

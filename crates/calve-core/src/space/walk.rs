@@ -22,7 +22,7 @@ use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
 
 use super::volumes::{Volume, Volumes};
 
-/// What one worker does with what it finds. Nothing that one of these meets ends the walk.
+/// A worker's treatment of the entries that it finds. Nothing that one of these meets ends the walk.
 pub(super) trait Visit: Send {
     /// A directory was opened. Its entries follow, on the same worker.
     fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat);
@@ -49,7 +49,7 @@ pub(super) struct Walk<'a> {
     pub(super) troubles: &'a UnreadableEntries,
 }
 
-/// What could not be looked at.
+/// The entries that could not be looked at.
 #[derive(Default)]
 pub(super) struct UnreadableEntries(Mutex<(u64, Vec<Skipped>)>);
 
@@ -104,9 +104,9 @@ pub(super) fn full_path(root: &Source, below: &Path) -> PathBuf {
 struct Worker<'a, V> {
     walk: &'a Walk<'a>,
     visitor: V,
-    /// Of the directory that is being read.
+    /// The volume of the directory that is being read.
     volume: Option<Arc<Volume>>,
-    /// Of the directory that was opened last.
+    /// The metadata of the directory that was opened last.
     stat: Option<Stat>,
 }
 

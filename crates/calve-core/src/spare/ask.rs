@@ -19,7 +19,7 @@ use crate::sys;
 /// The name of the watcher's socket.
 pub(crate) const SOCKET: &str = "watch.sock";
 
-/// What a watcher knows about a source.
+/// The watcher's knowledge of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Nothing in it has changed since the spare was built.

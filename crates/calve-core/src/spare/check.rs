@@ -48,7 +48,7 @@ pub(crate) struct Differences {
     pub(crate) count: u64,
     /// The directories that have to be worked on.
     pub(crate) directories: BTreeMap<PathBuf, DirectoryChanges>,
-    /// What the caller's selection leaves out, with a reason that is told.
+    /// The entries that the caller's selection leaves out, with a reason that is told.
     pub(crate) left: Vec<(PathBuf, SkipReason)>,
     /// The directories with a file of several names.
     pub(crate) with_links: Vec<PathBuf>,
@@ -56,12 +56,12 @@ pub(crate) struct Differences {
     linked: HashSet<u64>,
 }
 
-/// What is to be done in one directory.
+/// The work to do in one directory.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct DirectoryChanges {
-    /// What the spare must not have any more.
+    /// The entries that the spare must not have any more.
     pub(crate) gone: Vec<CString>,
-    /// What is to be made, after it was removed if it was there.
+    /// The entries to make, after they were removed if they were there.
     pub(crate) made: Vec<(FileType, CString)>,
 }
 

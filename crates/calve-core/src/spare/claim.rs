@@ -32,7 +32,7 @@ use crate::tree::location::DIRECTORY;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 
-/// What is claimed, for what.
+/// The source that is claimed, and its use.
 pub(crate) struct Claim<'a, 'p> {
     pub(crate) source: &'a Source,
     pub(crate) exclude: &'a Exclude,
@@ -54,7 +54,7 @@ pub(crate) struct ClaimOutcome {
 /// A spare under the staging name.
 pub(crate) struct Spare {
     pub(crate) report: SpareReport,
-    /// What is to be done in it.
+    /// The work to do in it.
     pub(crate) differences: Differences,
     /// The root before it was closed to others.
     pub(crate) whole: WholeRoot,

@@ -1,4 +1,4 @@
-//! What is in a directory, by the record of a spare of it, where a watcher knows what has changed since. It takes no walk.
+//! The contents of a directory, by the record of a spare of it, where a watcher knows the changes since. It takes no walk.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr};
@@ -31,11 +31,11 @@ use crate::tree::walk::EntryKind;
 #[derive(PartialEq, Eq)]
 pub struct KnownSource {
     body: Arc<RecordBody>,
-    /// What has changed since the record was taken.
+    /// The changes since the record was taken.
     touched: BTreeMap<PathBuf, DirectoryChanges>,
 }
 
-/// What an entry was like when it was recorded, and still is (`stat(2)`).
+/// The state of an entry when it was recorded, which it still has (`stat(2)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownState {
     /// Its inode.
@@ -50,7 +50,7 @@ pub struct KnownState {
     pub size: u64,
 }
 
-/// What is known of an entry.
+/// The known facts of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownEntry {
     /// It has not changed. The directories in it are told of by themselves.

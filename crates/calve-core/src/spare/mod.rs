@@ -64,13 +64,13 @@ pub struct SpareOptions {
     /// The directory in which they are to be kept, in a hidden one. By default the store itself, where it is on the source's file system,
     /// and else the source's parent. They serve destinations on the same file system.
     pub at: Option<PathBuf>,
-    /// What starts the watcher. By default what did before, or else only the user.
+    /// The starter of the watcher. By default it stays as it was, or else only the user starts it.
     pub watcher: Option<WatcherStart>,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
     pub like: CloneOptions,
 }
 
-/// What starts the watcher ([`Spares::watch`]) of the source of spares.
+/// The starter of the watcher ([`Spares::watch`]) of the source of spares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WatcherStart {
     /// Only the user.
@@ -80,11 +80,11 @@ pub enum WatcherStart {
     AfterClones,
 }
 
-/// What one source has spares for.
+/// The spares of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpareSet {
-    /// What the spares are of.
+    /// The source of the spares.
     pub source: SpareSource,
     /// How many are to be kept ready.
     pub count: usize,
@@ -108,7 +108,7 @@ pub struct SpareSet {
 pub struct SpareState {
     /// Its name, for the watcher.
     pub id: String,
-    /// What it can be used for.
+    /// The use that it is fit for.
     pub standing: Readiness,
     /// When it was built, if it is.
     pub built: Option<SystemTime>,
@@ -120,7 +120,7 @@ pub struct SpareState {
     pub written_bytes: u64,
 }
 
-/// What a spare can be used for.
+/// The use that a spare is fit for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
     /// It is being built, or being handed over.
@@ -163,7 +163,7 @@ pub struct RefillOptions {
     pub cancel: Cancel,
 }
 
-/// What [`Spares::refill`] did.
+/// The result of [`Spares::refill`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct RefillReport {

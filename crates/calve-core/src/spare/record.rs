@@ -1,4 +1,4 @@
-//! What a source was like when a spare was built from it: the identity of each entry.
+//! The record of a source when a spare was built from it: the identity of each entry.
 //!
 //! The file begins with a head that says what the spare is ([`Head`]); the body has a block for each directory, and right behind it those of
 //! the directories below: `length, path, times are recent, identity`, then for each entry `kind, name` and, unless it is a directory, its
@@ -62,7 +62,7 @@ impl Identity {
         self.inode
     }
 
-    /// What the caller of the library gets to see of it.
+    /// Returns the part of it that callers of the library see.
     pub(super) fn shown(&self) -> KnownState {
         let Self { inode, seconds, nanoseconds, mode, size } = *self;
         KnownState { inode, changed_seconds: seconds, changed_nanoseconds: nanoseconds, mode, size }
@@ -87,7 +87,7 @@ impl Identity {
     }
 }
 
-/// What a spare is.
+/// The properties of a spare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The boot of the kernel in which it was built. A crash may take back what was written, and leave the times.
@@ -197,7 +197,7 @@ pub(crate) struct RecordDraft {
     pub(crate) root: Identity,
     body: Vec<u8>,
     pub(crate) entries: u64,
-    /// What the files take up.
+    /// The space that the files take up.
     pub(crate) allocated_bytes: u64,
 }
 

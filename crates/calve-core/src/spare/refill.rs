@@ -46,7 +46,7 @@ fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error>
     if options.background == Background::No {
         return home.lock_soon();
     }
-    // What is claimed after this is let go of is seen by whoever comes next.
+    // The next process sees whatever is claimed after this is let go of.
     let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
     let is_wanted = || home.sets(None).is_ok_and(|sets| sets.iter().any(|set| !set.paused));
     let may_go_on = || !options.cancel.is_cancelled() && is_wanted();

@@ -65,7 +65,7 @@ fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences
     }
 }
 
-/// What has become of an entry since the record was taken.
+/// The change of an entry since the record was taken.
 #[derive(PartialEq, Eq)]
 pub(super) enum EntryChange {
     /// It is what it was, as far as it matters for the selection.

@@ -36,7 +36,7 @@ const SET: &CStr = c"set";
 const PAUSED: &CStr = c"paused";
 const WATCHED: &CStr = c"watched";
 const AWAITED: &CStr = c"awaited";
-/// What the names of files begin with that are being written.
+/// The beginning of the names of files that are being written.
 const NEW: &[u8] = b".new-";
 pub(super) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-1";
@@ -100,7 +100,7 @@ impl SpareSource {
     }
 }
 
-/// What a set is, as it is written down.
+/// A set, as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Definition {
     pub(super) source: SpareSource,
@@ -155,7 +155,7 @@ impl Definition {
     }
 }
 
-/// What the names of a source's sets begin with.
+/// Returns the beginning of the names of a source's sets.
 fn prefix(source: &SpareSource) -> String {
     blake3::hash(&source.key()).to_hex()[..16].to_owned()
 }

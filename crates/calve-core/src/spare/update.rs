@@ -119,7 +119,7 @@ pub(crate) fn renew(directory: BorrowedFd<'_>, created: NewFileDefaults) -> sys:
     for name in listed.split_inclusive(|&byte| byte == 0) {
         let Ok(name) = std::ffi::CStr::from_bytes_with_nul(name) else { continue };
         match sys::remove_xattr(directory, name) {
-            // What this process may not remove, it could not have set either: the system made it.
+            // An attribute that this process may not remove, it could not have set either: the system made it.
             Ok(()) | Err(sys::NO_ATTRIBUTE | Errno::PERM | Errno::ACCESS | Errno::NOTSUP) => {}
             Err(errno) => return Err(errno),
         }

@@ -40,7 +40,7 @@ impl Method for Clonefile {
         }
         let parts = Parts::of(job.source.directory(), job.exclude, MOST_ENTRIES_IN_ONE_CALL, &job.options.cancel)
             .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, job.source.path().join(path), errno))?;
-        // What is there already cannot be made by one call.
+        // Entries that are there already cannot be made by one call.
         if !parts.is_all || job.staging.root().is_some() {
             return in_parts(job, &parts.largest);
         }
@@ -64,7 +64,7 @@ impl Method for Clonefile {
     }
 }
 
-/// What the call does not keep (clonefile(2), and what others measured).
+/// Properties that the call does not keep (clonefile(2), and measurements of others).
 const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, copies sockets, and gives everything to you unless you are root";
 
 /// The reasons for which the call declines; anything else is a failure.
@@ -99,7 +99,7 @@ fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outc
     }
 }
 
-/// What can be cloned in one call.
+/// Entries that can be cloned in one call.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts {
     /// All of it.
@@ -138,7 +138,7 @@ impl Parts {
                     seen[index].is_partial |= has_acls;
                     directory
                 }
-                // Whoever makes its entries names it.
+                // The code that makes its entries names it.
                 (_, Err(Errno::ACCESS)) => {
                     seen[index].is_partial = true;
                     continue;
@@ -160,7 +160,7 @@ impl Parts {
                 }
             }
             if cancel.is_cancelled() {
-                // What runs next notices too.
+                // The strategy that runs next notices too.
                 break;
             }
         }

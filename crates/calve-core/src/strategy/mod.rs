@@ -76,7 +76,7 @@ pub(crate) struct Outcome {
     pub(crate) started: Option<Moment>,
 }
 
-/// What the root of a tree was like before it was closed to others.
+/// The root of a tree before it was closed to others.
 #[derive(Debug, Clone)]
 pub(crate) struct WholeRoot {
     pub(crate) stat: Stat,

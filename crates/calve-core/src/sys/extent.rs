@@ -19,7 +19,7 @@ pub(crate) struct Extent {
     pub(crate) encoded: bool,
 }
 
-/// What a file says of the blocks that clones of it use too, where nothing tells which blocks these are (APFS).
+/// The blocks that clones of a file use too, where nothing tells which blocks these are (APFS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "not every system has it")]
 pub(crate) struct CloneFamily {

@@ -36,7 +36,7 @@ pub(crate) const PATH_ONLY: OFlags = kernel::SEARCH;
 /// macOS has no flag that leaves access times alone; APFS keeps them relative to the modification time (relatime).
 pub(crate) const NO_ATIME: OFlags = OFlags::empty();
 
-/// What reading an extended attribute says when there is none of that name.
+/// The error of reading an extended attribute when there is none of that name.
 pub(crate) const NO_ATTRIBUTE: Errno = kernel::NO_ATTRIBUTE;
 
 /// Clones the open directory `src` with everything in it to `name` in `parent`, which must not exist (fclonefileat(2)). All
@@ -205,7 +205,7 @@ pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
     kernel::has_acls_inside(directory)
 }
 
-/// What the numbers mean on the file system of an open directory.
+/// Returns the meaning of the numbers on the file system of an open directory.
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     match file_system_name(directory).as_str() {
         "apfs" => SpaceRules::Apfs,
@@ -215,7 +215,7 @@ pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     }
 }
 
-/// What the file `name` shares with its clones. It is not opened, so that what is only in the cloud stays there.
+/// Returns the blocks that the file `name` shares with its clones. It is not opened, so that contents that are only in the cloud stay there.
 pub(crate) fn clone_family(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
     kernel::clone_attributes(directory, name)
 }

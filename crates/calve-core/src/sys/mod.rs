@@ -13,7 +13,7 @@ mod macos;
 #[cfg(any(target_os = "macos", like_macos))]
 pub(crate) use macos::*;
 
-/// What macOS and the systems that are not supported do without anything of their own.
+/// The common part of macOS and of the systems that are not supported, which have nothing of their own.
 #[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
 mod portable;
 

@@ -1,4 +1,4 @@
-//! What is mounted for one command, and what may be refused.
+//! Mounts for one command, and the calls that may be refused.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(crate) struct OverlayPaths<'a> {
     pub(crate) lock: BorrowedFd<'a>,
 }
 
-/// What the system has refused to a command.
+/// The calls that the system has refused to a command.
 #[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux has it"))]
 pub(crate) enum Denial {
     Namespaces,

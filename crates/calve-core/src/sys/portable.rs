@@ -1,4 +1,4 @@
-//! What systems other than Linux have nothing of their own for: portable calls, and the answers "there is no such thing here".
+//! Portable calls, and the answer "there is no such thing here", for systems other than Linux that have nothing of their own.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -229,7 +229,7 @@ pub(crate) fn is_opaque(_directory: BorrowedFd<'_>, _attribute: &std::ffi::CStr)
     Err(Errno::NOSYS)
 }
 
-/// What [`contain`] would return.
+/// The result that [`contain`] would return.
 pub(crate) struct Steps;
 
 impl Steps {
@@ -263,7 +263,7 @@ pub(crate) fn create_subvolume(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<
     Err(Errno::NOSYS)
 }
 
-/// What the file system was mounted with is not looked at.
+/// Looks at no mount options of the file system.
 pub(crate) fn mount_options(_directory: BorrowedFd<'_>) -> String {
     String::new()
 }

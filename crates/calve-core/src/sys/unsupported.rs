@@ -21,7 +21,7 @@ pub(crate) const PATH_ONLY: OFlags = OFlags::empty();
 /// There is no portable flag for it: access times change.
 pub(crate) const NO_ATIME: OFlags = OFlags::empty();
 
-/// What reading an extended attribute says when there is none of that name.
+/// The error of reading an extended attribute when there is none of that name.
 pub(crate) const NO_ATTRIBUTE: Errno = Errno::NOSYS;
 
 pub(crate) fn clone_directory(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
@@ -128,7 +128,7 @@ pub(crate) fn random() -> u64 {
 
 pub(crate) fn drop_inherited_acls(_directory: BorrowedFd<'_>) {}
 
-/// What the attributes belong to.
+/// The owner of the attributes.
 #[derive(Clone, Copy)]
 pub(crate) enum XattrTarget<'a> {
     Open(BorrowedFd<'a>),

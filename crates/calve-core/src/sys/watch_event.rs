@@ -1,8 +1,8 @@
-//! What watches tell.
+//! Events of watches.
 
 use std::ffi::CStr;
 
-/// What happened to an entry of a watched directory, or (without a name) to the directory itself.
+/// A change of an entry of a watched directory, or (without a name) of the directory itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux tells it so"))]
 pub(crate) enum Happening {

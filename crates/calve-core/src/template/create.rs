@@ -48,7 +48,7 @@ pub struct CreatedTemplate {
     pub template: Template,
     /// How the frozen clone was made.
     pub clone: CloneReport,
-    /// What became of the version that it replaced.
+    /// The fate of the version that it replaced.
     pub swept: SweptTemplates,
 }
 
@@ -94,7 +94,7 @@ impl Templates {
     ) -> Result<CreatedTemplate, Error> {
         let source = source(directory)?;
         self.store.prepare()?;
-        // What killed processes left may hold the space that is needed now.
+        // Leftovers of killed processes may hold the space that is needed now.
         let mut swept = self.store.sweep()?;
         let place = self.place(&source, options)?;
         let reserved = self.store.reserve(name, &place)?;

@@ -193,7 +193,7 @@ fn look(template: &Template) -> Result<(), Error> {
     }
 }
 
-/// What tells that nothing in a version has changed since `moment`.
+/// Returns the facts that tell that nothing in a version has changed since `moment`.
 fn frozen(tree: &Path, manifest: &Path, moment: Moment) -> Result<record::FrozenState, Error> {
     let stamp = |path: &Path| -> Result<Stamp, Error> {
         let found = store::stat_of(path)?.ok_or_else(|| Error::Missing(path.to_path_buf()))?;

@@ -1,4 +1,4 @@
-//! What of a template travels to other machines: a manifest without what means nothing there, and its entries.
+//! The part of a template that travels to other machines: a manifest without facts that mean nothing there, and its entries.
 //!
 //! Owners do not travel: whoever receives a template owns its files. Of the extended attributes those of users do, the others belong to the
 //! machine.
@@ -28,7 +28,7 @@ pub struct PortableTemplate {
 pub struct PortableEntry {
     /// Its names below the root, with `/` between them; empty for the root. No name is `.` or `..`.
     pub path: Vec<u8>,
-    /// What it is.
+    /// The kind.
     pub kind: PortableKind,
     /// Its permission bits; 0 for a link.
     pub mode: u32,
@@ -42,7 +42,7 @@ pub struct PortableEntry {
     pub line: std::ops::Range<usize>,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PortableKind {
     /// A directory.
@@ -51,7 +51,7 @@ pub enum PortableKind {
     File {
         /// In bytes.
         size: u64,
-        /// Of the contents.
+        /// The hash of the contents.
         hash: [u8; 32],
     },
     /// A symlink with this target.
@@ -65,7 +65,7 @@ pub enum PortableKind {
 pub struct NotPortable {
     /// The entry, if it is about one.
     pub path: Vec<u8>,
-    /// What is in the way.
+    /// The obstacle.
     pub what: &'static str,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct TreeListing {
     pub(super) entries: Vec<Entry>,
     /// The latest change of any entry.
     pub(super) latest: Option<Moment>,
-    /// What could not be read.
+    /// The entries that could not be read.
     pub(super) unreadable: Vec<(PathBuf, Errno)>,
 }
 
@@ -184,7 +184,7 @@ impl Reader<'_> {
     }
 }
 
-/// What every entry has. A symlink's mode means nothing.
+/// Returns the fields of every entry. A symlink's mode means nothing.
 fn common(kind: &str, stat: &Stat) -> String {
     let mut keywords = format!(" type={kind}");
     if kind != "link" {

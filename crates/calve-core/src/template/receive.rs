@@ -25,7 +25,7 @@ use crate::sys;
 pub struct ReceivedTemplate {
     /// The template.
     pub template: Template,
-    /// What became of the version that it replaced.
+    /// The fate of the version that it replaced.
     pub swept: SweptTemplates,
 }
 

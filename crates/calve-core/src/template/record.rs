@@ -1,4 +1,4 @@
-//! What is written down about a template: fields, each with a NUL behind it.
+//! The record of a template: fields, each with a NUL behind it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -38,7 +38,7 @@ pub struct Template {
     pub strategy: Strategy,
     /// The name of the directory that `tree` is in, different for each refresh.
     pub(super) version: String,
-    /// What must not have changed since.
+    /// The facts that must not have changed since.
     pub(super) frozen: FrozenState,
 }
 
@@ -54,7 +54,7 @@ impl Template {
     }
 }
 
-/// What tells at little cost that nothing was changed.
+/// The facts that tell at little cost that nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrozenState {
     /// Every entry's change time is at or before this.

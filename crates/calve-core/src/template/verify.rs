@@ -21,7 +21,7 @@ pub struct Verification {
     pub template: Template,
     /// How many entries it should have.
     pub entries: u64,
-    /// What differs from the manifest, by path.
+    /// The differences from the manifest, by path.
     pub differences: Vec<Difference>,
 }
 

@@ -1,4 +1,4 @@
-//! What a worker has ahead of it: directories whose subdirectories are still to be gone into.
+//! The work ahead of a worker: directories whose subdirectories are still to be gone into.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) struct PendingDirectories<Open, More> {
     /// `None` when closed to stay within the limit of descriptors; opened again when needed.
     pub(crate) open: Option<Open>,
     pub(crate) names: Names,
-    /// What else its walk knows of it.
+    /// Other facts that its walk knows of it.
     pub(crate) more: More,
 }
 

@@ -21,14 +21,14 @@ use crate::options::Mounts;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 
-/// What is compared, and what is known not to be equal.
+/// The aspects to compare, and those that are known to differ.
 pub(crate) struct Comparison<'a> {
     pub(crate) src: BorrowedFd<'a>,
     pub(crate) dst: BorrowedFd<'a>,
     pub(crate) src_path: &'a Path,
     pub(crate) threads: usize,
     pub(crate) cancel: &'a Cancel,
-    /// What was left out. The list of it in the receipt may have been cut.
+    /// The entries that were left out. The list of them in the receipt may have been cut.
     pub(crate) exclude: &'a Exclude,
     pub(crate) mounts: Mounts,
     /// False when device nodes were left out, for want of privilege.

@@ -88,7 +88,7 @@ pub(crate) struct Fill<'a> {
     pub(crate) cancel: &'a Cancel,
 }
 
-/// What was made.
+/// The entries that were made.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tally {
     pub(crate) entries: Entries,
@@ -96,7 +96,7 @@ pub(crate) struct Tally {
     pub(crate) inlined_bytes: u64,
 }
 
-/// What the workers share while they run.
+/// The state that workers share while they run.
 struct FillState {
     links: Links,
     flush: Flush,
@@ -137,7 +137,7 @@ struct At<'d> {
     dst: BorrowedFd<'d>,
 }
 
-/// What the two paths for messages name.
+/// The meaning of the two paths for messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Paths {
     /// The roots; entries are below them.
@@ -146,7 +146,7 @@ pub(crate) enum Paths {
     Same,
 }
 
-/// What is to be made in the destination's root.
+/// The entries to make in the destination's root.
 pub(crate) enum Scope {
     /// Everything that is in the source's root.
     Tree,

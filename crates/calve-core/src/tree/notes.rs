@@ -1,4 +1,4 @@
-//! What a walk has to tell afterwards: collected by all workers, with each kind counted and its first path kept.
+//! Facts for the end of a walk: collected by all workers, with each kind counted and its first path kept.
 
 use std::io;
 use std::path::{Path, PathBuf};

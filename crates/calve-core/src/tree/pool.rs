@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::progress::Cancel;
 
-/// What the workers have in common.
+/// The common state of the workers.
 pub(crate) struct Pool<T> {
     state: Mutex<State<T>>,
     wake: Condvar,

@@ -155,7 +155,7 @@ fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
     Ok(points.into_iter().filter_map(open).collect())
 }
 
-/// What is looked at once more.
+/// The entries to look at once more.
 pub(crate) struct Quiet<'a> {
     pub(crate) source: &'a Source,
     pub(crate) since: Moment,

@@ -31,7 +31,7 @@ pub trait Visitor: Send {
     }
 }
 
-/// What a directory says an entry is.
+/// The kind of an entry, as its directory tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A directory.

@@ -172,7 +172,7 @@ fn size_below(directory: &Path) -> u64 {
     let mut size = 0;
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(directory) = waiting.pop() {
-        // What cannot be read, the clone will name.
+        // The clone will name entries that cannot be read.
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             match (entry.file_type(), entry.metadata()) {
                 (Ok(kind), _) if kind.is_dir() => waiting.push(entry.path()),

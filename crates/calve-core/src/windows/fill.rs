@@ -72,7 +72,7 @@ struct Shared {
     names: Mutex<HashMap<sys::Identity, PathBuf>>,
     /// The others: what they are further names of, and they.
     further: Mutex<Vec<(PathBuf, PathBuf)>>,
-    /// What directories get at the end.
+    /// The metadata that directories get at the end.
     directories: Mutex<Vec<(PathBuf, Info)>>,
 }
 
@@ -191,7 +191,7 @@ impl Worker<'_> {
     }
 
     fn further_names(&mut self, further: Vec<(PathBuf, PathBuf)>) -> Result<(), Error> {
-        // What is made instead of a link is a file of its own.
+        // A file that is made instead of a link is one of its own.
         take(&self.shared.names);
         for (first, name) in further {
             let (made, dst) = (self.fill.dst.join(first), self.fill.dst.join(&name));

@@ -25,7 +25,7 @@ impl Location {
         }
         let Some(Component::Normal(name)) = given.components().next_back() else { return Ok(None) };
         let failed = |error| Error::io(Operation::Open, given, error);
-        // That would be a stream of a file, or on another drive.
+        // Such a path would be a stream of a file, or on another drive.
         if name.as_encoded_bytes().contains(&b':') {
             return Err(failed(code(ERROR_INVALID_NAME)));
         }

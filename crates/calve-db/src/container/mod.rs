@@ -68,7 +68,7 @@ pub(crate) struct Container {
     server: String,
 }
 
-/// What is run in a container.
+/// The command to run in a container.
 pub(crate) struct Run<'a> {
     /// The program, by its path in the image, and its arguments.
     pub(crate) command: &'a [OsString],
@@ -107,7 +107,7 @@ impl Container {
         if !self.image.is_docker() {
             line.push("--sdnotify=ignore".into());
         }
-        // What it says is in the server's log already.
+        // Its output is in the server's log already.
         line.extend(["--log-driver=none", "--cap-drop=all", "--security-opt=no-new-privileges"].map(Into::into));
         // SELinux would have the runtime change the labels of the user's files, or the server fail.
         line.push("--security-opt=label=disable".into());

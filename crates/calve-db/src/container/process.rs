@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::Container;
 use crate::sys::{Ended, Server};
 
-/// What a runtime's exit code adds to the number of the signal that ended a container's first process.
+/// The number that a runtime's exit code adds to that of the signal that ended a container's first process.
 const BY_SIGNAL: i32 = 128;
 /// How long a runtime may take to notice that its container is gone.
 const NOTICES_IN: Duration = Duration::from_secs(10);

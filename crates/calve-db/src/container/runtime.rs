@@ -37,9 +37,9 @@ pub(crate) struct Image {
     /// Where Docker would make volumes for its containers: what it declares.
     #[serde(default)]
     volumes: Vec<String>,
-    /// What the user calls it.
+    /// The user's name for it.
     pub(crate) name: String,
-    /// What it is: the name may come to mean another one.
+    /// Its identity: the name may come to mean another one.
     pub(crate) id: String,
 }
 

@@ -1,4 +1,4 @@
-//! What an overlay copies as a whole when the server opens it for writing: which files that may be, and which they were.
+//! The files that an overlay copies as a whole when the server opens them for writing: which ones that may be, and which they were.
 //!
 //! The kernel copies a file into a new one of the upper directory, so that the copy's birth time is when copying began, and marks it
 //! with where it came from (overlayfs.rst, "origin"). A file that the server itself has made there has no such mark.
@@ -41,16 +41,16 @@ pub struct Copied {
     pub after_ms: f64,
     /// How long it took, to the few milliseconds at which the kernel's clock moves. `None` when nobody saw its end.
     pub took_ms: Option<f64>,
-    /// Who opened it, as far as that could be seen.
+    /// The process that opened it, as far as that could be seen.
     pub cause: Option<Cause>,
 }
 
-/// Who opened a file for writing, so that it was copied.
+/// The process that opened a file for writing, so that it was copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// The process.
     pub process: u32,
-    /// What `ps` shows of it, or the program's name.
+    /// The command line that `ps` shows, or the program's name.
     pub name: String,
     /// The thread. `None` where the kernel does not tell, and the process has several.
     pub thread: Option<u32>,
@@ -72,7 +72,7 @@ pub(crate) fn large(data: &Path) -> Vec<Large> {
     found
 }
 
-/// What was copied from `lower` into `upper` since then, in the order of time. `seen`: what is known of it.
+/// Returns the files that were copied from `lower` into `upper` since then, in the order of time. `seen`: the known facts of them.
 pub(crate) fn copied(lower: &Path, upper: &Path, since: SystemTime, seen: Vec<Copied>) -> Vec<Copied> {
     let mut found = seen;
     walk(upper, Path::new(""), &mut |path, _| {

@@ -24,7 +24,7 @@ pub(crate) fn begin_lines(place: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// What was written down until now.
+/// Returns the lines that were written until now.
 pub(crate) fn lines(place: &Path) -> Vec<Copied> {
     Trace::of(place).more()
 }
@@ -38,7 +38,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Of the server of that name.
+    /// Returns the trace of the server of that name.
     pub fn of_server(home: &Home, name: &str) -> Result<Self> {
         let record = registry::find(home, name)?;
         Ok(Self::of(&registry::place_of(home, &record.name)))

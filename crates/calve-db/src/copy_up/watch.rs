@@ -24,7 +24,7 @@ const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_millis(5
 const LOOK_EVERY: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(50)];
 const A_WHILE: Duration = Duration::from_millis(100);
 
-/// What is watched.
+/// The directories that are watched.
 pub(crate) struct OverlayPaths {
     /// The template's data directory.
     pub(crate) lower: PathBuf,
@@ -38,7 +38,7 @@ pub(crate) struct OverlayPaths {
 pub(crate) struct Watch {
     seen: Receiver<Vec<Copied>>,
     stop: PipeWriter,
-    /// What cannot be told here, and why.
+    /// Facts that cannot be told here, and why.
     pub(crate) untold: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Watch {
         Ok(Self { seen, stop, untold })
     }
 
-    /// What has been seen, when the server has ended.
+    /// Returns the opened files that were seen, when the server has ended.
     pub(crate) fn end(self) -> Vec<Copied> {
         drop(self.stop);
         self.seen.recv().unwrap_or_default()

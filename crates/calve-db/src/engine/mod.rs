@@ -25,9 +25,9 @@ use crate::server::Address;
 const ENGINES: &[&dyn Engine] =
     &[&postgres::Postgres, &mysql_family::Mariadb, &mysql_family::Mysql, &redis::REDIS, &redis::VALKEY];
 
-/// What a database server needs of Calve.
+/// The parts of a database engine that Calve needs.
 pub(crate) trait Engine: Sync {
-    /// What the user calls it.
+    /// Returns the user's name for it.
     fn name(&self) -> &'static str;
 
     /// The users of the system that its server may run as, when Calve is root.
@@ -50,7 +50,7 @@ pub(crate) trait Engine: Sync {
     /// Which versions are supported, in words, when `version` is not.
     fn unsupported(&self, version: &Version) -> Option<&'static str>;
 
-    /// What shapes a new data directory, in words: part of a template's key.
+    /// Returns the facts that shape a new data directory, in words: part of a template's key.
     fn recipe(&self) -> String;
 
     /// The command that fills the empty directory `data`, if one is needed. `is_there`: whether there is a program, beside the server's.
@@ -66,7 +66,7 @@ pub(crate) trait Engine: Sync {
     /// `log`: what it has said.
     fn connections(&self, address: &Address, log: &[u8], asked: u64) -> Result<u64>;
 
-    /// What is done as soon as it answers. Says what was changed in a data directory that was taken over.
+    /// Runs as soon as it answers. Returns the changes in a data directory that was taken over.
     fn settle(&self, instance: &Instance) -> Result<Vec<String>>;
 
     /// Returns what its databases have that never runs in a server of Calve's, in words.
@@ -86,7 +86,7 @@ pub(crate) trait Engine: Sync {
     /// Whether the log tells of a recovery, as after a crash.
     fn log_tells_of_recovery(&self, log: &str) -> bool;
 
-    /// What changes with everything that is written: of the server at this address, or without one of a data directory whose server ended
+    /// Returns a number that changes with everything that is written: of the server at this address, or without one of a data directory whose server ended
     /// in order. `None` if it cannot be told.
     fn written(&self, _data: &Path, _server: Option<&Address>) -> Option<String> {
         None
@@ -150,7 +150,7 @@ pub(crate) enum Probe {
     Refused(String),
 }
 
-/// What the server is started for.
+/// The purpose that the server is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Purpose {
     /// To be written to, and killed.
@@ -174,7 +174,7 @@ impl Purpose {
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) program: PathBuf,
-    /// What the program prints of its version.
+    /// The version that the program prints.
     pub(crate) version: String,
     /// The data directory as the server sees it. Beside it is `tmp`, for temporary files.
     pub(crate) data: PathBuf,

@@ -16,7 +16,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Who this process runs as; for root, the first of `names` that the system knows, else `nobody`.
+    /// Returns the user that this process runs as; for root, the first of `names` that the system knows, else `nobody`.
     pub(crate) fn for_server(names: &[&str]) -> Result<Self> {
         let user = geteuid();
         if !user.is_root() {
@@ -27,7 +27,7 @@ impl Account {
         found.ok_or_else(|| Error::NoAccount(names.iter().map(|name| (*name).to_owned()).collect()))
     }
 
-    /// What to change to, if this process is another user.
+    /// Returns the user to change to, if this process is another one.
     pub(crate) fn to_become(self) -> Option<(u32, u32)> {
         geteuid().is_root().then_some((self.user, self.group))
     }

@@ -269,7 +269,7 @@ fn refused(operation: &'static str, above: BorrowedFd<'_>, name: &OsStr, path: &
     };
     let why = match errno {
         Errno::LOOP | Errno::NOTDIR | Errno::MLINK if is_link() => "it is a symlink, which is not followed",
-        // What opening a socket says.
+        // The error of opening a socket.
         Errno::NXIO => "it is not a regular file",
         errno => return Error::io(operation, path, errno),
     };

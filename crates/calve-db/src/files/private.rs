@@ -97,7 +97,7 @@ pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>, permissions: u
 /// Removes all permissions of other users on these files of a directory. Skips files that do not exist.
 pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
     for name in names {
-        // What is no file of this user's is none that he has to keep from others.
+        // A file that is not this user's is none that he has to keep from others.
         if let Ok(Some(file)) = directory.file(name)
             && let Ok(found) = rustix::fs::fstat(&file)
         {

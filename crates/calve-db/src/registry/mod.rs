@@ -33,7 +33,7 @@ use crate::sys;
 const LOCK: &str = "lock";
 const RECORD: &str = "server.json";
 const BEGUN: &str = "begun.json";
-/// What is in a place beside the server's own files.
+/// The entries in a place beside the server's own files.
 const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", container::NOTE, "log", "copied"];
 /// Directories of templates that are being built. No server has such a name.
 pub(crate) const BUILDING: &str = ".building-";
@@ -50,7 +50,7 @@ pub struct Record {
     pub name: String,
     /// The engine's name.
     pub engine: String,
-    /// What it was cloned from; none while a template is built.
+    /// The template that it was cloned from; none while a template is built.
     pub template: Option<String>,
     /// How it is reached.
     pub address: Address,
@@ -62,13 +62,13 @@ pub struct Record {
     pub strategy: String,
     /// Better strategies, and why they were not used.
     pub refused: Vec<String>,
-    /// What an overlay copies as a whole when the server first opens it for writing.
+    /// The files that an overlay copies as a whole when the server first opens them for writing.
     #[serde(default)]
     pub copy_up: Vec<Large>,
     /// Whether copies of an overlay are watched as they are made.
     #[serde(default)]
     pub watched: bool,
-    /// What cannot be told of those who open files on an overlay, and why.
+    /// Facts about processes that open files on an overlay that cannot be told, and why.
     #[serde(default)]
     pub untold: Option<String>,
     /// How long that took.
@@ -93,7 +93,7 @@ pub struct Record {
     /// Whether its data is kept when it ends.
     #[serde(default)]
     pub durable: bool,
-    /// What its template was when it was cloned.
+    /// The state of its template when it was cloned.
     #[serde(default)]
     pub(crate) template_identity: String,
     pub(crate) pid_started: Option<u64>,
@@ -143,7 +143,7 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
         Err(errno) => return Err(Error::io("create directory", &path, errno)),
     }
     let lock = open_lock(&path)?;
-    // Who only looks whether somebody holds it has it for a moment.
+    // A process that only looks whether somebody holds it has it for a moment.
     wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", path.join(LOCK), errno))?;
     sign(&lock);
     Ok(Place { path, lock })
@@ -214,7 +214,7 @@ pub(crate) fn forget(place: &Path) {
     let _ = fs::remove_file(place.join(RECORD));
 }
 
-/// What is known of a server before it is ready, where nothing but this tells of what a killed supervisor leaves.
+/// The facts that are known of a server before it is ready, where nothing but this tells of the leftovers of a killed supervisor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EarlyRecord {
     pub(crate) engine: String,
@@ -245,7 +245,7 @@ impl EarlyRecord {
         }
     }
 
-    /// What runs of it: its supervisor too, until that has ended.
+    /// Returns the processes that run of it: its supervisor too, until that has ended.
     pub(crate) fn processes(&self) -> Vec<sys::ProcessHandle> {
         match self.supervisor_started {
             Some(began) if self.namespace == sys::process_namespace() => sys::members(self.supervisor, began),

@@ -24,10 +24,10 @@ use crate::template;
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
 
-/// What is killed ends at once, unless it has much to give back.
+/// A killed process ends at once, unless it has much to give back.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// What was found and taken away.
+/// The places that were found and taken away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Swept {
@@ -50,7 +50,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
     home.prepare()?;
     let guard = lock_all(home)?;
     for place in registry::places(home)? {
-        // What its supervisor takes away at the same time is none of this process's business.
+        // A place that its supervisor takes away at the same time is none of this process's business.
         let Some(lock) = found(registry::open_lock(&place))? else { continue };
         registry::tighten(&place);
         if !try_lock(&lock, &place) || !registry::is_lock_of(&lock, &place) {
@@ -224,7 +224,7 @@ fn end_leftovers(place: &Path) {
         && let Ok(engine) = engine::named(&begun.engine)
     {
         end_session(&begun);
-        // That of a container goes with it.
+        // The place of a container goes with it.
         if !container::is_noted(place) {
             let files =
                 record.as_ref().filter(|record| record.durable).and_then(|record| record.data_directory.parent());

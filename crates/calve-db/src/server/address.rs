@@ -13,7 +13,7 @@ pub struct Address {
     pub url: String,
     /// By TCP, where it was asked for. The password is in it.
     pub tcp_url: Option<String>,
-    /// What the engine's own programs and drivers in C take: libpq's keywords; the Go driver's form for MariaDB and MySQL; the socket's path for
+    /// The form of the engine's own programs and drivers in C: libpq's keywords; the Go driver's form for MariaDB and MySQL; the socket's path for
     /// Redis and Valkey.
     pub dsn: String,
     /// The directory of the socket, for PostgreSQL; `localhost`, which means the socket, for MariaDB and MySQL; the socket for Redis and Valkey.
@@ -38,7 +38,7 @@ impl Address {
     /// All environment variables that tell a program where the server is.
     pub fn environment(&self) -> Vec<(String, String)> {
         let mut variables = self.variables.clone();
-        // What is no SQL database has a variable of its own: a program may use both.
+        // An engine without SQL has a variable of its own: a program may use both.
         if !client::is_redis(self) {
             variables.insert(0, ("DATABASE_URL".to_owned(), self.url.clone()));
         }

@@ -130,7 +130,7 @@ pub fn check_option_files(address: &Address, home: Option<&Path>) -> Result<()> 
     if !is_mysql(address) {
         return Ok(());
     }
-    // Of these Calve's own file, which is read later, overrides all but the protocol.
+    // Calve's own file, which is read later than these, overrides all but the protocol.
     for path in OF_THE_SYSTEM {
         check_file(Path::new(path), &["protocol", "pipe"], 0)?;
     }
@@ -138,7 +138,7 @@ pub fn check_option_files(address: &Address, home: Option<&Path>) -> Result<()> 
 }
 
 fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
-    // What these clients cannot read, they do not obey either. A user may keep the file elsewhere, and link it.
+    // A file that these clients cannot read, they do not obey either. A user may keep the file elsewhere, and link it.
     let Ok(path) = fs_err::canonicalize(path) else { return Ok(()) };
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let Ok(Some(text)) = Directory::open(above).and_then(|above| above.read_to_string(name, LARGEST_BYTES)) else {

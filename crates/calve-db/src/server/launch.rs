@@ -32,7 +32,7 @@ use crate::template::manifest;
 /// The data directory, in a server's place.
 const DATA: &str = "data";
 
-/// Who wants the server, and how long.
+/// A request for a server.
 pub(crate) struct LaunchRequest<'a> {
     pub(crate) spec: &'a Spec,
     /// Where the data directory comes from.
@@ -68,10 +68,10 @@ pub(crate) struct RunningServer {
     pub(crate) neutralised: Vec<String>,
     /// When the data directory was there.
     pub(crate) since: SystemTime,
-    /// What an overlay will copy as a whole.
+    /// The files that an overlay will copy as a whole.
     pub(crate) copy_up: Vec<Large>,
     pub(crate) watch: Option<Watch>,
-    /// What cannot be told of copies, and why.
+    /// Facts about copies that cannot be told, and why.
     pub(crate) untold: Option<String>,
     /// Unmounted before the files are removed, the second place first: it shows an overlay too.
     pub(crate) seen: ServerView,
@@ -375,7 +375,7 @@ impl Drop for ServerView {
 
 fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let spec = wanted.spec;
-    // What is bound into a container is reached there.
+    // A directory that is bound into a container is reached there.
     if spec.container.is_some() || spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
         return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });
     }

@@ -14,7 +14,7 @@ const MOST_OF_A_LOG: u64 = 16 << 20;
 const LOG_LINES: usize = 12;
 /// Shown of a log on request, and kept of a server that ended.
 const LAST_BYTES: u64 = 64 << 10;
-/// What the lines that say why have in them.
+/// Words in the lines that say why.
 const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", "No space left"];
 
 pub(crate) fn path(place: &Path) -> PathBuf {
@@ -27,7 +27,7 @@ pub(crate) fn open(place: &Path) -> Result<File> {
     log.ok_or_else(|| Error::io("open", path(place), std::io::Error::from(std::io::ErrorKind::NotFound)))
 }
 
-/// What was logged: the beginning and the end where it is very much. The server has the file open, and can make it as long as it
+/// Returns the log: the beginning and the end where it is very long. The server has the file open, and can make it as long as it
 /// likes.
 pub(crate) fn read(mut log: &File) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();

@@ -208,7 +208,7 @@ fn spec_of(home: &Home, name: &str, place: &Place, template: Template) -> Result
     })
 }
 
-/// What all servers have in common.
+/// Returns the common part of all servers.
 pub(crate) fn new_spec(
     home: &Home,
     name: &str,

@@ -56,7 +56,7 @@ impl Notices {
     }
 }
 
-/// What is waited for.
+/// The condition to wait for.
 pub(crate) struct Waiting<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) address: &'a Address,

@@ -22,7 +22,7 @@ use crate::{supervise, sys};
 /// A service to be made.
 #[derive(Debug)]
 pub struct NewService<'a> {
-    /// What its keeper calls it.
+    /// The keeper's name for it.
     pub service: &'a str,
     /// Tells its keeper from others.
     pub keeper_id: &'a str,
@@ -30,7 +30,7 @@ pub struct NewService<'a> {
     pub keeper: OsString,
 }
 
-/// What the data of a new service is cloned from.
+/// The source of the data of a new service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceOrigin<'a> {
     /// The template of this name.

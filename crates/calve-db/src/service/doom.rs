@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::registry::Home;
 
-/// What becomes of data that was written to.
+/// The fate of data that was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     /// It stays.
@@ -59,7 +59,7 @@ pub fn sweep_doomed(home: &Home, is_gone: &dyn Fn(&Service) -> bool) -> Result<(
     for service in services(home)?.into_iter().filter(|service| service.place.join(DOOMED).exists()) {
         let turn = private::open(&service.place.join(TURN))?;
         let is_free = rustix::fs::flock(&turn, FlockOperation::NonBlockingLockExclusive).is_ok();
-        // Whoever removes it now has its turn.
+        // The process that removes it now has its turn.
         if !is_free || find(home, &service.name).is_err() {
             continue;
         }

@@ -54,7 +54,7 @@ const NEW: &str = ".new-";
 pub struct Service {
     /// The name of its servers.
     pub name: String,
-    /// What it is called by its keeper.
+    /// The keeper's name for it.
     pub service: String,
     /// Tells its keeper from others.
     pub keeper_id: String,
@@ -74,7 +74,7 @@ pub struct Service {
     pub(crate) strategy: String,
     /// The name of its runtime directory, which is always the same one, so that its URL is too.
     runtime: String,
-    /// What [`Engine::written`] said of it when it was cloned.
+    /// The number of [`Engine::written`] when it was cloned.
     written: Option<String>,
     #[serde(skip)]
     place: PathBuf,
@@ -144,7 +144,7 @@ pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
     Ok(now.is_none() || now != service.written)
 }
 
-/// What [`Engine::written`] says of it now.
+/// Returns the number of [`Engine::written`] now.
 pub(crate) fn written(home: &Home, service: &Service) -> Result<Option<String>> {
     match service.server(home) {
         None => Ok(service.engine()?.written(&service.data_directory(), None)),

@@ -23,7 +23,7 @@ use crate::{supervise, sys};
 const ENDING: Duration = Duration::from_secs(60);
 const A_MOMENT: Duration = Duration::from_millis(500);
 
-/// Of the servers before.
+/// The longest log of the servers before.
 const LONGEST_LOG: i64 = 1 << 20;
 
 /// Starts its server, and returns it; that which runs, if one does.
@@ -42,7 +42,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &Cancel) -
     note_start(&service.place)?;
     let spec = new_spec(home, name, &place.path, &service.engine, &service.program, service.account)?;
     let directory = home.runtime().join(&service.runtime);
-    // What a killed one may have left.
+    // Leftovers of a killed one.
     runtime::remove(&directory, Wait::Yes);
     let mut spec = Spec {
         template: Some(service.template.clone()),
@@ -121,7 +121,7 @@ fn note_start(place: &Path) -> Result<()> {
 /// Waits until no process has the data open, and keeps it so.
 pub(super) fn take_lock(place: &Path, name: &str) -> Result<File> {
     let path = place.join(LOCK);
-    // Whoever inherits it must not be able to write to it.
+    // A process that inherits it must not be able to write to it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| Error::io("open", &path, errno))?;
     let started = Instant::now();

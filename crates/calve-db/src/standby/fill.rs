@@ -68,7 +68,7 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
     crate::registry::name::check(template)?;
     let file = path(home, template);
     if settings(&file).is_none() {
-        // Of a session that has ended.
+        // It is of a session that has ended.
         remove(home, template)?;
         return Ok(None);
     }

@@ -50,7 +50,7 @@ impl Default for PoolOptions {
     }
 }
 
-/// What ends a pool, besides not being used.
+/// The events that end a pool, besides not being used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PoolLifetime {
     /// The end of the process that began the session (setsid(2)) of the caller, such as a login shell.
@@ -100,7 +100,7 @@ impl PoolLimit {
     }
 }
 
-/// What is written down of a pool. The time of its last use is that of the file.
+/// The record of a pool. The time of its last use is that of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub(crate) size: usize,

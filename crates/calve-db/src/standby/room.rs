@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::engine::Engine;
 
-/// What must stay free: a part of all of it.
+/// The part of all space that must stay free.
 const FREE_PART: u64 = 10;
 
 /// Whether another server on this data directory fits, with all that it may need once it is used, and a tenth of the memory stays free. Where the system does not
@@ -33,7 +33,7 @@ struct Memory {
     free: u64,
 }
 
-/// Of the machine (proc_meminfo(5)).
+/// Returns the memory of the machine (proc_meminfo(5)).
 fn machine() -> Option<Memory> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let field = |name: &str| {
@@ -43,7 +43,7 @@ fn machine() -> Option<Memory> {
     Some(Memory { total: field("MemTotal:")?, free: field("MemAvailable:")? })
 }
 
-/// Of this process's control group, as in a container (cgroups(7)).
+/// Returns the memory of this process's control group, as in a container (cgroups(7)).
 fn group() -> Option<Memory> {
     let own = own_group("")?;
     let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];

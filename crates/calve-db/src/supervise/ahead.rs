@@ -23,7 +23,7 @@ use crate::supervise::messages::{Origin, Owner};
 use crate::sys::ProcessHandle;
 use crate::template;
 
-/// What is prepared, and what is to be.
+/// The data that are prepared, and those to prepare.
 #[derive(Default)]
 pub(super) struct Prepared {
     wanted: Option<Origin>,
@@ -35,7 +35,7 @@ pub(super) struct Prepared {
 struct Next {
     server: PreparedServer,
     origin: Origin,
-    /// What that was when it was cloned.
+    /// The template's state when it was cloned.
     identity: String,
     since: Instant,
 }
@@ -129,7 +129,7 @@ impl Supervisor<'_> {
                     (self.owner == Owner::Starter).then(|| talk.as_fd()),
                     self.watched.iter().filter_map(ProcessHandle::end).collect(),
                 ),
-                // Of its own: that the owner has gone is no failure of this.
+                // The switch is its own: that the owner has gone is no failure of this.
                 cancel: &Cancel::default(),
                 tell: &|_| (),
             })?;
@@ -175,7 +175,7 @@ impl Supervisor<'_> {
         self.origin = next.origin;
         self.record.template_identity = next.identity;
         self.record.standby = true;
-        // What it says is for others; the server is what it should be in any case.
+        // The record is for others; the server is as it should be in any case.
         let _ = self.write_record();
         Some(old)
     }

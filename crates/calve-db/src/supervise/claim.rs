@@ -19,7 +19,7 @@ impl Supervisor<'_> {
     /// Hands it over. Whoever comes second is told that it is taken; if the first one has gone meanwhile, it ends.
     pub(super) fn claim(&mut self, claim: Claim, mut from: UnixStream) -> Option<End> {
         if let Some(ended) = self.launched.server.ended() {
-            // Whoever asked takes the next one when this conversation ends without an answer.
+            // The asking process takes the next one when this conversation ends without an answer.
             return Some(End::Unasked(EndReason::EndedByItself(ended)));
         }
         let answer = match self.record.waits {

@@ -18,9 +18,9 @@ use crate::template::Template;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Stopped {
-    /// What it was.
+    /// The server as it was.
     pub record: Record,
-    /// What its overlay copied as a whole, because the server opened it for writing.
+    /// The files that its overlay copied as a whole, because the server opened them for writing.
     pub copied: Vec<Copied>,
     /// From the request to the answer.
     pub took: Duration,
@@ -50,9 +50,9 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<Stopp
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Reset {
-    /// What it is now.
+    /// The server as it is now.
     pub record: Record,
-    /// What its overlay had copied until then.
+    /// The files that its overlay had copied until then.
     pub copied: Vec<Copied>,
     /// From the request to the answer.
     pub took: Duration,

@@ -1,4 +1,4 @@
-//! What is said between the command that starts a server and the process that looks after it. Both are of one version, so
+//! Messages between the command that starts a server and the process that looks after it. Both are of one version, so
 //! this is no interface: each message is one line of JSON.
 
 use std::io::{self, BufRead, Read as _, Write};
@@ -27,7 +27,7 @@ pub(crate) struct Spec {
     pub(crate) program: PathBuf,
     /// The container that the program runs in, if it does.
     pub(crate) container: Option<Container>,
-    /// What that said of its version when the template was made; empty while one is built.
+    /// The version of that program, in its words, when the template was made; empty while one is built.
     pub(crate) version: String,
     pub(crate) account: Account,
     /// Its place in the registry: here its files go.
@@ -128,7 +128,7 @@ impl Owner {
     }
 }
 
-/// What is asked of a supervisor.
+/// A request to a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// End the server and remove its files. One whose data stays ends if it can write all of it.
@@ -159,7 +159,7 @@ pub(crate) enum Request {
     Command(u32),
 }
 
-/// What a standby becomes.
+/// The new role of a standby.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Claim {
     /// `None`: the name that it has.
@@ -174,9 +174,9 @@ pub(crate) struct Claim {
 pub struct Starting {
     /// The server.
     pub name: String,
-    /// What will be copied as soon as the server opens it for writing, if it is large: the largest first.
+    /// The files that will be copied as soon as the server opens them for writing, if they are large: the largest first.
     pub copy_up: Vec<Large>,
-    /// What cannot be told of those who open files, and why.
+    /// Facts about processes that open files that cannot be told, and why.
     pub untold: Option<String>,
     pub(crate) place: PathBuf,
 }
@@ -199,9 +199,9 @@ pub(crate) enum Answer {
     Done,
     /// The standby is somebody else's already.
     Taken,
-    /// What changes with everything that is written, if that can be told.
+    /// A number that changes with everything that is written, if that can be told.
     Written(Option<String>),
-    /// What the databases hold.
+    /// The contents of the databases.
     Contents(Vec<DatabaseObject>),
     /// The data was cloned, by this strategy.
     Copied(String),
@@ -219,9 +219,9 @@ pub(crate) enum Answer {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Ready {
     pub(crate) record: Record,
-    /// What was taken away from a data directory that was taken over.
+    /// Settings and files that were taken away from a data directory that was taken over.
     pub(crate) neutralised: Vec<String>,
-    /// What the overlay had copied that was reset.
+    /// The files that the reset overlay had copied.
     pub(crate) copied: Vec<Copied>,
 }
 
@@ -268,7 +268,7 @@ pub(crate) fn receive<M: for<'a> Deserialize<'a>>(from: &mut impl BufRead) -> io
     if from.by_ref().take(LONGEST_MESSAGE).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
-    // What was cut off is no JSON.
+    // A message that was cut off is no JSON.
     Ok(Some(serde_json::from_slice(&line)?))
 }
 

@@ -126,7 +126,7 @@ struct Supervisor<'a> {
     command: Option<ProcessHandle>,
     deadline: Option<Instant>,
     port: Option<Port>,
-    /// What the present data was cloned from.
+    /// The template that the present data was cloned from.
     origin: Origin,
     /// Where it is, and the runtime directory of the server on it: the first ones, or those of a server that was prepared.
     files: PathBuf,
@@ -136,7 +136,7 @@ struct Supervisor<'a> {
     reaper: trash::Reaper,
     /// Its second name, which is a link: a standby keeps its place when it is handed over.
     link: Option<PathBuf>,
-    /// Whoever claimed it just now.
+    /// The process that claimed it just now.
     claimant: Option<UnixStream>,
     /// The lock on data that outlives it.
     _held: Option<std::fs::File>,
@@ -152,7 +152,7 @@ enum End {
     Leave(Answer),
 }
 
-/// What is known of a server before it is told how it was started, which [`Supervisor::write_record`] adds.
+/// Returns the facts that are known of a server before it is told how it was started, which [`Supervisor::write_record`] adds.
 fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identity: String) -> Record {
     let now = unix_now();
     Record {
@@ -301,7 +301,7 @@ impl<'a> Supervisor<'a> {
                     _ => talks = false,
                 }
             }
-            // Whoever has just claimed it is the one to talk to from then on.
+            // The process that has just claimed it is the one to talk to from then on.
             while self.claimant.is_none()
                 && let Some((request, from)) = self.requests.next()
             {
@@ -446,7 +446,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// What the overlay had copied until then.
+    /// Returns the files that the overlay had copied until then.
     fn reset(
         &mut self,
         origin: &Origin,
@@ -512,7 +512,7 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    /// What its overlay has copied. The server has ended.
+    /// Returns the files that its overlay has copied. The server has ended.
     fn copied(&mut self) -> Vec<Copied> {
         let seen = self.launched.watch.take().map(copy_up::Watch::end).unwrap_or_default();
         let upper = self.launched.placed.as_ref().and_then(|placed| placed.overlay.as_ref()?.upper());
@@ -546,7 +546,7 @@ impl<'a> Supervisor<'a> {
                 if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
                     let _ = overlay.unmount();
                 }
-                // Whoever waits for the answer may want to remove the template, or the port.
+                // The process that waits for the answer may want to remove the template, or the port.
                 self.launched.template = None;
                 self.port = None;
                 runtime::remove(&self.spec.directory, Wait::Yes);

@@ -1,4 +1,4 @@
-//! What is asked of a supervisor by others than the process that started its server.
+//! Requests to a supervisor by other processes than the one that started its server.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +12,7 @@ use crate::sys;
 
 /// More than any request has.
 const LONGEST: usize = 512;
-/// Of those who have said nothing yet.
+/// The most callers that have said nothing yet.
 const MOST_CALLERS: usize = 64;
 
 /// Where requests come in. Nobody is waited for: who is slow, or says nothing, keeps no server from ending.

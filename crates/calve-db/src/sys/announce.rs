@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::net::{SendFlags, send};
 
-/// Whoever is gone sends no signal. Other systems are told so for the whole socket, by the standard library.
+/// A process that is gone sends no signal. Other systems are told so for the whole socket, by the standard library.
 #[cfg(target_os = "linux")]
 const QUIET: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]

@@ -66,7 +66,7 @@ pub(crate) struct Segment {
     pub(crate) maker: u32,
 }
 
-/// What is read of shared memory: more than the part of its beginning that tells of other memory.
+/// The size that is read of shared memory: more than the part of its beginning that tells of other memory.
 pub(crate) const SEGMENT_HEAD: usize = 48;
 
 /// How a server is to be started.
@@ -77,9 +77,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) environment: Option<Vec<CString>>,
     /// Where it runs.
     pub(crate) directory: CString,
-    /// What becomes its standard output and standard error.
+    /// The file that becomes its standard output and standard error.
     pub(crate) log: BorrowedFd<'a>,
-    /// What becomes its standard input.
+    /// The file that becomes its standard input.
     pub(crate) input: BorrowedFd<'a>,
     /// The user and group that it becomes, when this process is root.
     pub(crate) account: Option<(u32, u32)>,
@@ -91,7 +91,7 @@ pub(crate) struct Launch<'a> {
 /// A name that came into a directory.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
 pub(crate) struct Appeared {
-    /// What [`Appearances::add`] gave for the directory.
+    /// The number that [`Appearances::add`] gave for the directory.
     pub(crate) directory: i32,
     pub(crate) name: OsString,
     pub(crate) is_directory: bool,
@@ -108,7 +108,7 @@ pub(crate) struct Opened {
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
 pub(crate) struct Who {
     pub(crate) process: u32,
-    /// What `ps` shows, or the program's name.
+    /// The command line that `ps` shows, or the program's name.
     pub(crate) name: String,
     pub(crate) thread: Option<u32>,
     pub(crate) thread_name: Option<String>,

@@ -1,4 +1,4 @@
-//! What other Unix systems can do: no namespaces, and processes by number.
+//! The abilities of other Unix systems: no namespaces, and processes by number.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::sys::{Ended, Launch, SEGMENT_HEAD, Segment};
 
-/// What could be had.
+/// The isolation that could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "only Linux has namespaces")]
 pub(crate) enum Isolation {
@@ -101,7 +101,7 @@ impl ProcessHandle {
     }
 }
 
-/// Who has a file open is not told.
+/// Nothing tells who has a file open.
 pub(crate) fn kill_users(_path: &Path) {}
 
 /// Kills a process. Which processes are its children is not told.

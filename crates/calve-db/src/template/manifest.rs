@@ -65,7 +65,7 @@ pub(crate) fn difference(place: &Path) -> Result<Option<String>> {
     Ok(difference)
 }
 
-/// What a change of a file changes: kind and mode, size, time. Ends in a zero byte, as no path has one.
+/// Returns the fields that a change of a file changes: kind and mode, size, time. Ends in a zero byte, as no path has one.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
 fn line(below: &Path, found: &Stat) -> Vec<u8> {
     let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;

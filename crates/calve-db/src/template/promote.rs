@@ -38,7 +38,7 @@ pub fn promote(
         Some(_) => contents(home, ServiceOrigin::Template(name), supervisor, cancel)?,
         None => Vec::new(),
     };
-    // What is written after this is not in the template for certain.
+    // Data that are written after this are not in the template for certain.
     let written = service::written(home, &found)?;
     let place = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, name::random(6)?))?;
     let path = place.path.clone();

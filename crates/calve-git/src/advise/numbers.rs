@@ -33,7 +33,7 @@ impl Test {
     pub const ALL: [Test; 10] =
         [Test::T1, Test::T2, Test::T3, Test::T4, Test::T5, Test::T6, Test::T7, Test::T8, Test::T9, Test::T10];
 
-    /// What is done, in words.
+    /// Returns the operation, in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::T1 => "full clone",
@@ -65,19 +65,19 @@ impl FromStr for Test {
     }
 }
 
-/// What one operation cost, in the middle of all its runs.
+/// The cost of one operation, in the middle of all its runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
     /// How long the client waited for the clone or the fetch, in milliseconds.
     pub wall_ms: f64,
     /// How long the `git reset --hard` after a fetch took, with what it fetched, where it was measured apart.
     pub reset_ms: Option<f64>,
-    /// What the server's processors did for it, in milliseconds; unknown of a server that could not be watched.
+    /// The time of the server's processors, in milliseconds; unknown of a server that could not be watched.
     pub server_cpu_ms: Option<f64>,
 }
 
 impl Cost {
-    /// What the client waits in all.
+    /// Returns the client's whole wait.
     pub fn client_ms(&self) -> f64 {
         self.wall_ms + self.reset_ms.unwrap_or(0.0)
     }
@@ -88,7 +88,7 @@ impl Cost {
 pub struct RepositoryCosts {
     /// Its name.
     pub repository: String,
-    /// What was measured.
+    /// The measurements.
     pub costs: Vec<(Test, Cost)>,
 }
 

@@ -8,7 +8,7 @@ use super::spoken;
 pub struct Sentence {
     /// The repository whose numbers it stands on.
     pub repository: String,
-    /// What it is about: a purpose, or "fetch", "shallow", "fleet".
+    /// Its subject: a purpose, or "fetch", "shallow", "fleet".
     pub topic: &'static str,
     /// The sentence.
     pub text: String,
@@ -16,7 +16,7 @@ pub struct Sentence {
     pub tests: Vec<Test>,
 }
 
-/// What the numbers say, for a fleet that runs so many jobs a day. A question whose tests were not measured is left out.
+/// Words the numbers, for a fleet that runs so many jobs a day. A question whose tests were not measured is left out.
 pub fn advise(numbers: &Numbers, jobs: u64) -> Vec<Sentence> {
     let mut all = Vec::new();
     for measured in &numbers.repositories {

@@ -19,7 +19,7 @@ const HEADING: &str = "# Made by Calve for one worktree. Once edited, it is left
 /// No file of Calve's own is larger.
 const LARGEST_BYTES: u64 = 64 * 1024;
 
-/// What became of the file.
+/// The fate of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnvFile {
     /// It was written, and git ignores it.

@@ -193,7 +193,7 @@ fn free(all: &mut Vec<Lease>, holder: &Holder, first: u16, wanted: &BTreeMap<Str
 
 fn next(all: &[Lease], holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
     let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).collect();
-    // What listens there is most probably this worktree's own server.
+    // The program that listens there is most probably this worktree's own server.
     if !holder.is_linked && !taken.contains(&first) {
         return Some(first);
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use calve_core::{EntryKind, Folder};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
-/// What is larger is no script and no list.
+/// A larger file is no script and no list.
 pub(super) const TEXT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// An entry's name and place.

@@ -1,4 +1,4 @@
-//! What is asked of an audit, and what it found.
+//! The options of an audit, and its findings.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -19,7 +19,7 @@ pub struct AuditOptions {
     pub fix: Fix,
     /// Only these entries, by their paths below the new tree. Empty: everything.
     pub below: Vec<PathBuf>,
-    /// What is known to be there, because the new tree was a spare. Only with `below`, and not with [`Moved::Sought`].
+    /// The entries that are known to be there, because the new tree was a spare. Only with `below`, and not with [`Moved::Sought`].
     pub names: Option<Arc<SpareNames>>,
     /// More trees that must not be named: the repository's other worktrees.
     pub others: Vec<PathBuf>,
@@ -27,7 +27,7 @@ pub struct AuditOptions {
     pub moved: Moved,
     /// The path that the new tree is going to have, when it is still being made under another one.
     pub will_be: Option<PathBuf>,
-    /// What git tracks in the new tree, by paths below it. `None`: git is asked, if anything is found.
+    /// The entries that git tracks in the new tree, by paths below it. `None`: git is asked, if anything is found.
     pub tracked: Option<HashSet<PathBuf>>,
     /// How many threads; by default as many as there are processors, at most 8.
     pub threads: Option<NonZeroUsize>,
@@ -55,7 +55,7 @@ pub enum Moved {
     Sought,
 }
 
-/// What an audit found.
+/// The findings of an audit.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct AuditReport {
@@ -65,7 +65,7 @@ pub struct AuditReport {
     pub fixed: bool,
     /// How many entries were come across.
     pub entries: u64,
-    /// What could not be looked at.
+    /// The entries that could not be looked at.
     pub skipped: Vec<Skipped>,
     /// How long it took.
     pub elapsed: Duration,
@@ -85,19 +85,19 @@ impl AuditReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What kind of reference.
+    /// The kind of reference.
     pub kind: ReferenceKind,
     /// Where it is, below the new tree.
     pub path: PathBuf,
-    /// What it names.
+    /// The path that it names.
     pub names: PathBuf,
-    /// What was done, or would be done.
+    /// The action that was taken, or would be taken.
     pub action: Action,
-    /// What that means, or what is left to do.
+    /// The meaning of it, or the step that is left.
     pub explanation: Explanation,
 }
 
-/// What an action means, or what is left to do.
+/// The meaning of an action, or the step that is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Explanation {
@@ -120,7 +120,7 @@ pub enum Explanation {
         /// The system's message.
         reason: String,
     },
-    /// What was generated is dropped; CMake has to run in this directory.
+    /// Generated files are dropped; CMake has to run in this directory.
     RunCMake(PathBuf),
     /// The next build makes it again.
     MadeAgain,
@@ -132,18 +132,18 @@ pub enum Explanation {
     IndexOfAnother,
     /// The submodule has to be made again.
     InitSubmodule,
-    /// What was a worktree inside is plain files now.
+    /// A worktree inside is plain files now.
     PlainFiles,
     /// The repository borrows objects from the other tree.
     BorrowsObjects,
 }
 
-/// What is done with a reference.
+/// The treatment of a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// It names the new tree's own file now.
     Repaired,
-    /// What held it was removed, and is made again when it is needed.
+    /// The file that held it was removed, and is made again when it is needed.
     Dropped,
     /// It is as it was.
     Reported,
@@ -178,7 +178,7 @@ pub enum ReferenceKind {
     Editable,
     /// A Python package's `direct_url.json` and `RECORD`.
     DistInfo,
-    /// What pnpm notes of an installation.
+    /// pnpm's notes of an installation.
     Pnpm,
     /// A build directory of CMake.
     CMake,

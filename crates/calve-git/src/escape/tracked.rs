@@ -1,4 +1,4 @@
-//! What git tracks is the project's own, and not for a repair to change.
+//! Files that git tracks are the project's own, and not for a repair to change.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -35,7 +35,7 @@ struct Spelling {
     becomes: Option<Vec<u8>>,
 }
 
-/// What a text is written in, which decides what a path in it may consist of.
+/// The language of a text, which decides the characters of a path in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     /// One thing on a line.

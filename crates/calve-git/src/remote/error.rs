@@ -1,4 +1,4 @@
-//! What can go wrong between here and a repository elsewhere, and what to do next.
+//! Errors between here and a repository elsewhere, and the next step.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -20,16 +20,16 @@ pub enum RemoteError {
     Url {
         /// As given, without what may be secret.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The URL has no name for a directory in it, and none was given.
     #[error("`{0}` names no directory to clone into")]
     NoName(String),
-    /// What was asked for does not go together, or with this repository.
+    /// The options do not go together, or not with this repository.
     #[error("{why}")]
     Senseless {
-        /// What, and why not.
+        /// The options, and why not.
         why: String,
     },
     /// There is nothing to fetch from.
@@ -41,7 +41,7 @@ pub enum RemoteError {
     /// git is too old.
     #[error("git {version} is too old: 2.30 is the oldest that works")]
     OldGit {
-        /// What it calls itself.
+        /// Its version, in its words.
         version: String,
     },
     /// The installed git cannot do what was asked for.
@@ -59,7 +59,7 @@ pub enum RemoteError {
     Refused {
         /// Which.
         property: Property,
-        /// What was found.
+        /// The finding.
         why: String,
     },
     /// A property was required that this purpose does not ask the server for.
@@ -73,7 +73,7 @@ pub enum RemoteError {
     /// A fetch that would cost much more than it saves.
     #[error("{why}")]
     Costly {
-        /// What it would cost, in numbers.
+        /// The cost, in numbers.
         why: String,
     },
     /// git failed.
@@ -81,9 +81,9 @@ pub enum RemoteError {
     Git {
         /// The command, in words.
         what: String,
-        /// What kind of failure it was, as far as git's words tell.
+        /// The kind of failure, as far as git's words tell.
         trouble: TransferFailure,
-        /// What git said.
+        /// git's words.
         said: String,
     },
     /// The caller cancelled.

@@ -1,10 +1,10 @@
-//! What the installed git can do, found out by asking it.
+//! The abilities of the installed git, found out by asking it.
 
 use crate::error::Result;
 use crate::git::Git;
 use crate::remote::error::RemoteError;
 
-/// What the installed git can do beyond 2.30.
+/// The abilities of the installed git beyond 2.30.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features {
     /// As git says it: "2.39.5".
@@ -35,7 +35,7 @@ impl Features {
     }
 }
 
-/// What `git COMMAND -h` prints. A command that git does not have is no error: it says so.
+/// Returns the output of `git COMMAND -h`. A command that git does not have is no error: it says so.
 fn usage(git: &Git, command: &str) -> Result<String> {
     let output = git.output(&[command, "-h"])?;
     let known = output.status.code() == Some(129);

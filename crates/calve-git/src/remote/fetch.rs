@@ -17,7 +17,7 @@ use crate::remote::traffic::{Traces, Traffic};
 use crate::remote::url::RepositoryUrl;
 use crate::remote::{Notice, NoticeCode};
 
-/// What is wanted of a fetch.
+/// The options of a fetch.
 #[derive(Debug, Clone)]
 pub struct FetchRequest {
     /// A directory in the clone.
@@ -36,7 +36,7 @@ pub struct FetchRequest {
     pub cancel: Cancel,
 }
 
-/// What a clone is, as far as fetching goes.
+/// The properties of a clone that matter for fetching.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CloneState {
     pub(crate) purpose: Option<Purpose>,
@@ -51,27 +51,27 @@ pub(crate) struct CloneState {
 /// The report of a fetch.
 #[derive(Debug, Clone)]
 pub struct FetchReceipt {
-    /// What the clone is for, if that is recorded.
+    /// The purpose of the clone, if that is recorded.
     pub purpose: Option<Purpose>,
     /// Whether the clone has its history cut off.
     pub shallow: bool,
-    /// What it leaves on the server.
+    /// The objects that it leaves on the server.
     pub filter: Option<String>,
     /// The commands.
     pub commands: Vec<String>,
     /// Why so.
     pub reason: Reason,
-    /// What came over the wire.
+    /// The traffic.
     pub traffic: Traffic,
     /// How long it took.
     pub seconds: f64,
-    /// What git says that it has updated.
+    /// The references that git has updated, in its words.
     pub updated: Vec<String>,
-    /// What the user should know.
+    /// Facts that the user should know.
     pub notices: Vec<Notice>,
 }
 
-/// What [`fetch`] would do. Asks no server.
+/// Plans [`fetch`]. Asks no server.
 ///
 /// # Errors
 /// As [`fetch`], for what can be known before.

@@ -32,7 +32,7 @@ pub enum Prompts {
     OnTerminal,
 }
 
-/// What all commands of one operation have in common.
+/// The common part of all commands of one operation.
 pub(crate) struct Session<'s> {
     /// The repository that is asked.
     pub(crate) url: &'s RepositoryUrl,
@@ -45,7 +45,7 @@ pub(crate) struct Session<'s> {
     pub(crate) maintenance: Maintenance,
 }
 
-/// What git does in the background afterwards.
+/// The work that git does in the background afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maintenance {
     /// Nothing: it would go on in a repository that is about to get another name.
@@ -93,7 +93,7 @@ impl Session<'_> {
                 break status;
             }
         };
-        // What git started may outlive it and keep the pipe open (a shared ssh connection): its last words are not worth more.
+        // A process that git started may outlive it and keep the pipe open (a shared ssh connection): its last words are not worth more.
         let deadline = Instant::now() + Duration::from_millis(500);
         while let Some(Ok(piece)) = pieces.as_ref().map(|pieces| pieces.recv_timeout(deadline - Instant::now())) {
             self.hear(&piece, &mut said);
@@ -209,7 +209,7 @@ fn read_pieces(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
     receive
 }
 
-/// What git said, without its progress.
+/// git's words, without its progress.
 #[derive(Default)]
 struct Transcript(Vec<String>);
 

@@ -1,4 +1,4 @@
-//! What went over the wire, as git's own traces tell. They are private files, and gone afterwards.
+//! The traffic of an operation, as git's own traces tell. They are private files, and gone afterwards.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::remote::url::Transport;
 
-/// What an operation cost in traffic.
+/// The cost of an operation in traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// HTTP requests over HTTP, else commands of git's protocol. Unknown with protocols older than 2 that are not HTTP.

@@ -31,7 +31,7 @@ pub struct RepositoryUrl {
     kind: Transport,
     /// As git gets it.
     text: Url,
-    /// What must not be printed wherever it stands, as far as it is long enough to be told from a word.
+    /// Texts that must not be printed wherever they stand, as far as they are long enough to be told from a word.
     secrets: Vec<String>,
     /// Where the repository is, of a local path.
     path: Option<PathBuf>,
@@ -41,7 +41,7 @@ pub struct RepositoryUrl {
     plain: bool,
 }
 
-/// What stood before the `@` of an `https://` URL.
+/// The part before the `@` of an `https://` URL.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) username: String,
@@ -190,12 +190,12 @@ impl RepositoryUrl {
         self.kind
     }
 
-    /// What git gets, without credentials.
+    /// Returns the URL for git, without credentials.
     pub fn as_os_str(&self) -> &OsStr {
         self.text.as_os_str()
     }
 
-    /// What git said of this repository, without the secrets of its URL and of any other.
+    /// Returns git's words about this repository, without the secrets of its URL and of any other.
     pub fn censored(&self, said: &str) -> String {
         let own = self.text.as_os_str().to_string_lossy();
         let said = if self.kind == Transport::Http { said.replace(&*own, &self.to_string()) } else { said.to_owned() };
@@ -291,7 +291,7 @@ fn secrets(user: Option<&str>, path: &str) -> Vec<String> {
     all
 }
 
-/// What people write into URLs though it has no place there, as browsers escape it.
+/// Escapes characters that people write into URLs though they have no place there, as browsers do.
 fn escaped(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for c in path.chars() {

@@ -30,7 +30,7 @@ pub(crate) fn mark(entry: &Path) -> Result<()> {
 /// Returns whether `path` is in a worktree of a pull request that was added without trust.
 pub fn is_untrusted(path: &Path) -> bool {
     let real = real(path);
-    // Of a repository inside a worktree too: what is in it came with the worktree.
+    // This is so for a repository inside a worktree too: its contents came with the worktree.
     real.ancestors().any(|above| match pointer(&above.join(".git")) {
         Ok(entry) => entry.is_some_and(|entry| has_mark(&entry)),
         Err(_) => true,

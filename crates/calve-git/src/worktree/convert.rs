@@ -117,7 +117,7 @@ pub(super) fn check_idle(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What of a process is below `path`.
+/// Returns the part of a process that is below `path`.
 fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
     let links = ["cwd", "root", "exe"].map(|name| process.join(name));
     let open = fs_err::read_dir(process.join("fd")).ok().into_iter().flatten().flatten().map(|entry| entry.path());

@@ -15,7 +15,7 @@ use crate::worktree::repository::{Repository, Worktree};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorktreeInfo {
-    /// What git says of it.
+    /// git's facts about it.
     pub worktree: Worktree,
     /// Whether it is the one that was asked from.
     pub is_here: bool,

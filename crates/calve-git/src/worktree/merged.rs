@@ -17,11 +17,11 @@ use crate::worktree::repository::{Repository, Worktree};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct MergedWorktree {
-    /// What git says of it.
+    /// git's facts about it.
     pub worktree: Worktree,
     /// The main worktree's branch, or its own upstream.
     pub merged_into: String,
-    /// That branch has one commit with all the changes, and not the commits.
+    /// The branch has one commit with all the changes, and not the commits.
     pub is_squashed: bool,
     /// Since it was made.
     pub age: Option<Duration>,
@@ -102,7 +102,7 @@ fn has_squashed(repository: &Repository, git: Git, branch: &str) -> Result<bool>
     if git.succeeds(&["diff-tree", "--quiet", &base, "HEAD"])? {
         return Ok(false);
     }
-    // What git makes for the comparison is not the repository's.
+    // The objects that git makes for the comparison are not the repository's.
     let objects = tempfile::tempdir()?;
     let info = objects.path().join("info");
     fs_err::create_dir(&info)?;

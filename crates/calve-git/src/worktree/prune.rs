@@ -12,7 +12,7 @@ use crate::worktree::repository::Repository;
 use crate::worktree::state::WorktreeState;
 use crate::worktree::unsaved::{check_broken, check_forgettable};
 
-/// What was cleaned up.
+/// The leftovers that were cleaned up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {
@@ -34,7 +34,7 @@ pub struct KeptEntry {
     pub path: PathBuf,
     /// Why.
     pub reason: String,
-    /// What to do about it.
+    /// The action.
     pub remedy: Option<Remedy>,
 }
 

@@ -18,7 +18,7 @@ use crate::worktree::unsaved::nested;
 use crate::worktree::unsaved::submodules;
 use crate::worktree::unsaved::{check_at_rest, check_forgettable, check_reached};
 
-/// What becomes of the branch.
+/// The fate of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BranchFate {
     /// It stays.
@@ -40,7 +40,7 @@ pub struct RemoveWorktreeOptions {
     pub what: Option<PathBuf>,
     /// Also when something would be lost, or it is locked.
     pub is_forced: bool,
-    /// What becomes of its branch.
+    /// The fate of its branch.
     pub branch: BranchFate,
     /// How the engine removes.
     pub remove: RemoveOptions,

@@ -1,4 +1,4 @@
-//! What `git status` says of a worktree.
+//! The output of `git status` for a worktree.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! What all benches have in common: where their reports go.
+//! The common part of all benches: where their reports go.
 
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use super::db;
 /// The name of a service, and where its data comes from.
 pub(crate) type Wish = (String, Source);
 
-/// What data is cloned from: a template of this name, or the service of which the servers have this name.
+/// The source of data: a template of this name, or the service of which the servers have this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Template(String),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// What asks for this, as the only argument.
+/// The only argument of the program that asks for this.
 const ASKED: &str = "__await";
 /// How long it waits: a package may have forgotten it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ pub(crate) fn command_line() -> Option<Vec<OsString>> {
     }
     let mut text = Vec::new();
     stdin().read_to_end(&mut text).ok()?;
-    // What is cut off, by the end of whoever wrote it, is no list.
+    // A list that is cut off, by the end of its writer, is none.
     let words: Vec<String> = serde_json::from_slice(&text).ok()?;
     Some(own.into_iter().take(1).chain(words.into_iter().map(OsString::from)).collect())
 }

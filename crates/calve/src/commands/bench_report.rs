@@ -42,7 +42,7 @@ impl Outlet {
         Ok(Self { files, quiet: arguments.quiet, json: arguments.json })
     }
 
-    /// What is going on, for those who want to know.
+    /// Says the progress, for those who want to know.
     pub(super) fn say(&self, line: &str) {
         if !self.quiet {
             output::say(line);

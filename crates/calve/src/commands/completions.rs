@@ -10,7 +10,7 @@ use crate::cli::{Arguments, CompletionsArguments};
 use crate::failure::{Failure, USAGE};
 use crate::output;
 
-/// What a dynamic script sets when it asks.
+/// The variable that a dynamic script sets when it asks.
 const VARIABLE: &str = "CALVE_COMPLETE";
 
 pub(crate) fn run(arguments: &CompletionsArguments) -> Result<(), Failure> {

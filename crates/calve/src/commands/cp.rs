@@ -90,7 +90,7 @@ fn warn_of_shared_index(path: &Path) {
     }
 }
 
-/// What was replaced, or what a reaper that was killed has left.
+/// Deletes the entry that was replaced, and the leftovers of a reaper that was killed.
 fn delete_trash(report: &CloneReport) {
     let parent = report.dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if report.trash_waits {

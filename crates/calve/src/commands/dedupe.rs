@@ -10,7 +10,7 @@ use crate::progress_bar::Watch;
 use crate::{home, output, space_receipt};
 use calve_receipt::DedupeReceipt;
 
-/// What the library does, it does completely or not at all, file by file.
+/// The library's work on each file is done completely or not at all.
 pub(super) const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
 
 pub(crate) fn run(arguments: &DedupeArguments, cancel: &Cancel) -> Result<(), Failure> {

@@ -132,7 +132,7 @@ fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// What the command prints on stdout. Its prose goes to the same stderr.
+/// Returns the command's stdout. Its prose goes to the same stderr.
 fn result(command: &mut Command) -> Result<PathBuf, Failure> {
     let output = command.stderr(Stdio::inherit()).output()?;
     if !output.status.success() {

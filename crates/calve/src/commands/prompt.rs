@@ -17,7 +17,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     }
 }
 
-/// What is worth showing of the worktree with this root.
+/// Returns the facts worth showing of the worktree with this root.
 fn segment(root: &Path) -> Option<String> {
     let pointer = fs_err::read_to_string(root.join(".git")).ok()?;
     let entry = root.join(pointer.strip_prefix("gitdir: ")?.trim_end());

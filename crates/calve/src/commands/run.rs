@@ -17,10 +17,10 @@ use crate::cli::run::RunArguments;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::{consent, home, interrupt, output, real_path, sys};
 
-/// What a command has left of a tree.
+/// The changes that a command has left of a tree.
 type Copies = [(PrivateOverlay, Changes)];
 
-/// What was done with it.
+/// The fate of the changes.
 #[derive(Default)]
 struct Outcome {
     kept: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
         }
         _ => Ok(Outcome::default()),
     };
-    // Whatever went wrong before says more; the next run deletes what is left.
+    // The error before says more; the next run deletes the leftovers.
     let discarded = discard(copies.into_iter().map(|(overlay, _)| overlay));
     let code = ended?.map_or(0, |(code, _)| code);
     outcome?;

@@ -197,7 +197,7 @@ fn receipt(
     Ok(ServiceReceipt {
         name: name.to_owned(),
         variable: wanted.map(|wanted| wanted.variable.clone()),
-        // What was made may be of another one than is wanted now, and is put back to that.
+        // Data that were made may be of another one than is wanted now, and are put back to that.
         template: match (made, wanted) {
             (Some(made), _) => made.template.clone(),
             (None, wanted) => wanted.map(|wanted| wanted.template.clone()).unwrap_or_default(),
@@ -331,7 +331,7 @@ fn sweep(home: &Home) -> Result<(), Failure> {
     Ok(calve_db::sweep_doomed(home, &is_gone)?)
 }
 
-/// What each of these worktrees has. Whoever asks wants to know more, so what goes wrong is only said.
+/// Returns the services of each of these worktrees. The caller wants to know more, so errors are only said.
 pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
     let none = || all.iter().map(|_| Vec::new()).collect();
     let Ok(home) = db::unswept_home() else { return none() };

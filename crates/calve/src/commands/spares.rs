@@ -178,7 +178,7 @@ fn directory(source: &SpareSource) -> Option<SpareOrigin> {
     }
 }
 
-/// What the user means by a path. The directory need not be there any more.
+/// Returns the source that the user means by a path. The directory need not be there any more.
 fn source(path: &Path) -> Result<SpareSource, Failure> {
     if let Some(name) = template_name(path) {
         return Ok(SpareSource::Template(name));

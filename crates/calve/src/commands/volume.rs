@@ -206,7 +206,7 @@ fn examine(volumes: &Volumes, name: &str, cancel: &Cancel) -> Result<Vec<Finding
         return Ok(before.into_iter().map(|problem| Finding { problem, is_repaired: false }).collect());
     }
     if volumes.look(volumes.find(name)?)?.is_attached {
-        // Whoever does not agree is told what is wrong all the same.
+        // A user who does not agree is told the faults all the same.
         match carry_out(volumes.attach(name)?, "repairing a volume") {
             Ok(_) | Err(Failure::Stated { .. }) => {}
             Err(failure @ Failure::Volume(Error::NotPermitted { .. })) if !cancel.is_cancelled() => {

@@ -1,4 +1,4 @@
-//! What the program needs of the system it runs on: names of error numbers, signals, the reaper's process, paths as bytes.
+//! The program's needs of its system: names of error numbers, signals, the reaper's process, paths as bytes.
 
 #[cfg(unix)]
 mod command;

@@ -1,4 +1,4 @@
-//! What the user of the program can do next, in words: one file for each library, whose remedies are names.
+//! The next step of the program's user, in words: one file for each library, whose remedies are names.
 
 #[cfg(unix)]
 pub(crate) mod bench;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use calve_db::{MysqlSession, PostgresSession, Record};
 
-/// What a statement's first row has; `None` when it gives no row, or NULL.
+/// The first row of a statement; `None` when it gives no row, or NULL.
 pub(super) type Value = Option<String>;
 
 /// Lists the tables that are not the engine's own, a line for each.
@@ -25,7 +25,7 @@ pub(super) enum Session {
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Session {
-    /// Of the superuser, by the private socket.
+    /// Opens a session for the superuser, by the private socket.
     pub(super) fn open(server: &Record) -> io::Result<Self> {
         Self::open_database(server, &server.address.database)
     }

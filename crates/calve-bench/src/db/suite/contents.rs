@@ -1,4 +1,4 @@
-//! What every test of a suite must find, and what it leaves.
+//! The rows that every test of a suite must find, and those that it leaves.
 
 use std::io;
 

@@ -25,7 +25,7 @@ pub(super) struct Mitosis {
     server: Record,
 }
 
-/// What `mitosis clone --json` prints.
+/// The output of `mitosis clone --json`.
 #[derive(Deserialize)]
 struct Clone {
     id: String,

@@ -51,13 +51,13 @@ pub(super) struct SuiteRows {
     pub(super) not_run: Vec<NotRun>,
 }
 
-/// What a worker gets each of its tests from.
+/// The source of a worker's databases, one for each of its tests.
 trait Worker: Send {
     /// A session with a database that is as it was in the beginning.
     fn fresh(&mut self) -> Result<Session, BenchError>;
 }
 
-/// What all ways have in common.
+/// The common part of all ways.
 struct Suite<'a> {
     bench: &'a DatabaseBench<'a>,
     size: SuiteSize,
@@ -168,7 +168,7 @@ impl Suite<'_> {
     }
 }
 
-/// What the threads of all workers share.
+/// The common state of the threads of all workers.
 struct TestRun<'a> {
     tests: u32,
     query: &'a str,

@@ -16,7 +16,7 @@ use super::request::{Body, Extent, Head};
 use super::stream::Outgoing;
 use crate::git::pack_objects;
 
-/// What the host runs, and where.
+/// The program of the host, and its place.
 pub(super) struct Backend {
     /// `git-http-backend` itself, as web servers are told to run it.
     pub(super) program: PathBuf,
@@ -123,7 +123,7 @@ fn relay(
     let mut first = Vec::new();
     body.take(PIPE as u64).read_to_end(&mut first)?;
     if first.len() < PIPE {
-        // What it does not want to read it says in its answer.
+        // Its answer says what it does not want to read.
         let _ = stdin.write_all(&first);
         drop(stdin);
         return respond(stdout, out, most_bytes, charge);
@@ -223,7 +223,7 @@ fn decoded(path: &str) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// What ends an answer.
+/// The end of an answer.
 pub(super) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// The longest that a client may keep a connection without saying anything.

@@ -1,4 +1,4 @@
-//! What requests cost the server, charged to the operation that they were made for.
+//! The server's costs of requests, charged to the operation that they were made for.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,21 +7,21 @@ use std::time::Duration;
 /// The number of an operation, which its requests carry.
 pub(crate) type Operation = u64;
 
-/// What all requests of one operation cost.
+/// The cost of all requests of one operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Charge {
     pub(crate) requests: u64,
     /// User and system time of the CGI child and of all that it waited for, without what the bench itself adds.
     pub(crate) cpu: Duration,
-    /// Of that, what `git pack-objects` took.
+    /// The share of `git pack-objects`.
     pub(crate) pack_objects: Duration,
-    /// What the bench adds to tell `git pack-objects` apart.
+    /// The time that the bench adds to tell `git pack-objects` apart.
     pub(crate) own: Duration,
     /// The most of one process.
     pub(crate) peak_memory_bytes: u64,
-    /// Of the requests, heads included.
+    /// The bytes of the requests, heads included.
     pub(crate) bytes_in: u64,
-    /// Of the answers, heads included.
+    /// The bytes of the answers, heads included.
     pub(crate) bytes_out: u64,
 }
 
@@ -47,13 +47,13 @@ impl Ledger {
         self.locked().entry(operation).or_default().add(charge);
     }
 
-    /// What an operation has cost. All its requests are in it as soon as the client has ended: the host keeps back the end of each answer
+    /// Returns the cost of an operation. All its requests are in it as soon as the client has ended: the host keeps back the end of each answer
     /// until it has charged it.
     pub(crate) fn take(&self, operation: Operation) -> Charge {
         self.locked().remove(&operation).unwrap_or_default()
     }
 
-    /// What nobody took.
+    /// Returns the cost that nobody took.
     pub(crate) fn rest(&self) -> Charge {
         let mut rest = Charge::default();
         self.locked().drain().for_each(|(_, charge)| rest.add(&charge));

@@ -51,7 +51,7 @@ pub struct HostOptions {
     pub decide: Box<dyn Fn(&Head) -> Treatment + Send + Sync>,
 }
 
-/// What the host does with a request.
+/// The host's reaction to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Treatment {
     /// Has git answer it.
@@ -82,7 +82,7 @@ struct Shared {
     closed: Condvar,
 }
 
-/// What has to be ended when the host ends.
+/// The processes to end when the host ends.
 #[derive(Default)]
 struct Open {
     next: u64,
@@ -138,7 +138,7 @@ impl Drop for Host {
         }
         let mut open = self.shared.open();
         while !open.sockets.is_empty() {
-            // What has ended meanwhile is fine.
+            // A process that has ended meanwhile is fine.
             for socket in open.sockets.values() {
                 let _ = socket.shutdown(Shutdown::Both);
             }

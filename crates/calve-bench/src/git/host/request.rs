@@ -70,7 +70,7 @@ impl Head {
     }
 }
 
-/// What is left of a body.
+/// The rest of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Length(u64),
@@ -202,7 +202,7 @@ mod tests {
         });
     }
 
-    /// What follows the last chunk was read for as long as the client went on.
+    /// The bytes behind the last chunk were read for as long as the client went on.
     #[test]
     fn what_follows_the_last_chunk_has_an_end() {
         let endless =

@@ -43,14 +43,14 @@ fn queue(link: &Link) -> (SyncSender<Piece>, Receiver<Piece>) {
     sync_channel(pieces.min(4096) as usize)
 }
 
-/// What the client sends.
+/// The bytes from the client.
 pub(super) enum Incoming {
     Plain(TcpStream),
     Shaped { pieces: Receiver<Piece>, now: Vec<u8>, read: usize },
 }
 
 impl Incoming {
-    /// What a client has sent that is gone.
+    /// Returns the bytes of a client that is gone.
     #[cfg(test)]
     pub(super) fn bytes(bytes: &[u8]) -> Self {
         let (_, pieces) = sync_channel(0);
@@ -95,7 +95,7 @@ impl Read for Incoming {
     }
 }
 
-/// What the client is sent.
+/// The bytes for the client.
 pub(super) enum Outgoing {
     Plain(TcpStream),
     Shaped { pieces: SyncSender<Piece>, schedule: Schedule, writer: JoinHandle<()> },

@@ -43,7 +43,7 @@ impl StagedTree<'_> {
                     return Ok(Ok((run, outcome)));
                 }
                 Err(error @ Error::Interrupted) => return Err(error),
-                // What a clone meets too, it reports.
+                // A clone reports everything that it meets too.
                 Err(error) => {
                     self.staging.empty(&Deletion::of(options))?;
                     refused = Some(Reason::new(format!("bringing it up to date failed: {error}")));

@@ -49,7 +49,7 @@ pub enum WatchEnd {
     Unwanted,
 }
 
-/// What the watcher has to say.
+/// The messages of the watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchNote<'a> {
@@ -121,7 +121,7 @@ struct Watcher {
 struct WatchedSource {
     path: PathBuf,
     tracker: Result<Tracker, Untracked>,
-    /// What each spare differs in, and since when that is known.
+    /// The differences of each spare, and since when they are known.
     bases: HashMap<String, Base>,
     again: Instant,
     pause: Duration,
@@ -177,7 +177,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// What is known about a spare. `None` if the spare is.
+    /// Returns the known changes of a spare. `None` if the spare is.
     fn answer(&mut self, spare: &str) -> Option<Answer> {
         let source = self.sources.get_mut(spare.split('/').next()?)?;
         let base = source.bases.get(spare)?;

@@ -39,7 +39,7 @@ impl QuestionSocket {
             Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(failed(errno)),
         }
-        // What a killed one has left.
+        // The leftover of a killed one.
         let path = home.path().join(SOCKET);
         match rustix::fs::unlinkat(home.directory(), SOCKET, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
@@ -121,7 +121,7 @@ impl Question {
         &self.spare
     }
 
-    /// Who asked may be gone.
+    /// Answers. The process that asked may be gone.
     pub(super) fn answer(mut self, answer: &Answer) {
         let _ = self.stream.write_all(&answer.encode());
     }

@@ -1,4 +1,4 @@
-//! What has changed in one tree since it is watched.
+//! The changes in one tree since it is watched.
 //!
 //! Nothing is lost: a directory is listed after it is watched, and the queue is emptied before a question is answered. Events are queued
 //! while the change is made.
@@ -79,7 +79,7 @@ struct Directory {
     suspects: HashMap<CString, Suspicion>,
     /// The names that are of other entries than when it was first listed.
     replaced: HashSet<CString>,
-    /// Of a file in it no lease can be had: it is another user's.
+    /// No lease can be had of a file in it: it is another user's.
     is_open_ended: bool,
 }
 
@@ -187,7 +187,7 @@ impl Tracker {
         let Some(directory) = self.directories.get_mut(&event.watch) else { return };
         let is_root = directory.path.as_os_str().is_empty();
         match event.happening {
-            // What happened to another directory is told by the one above it.
+            // The directory above tells of changes to another directory.
             Happening::DirectoryTaken if is_root => return self.lose(Untracked::Gone),
             Happening::DirectoryTaken => return,
             Happening::WatchEnded => return self.forget(event.watch),
@@ -243,7 +243,7 @@ impl Tracker {
             Happening::Made | Happening::MovedHere => {
                 directory.suspects.insert(name.to_owned(), Suspicion::Came);
                 self.is_unsettled = true;
-                // What had the name first is in the records. What had it in between is not.
+                // The first entry of that name is in the records. Those in between are not.
                 if !directory.replaced.insert(name.to_owned()) {
                     self.lose(Untracked::Removal);
                 }

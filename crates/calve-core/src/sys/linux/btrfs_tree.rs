@@ -119,7 +119,7 @@ pub(crate) fn btrfs_subvolume(directory: BorrowedFd<'_>) -> Result<u64> {
 /// Whether a subvolume shares, or may share, parts of its tree with a snapshot, so that an extent has users that its own item does
 /// not name.
 pub(crate) fn btrfs_was_snapshotted(directory: BorrowedFd<'_>, subvolume: u64) -> Result<bool> {
-    /// Of `last_snapshot` in `struct btrfs_root_item`.
+    /// The place of `last_snapshot` in `struct btrfs_root_item`.
     const LAST_SNAPSHOT: usize = 200;
     let mut query = new_search(ROOT_TREE);
     (query.key.min_object, query.key.max_object) = (subvolume, subvolume);

@@ -157,7 +157,7 @@ pub(crate) fn differ_in_nocow(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     nocow(a) != nocow(b)
 }
 
-/// What the numbers mean on the file system of an open directory, by its magic number.
+/// Returns the meaning of the numbers on the file system of an open directory, by its magic number.
 pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     const EXT: u64 = 0xef53;
     const TMPFS: u64 = 0x0102_1994;

@@ -48,7 +48,7 @@ pub(crate) const PATH_ONLY: OFlags = OFlags::PATH;
 /// Leaves access times alone, where the caller is permitted to.
 pub(crate) const NO_ATIME: OFlags = OFlags::NOATIME;
 
-/// What reading an extended attribute says when there is none of that name.
+/// The error of reading an extended attribute when there is none of that name.
 pub(crate) const NO_ATTRIBUTE: Errno = Errno::NODATA;
 
 /// Shares all of `src`'s extents with the empty file `dst` (`FICLONE`, ioctl_ficlone(2)).
@@ -296,7 +296,7 @@ pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
 
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
 
-/// What several threads that make files below `directory` do to each other there, as it was measured (docs/small-files.md).
+/// Returns the effect of several threads that make files below `directory` on each other there, as it was measured (docs/small-files.md).
 pub(crate) fn making(directory: BorrowedFd<'_>) -> crate::sys::CreationPattern {
     match magic(directory) {
         Ok(XFS_MAGIC) => crate::sys::CreationPattern::HandedOver,

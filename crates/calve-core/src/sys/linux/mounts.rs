@@ -1,4 +1,4 @@
-//! What is mounted where, as this process sees it.
+//! The mounts that this process sees.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -114,11 +114,11 @@ struct MountLine {
     id: u64,
     /// Major and minor number.
     device: Vec<u8>,
-    /// What of the file system is mounted.
+    /// The part of the file system that is mounted.
     root: PathBuf,
     point: PathBuf,
     file_system: String,
-    /// Of the mount, then of the file system.
+    /// The options of the mount, then of the file system.
     options: String,
 }
 

@@ -45,7 +45,7 @@ impl Watches {
 
     /// Takes what has happened so far off the queue.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(&WatchEvent<'_>)) -> Result<()> {
-        // What comes while this goes on is left for the next call: a busy tree must not keep it here.
+        // Events that come while this goes on are left for the next call: a busy tree must not keep it here.
         let mut rest = rustix::io::ioctl_fionread(&self.queue)?;
         let mut reader = inotify::Reader::new(&self.queue, &mut self.buffer);
         while rest > 0 {
@@ -73,7 +73,7 @@ impl Watches {
     }
 }
 
-/// What an event takes in the queue: a head of 16 bytes, and a name that is filled up to as much again.
+/// Returns the size of an event in the queue: a head of 16 bytes, and a name that is filled up to as much again.
 fn length(name: Option<&CStr>) -> u64 {
     const HEAD: usize = 16;
     let name = name.map_or(0, |name| name.to_bytes_with_nul().len().next_multiple_of(HEAD));
@@ -141,7 +141,7 @@ pub(crate) fn tells_watches(directory: BorrowedFd<'_>) -> bool {
 pub(crate) fn lease(file: BorrowedFd<'_>) -> Result<()> {
     /// The signal that says that somebody waits is one which does nothing; the usual one ends the process.
     const SIGNAL: libc::c_int = libc::SIGURG;
-    /// Of asm-generic/fcntl.h.
+    /// From asm-generic/fcntl.h.
     const F_SETSIG: libc::c_int = 10;
     // SAFETY: F_SETSIG takes a number, and changes the open file only, which the caller has opened.
     let set = unsafe { libc::fcntl(file.as_raw_fd(), F_SETSIG, SIGNAL) };

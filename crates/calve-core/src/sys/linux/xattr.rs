@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::Result;
 
-/// What the attributes belong to.
+/// The owner of the attributes.
 #[derive(Clone, Copy)]
 pub(crate) enum XattrTarget<'a> {
     Open(BorrowedFd<'a>),

@@ -1,4 +1,4 @@
-//! What XFS tells of itself (ioctl_xfs_fsgeometry(2), ioctl_xfs_fscounts(2)).
+//! Facts that XFS tells of itself (ioctl_xfs_fsgeometry(2), ioctl_xfs_fscounts(2)).
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 

@@ -204,7 +204,7 @@ fn text(array: &[c_char]) -> &[u8] {
     CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
 }
 
-/// What a C function that returns -1 says.
+/// Converts the error of a C function that returned -1.
 fn result(returned: c_int) -> Result<()> {
     match returned {
         -1 => Err(last_error()),

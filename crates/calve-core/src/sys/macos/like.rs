@@ -28,7 +28,7 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXE
 
 /// clonefile(2): EEXIST for a name that is there, EXDEV between volumes, ENOTSUP without VOL_CAP_INT_CLONE, EINVAL for the root of a
 /// volume; all or nothing; set-user-ID and set-group-ID bits are dropped, each hard link becomes a file.
-/// Of a directory's entries the lists are lost even with CLONE_ACL, and a root that has none of its own gets what its parent bequeaths
+/// The lists of a directory's entries are lost even with CLONE_ACL, and a root that has none of its own gets what its parent bequeaths
 /// (reports).
 pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {
     let (volume, kind) = mounted(src)?;
@@ -180,7 +180,7 @@ pub(super) fn rename(
 /// readdir(3): of a directory that is written to meanwhile one in so many entries is passed over (reports of APFS).
 pub(crate) const PASSED_OVER: usize = 4;
 
-/// What a directory was last written to.
+/// The last write to a directory.
 pub(crate) type Version = (i64, u64);
 
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between machines")]

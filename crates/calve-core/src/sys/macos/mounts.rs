@@ -1,4 +1,4 @@
-//! What is mounted where.
+//! The mounts.
 
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};

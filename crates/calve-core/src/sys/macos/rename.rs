@@ -49,11 +49,11 @@ fn opened_up(names: &[(BorrowedFd<'_>, &CStr)], denied: Errno, rename: impl FnOn
     renamed
 }
 
-/// What a file or directory denies.
+/// The denials of a file or directory.
 struct Restraints {
     file: OwnedFd,
     mode: Mode,
-    /// Of what is staged. A list or a flag on what is the user's says that it is to stay.
+    /// The denials of a staged entry. A list or a flag on an entry of the user's says that it is to stay.
     acl: Option<Vec<u8>>,
     flags: u32,
 }

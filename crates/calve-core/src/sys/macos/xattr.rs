@@ -12,10 +12,10 @@ use super::{Result, kernel};
 /// read nor write, so it cannot be the name of anything else.
 const ACL: &CStr = c"com.apple.system.Security";
 
-/// What a file answers that cannot have any, by its file system or (EPERM) by its kind.
+/// The answer of a file that cannot have any, by its file system or (EPERM) by its kind.
 const NO_ATTRIBUTES: [Errno; 4] = [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM];
 
-/// What the attributes belong to.
+/// The owner of the attributes.
 #[derive(Clone, Copy)]
 pub(crate) enum XattrTarget<'a> {
     Open(BorrowedFd<'a>),

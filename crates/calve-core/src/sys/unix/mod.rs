@@ -1,4 +1,4 @@
-//! What all Unix systems have in common.
+//! The common part of all Unix systems.
 
 mod remedy;
 

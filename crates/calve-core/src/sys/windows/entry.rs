@@ -17,11 +17,11 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use super::done;
 
-/// What an entry is, and what it has.
+/// The kind of an entry, and its metadata.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Info {
     pub(crate) attributes: u32,
-    /// What kind of reparse point it is; 0 when it is none.
+    /// The kind of reparse point; 0 when it is none.
     pub(crate) tag: u32,
     pub(crate) identity: Identity,
     pub(crate) links: u32,
@@ -91,7 +91,7 @@ pub(crate) fn look(path: &Path) -> io::Result<Info> {
     info(&open(path, FILE_READ_ATTRIBUTES)?)
 }
 
-/// What an open entry is.
+/// Returns the kind of an open entry.
 pub(crate) fn info(file: &File) -> io::Result<Info> {
     let basic: FILE_BASIC_INFO = by_handle(file, FileBasicInfo)?;
     let mut general = MaybeUninit::<BY_HANDLE_FILE_INFORMATION>::uninit();

@@ -1,4 +1,4 @@
-//! Who and where: words for names, random numbers, priority.
+//! The user and the process: words for names, random numbers, priority.
 
 use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher};

@@ -1,4 +1,4 @@
-//! What helps against an error of the system.
+//! Remedies against errors of the system.
 
 use std::io;
 

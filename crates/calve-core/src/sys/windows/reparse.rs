@@ -1,6 +1,6 @@
 //! Links: symbolic links, junctions, and other reparse points that stand for something elsewhere.
 //!
-//! What is in one is read and written as it is, so that nothing in it is resolved or rewritten.
+//! Their contents are read and written as they are, so that nothing in them is resolved or rewritten.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -22,7 +22,7 @@ use windows_sys::Win32::System::SystemServices::{IO_REPARSE_TAG_MOUNT_POINT, IO_
 
 use super::{done, is, wide};
 
-/// What is in a link, as the file system has it (`REPARSE_DATA_BUFFER`).
+/// The contents of a link, as the file system has them (`REPARSE_DATA_BUFFER`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link(Vec<u8>);
 
@@ -100,9 +100,9 @@ impl Link {
         self.0.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// What a symbolic link or junction names, as it was written by whoever made it. `None` for other kinds.
+    /// Returns the target of a symbolic link or junction, as its maker wrote it. `None` for other kinds.
     pub(crate) fn target(&self) -> Option<OsString> {
-        // Of each name there are position and length, in bytes behind these four numbers; a symbolic link has flags before the names.
+        // Each name has a position and a length, in bytes behind these four numbers; a symbolic link has flags before the names.
         let names = match self.tag() {
             IO_REPARSE_TAG_SYMLINK => HEADER_BYTES + 12,
             IO_REPARSE_TAG_MOUNT_POINT => HEADER_BYTES + 8,

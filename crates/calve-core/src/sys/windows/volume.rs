@@ -11,7 +11,7 @@ use windows_sys::Win32::System::SystemServices::FILE_SUPPORTS_BLOCK_REFCOUNTING;
 
 use super::{done, wide};
 
-/// What a volume says of itself.
+/// A volume's words of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Volume {
     /// "NTFS", "ReFS", …

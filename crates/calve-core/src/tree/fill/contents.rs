@@ -14,7 +14,7 @@ use crate::progress::Cancel;
 use crate::sys::{self, retry};
 use crate::tree::node::open_source;
 
-/// What became of a file's bytes.
+/// The fate of a file's bytes.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct MovedBytes {
     pub(crate) shared: u64,

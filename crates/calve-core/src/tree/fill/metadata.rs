@@ -39,7 +39,7 @@ impl Fault {
     }
 }
 
-/// What a file that this process creates in the destination gets, found by creating one.
+/// The metadata that a file of this process gets in the destination, found by creating one.
 ///
 /// Knowing it saves a change of owner and mode per file, and needs no look at the umask, which belongs to the process.
 #[derive(Debug, Clone, Copy)]

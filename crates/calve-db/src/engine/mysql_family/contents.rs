@@ -1,4 +1,4 @@
-//! What the databases of a server hold, by `SHOW CREATE` and sums of hashes.
+//! The contents of a server's databases, by `SHOW CREATE` and sums of hashes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::engine::connection::Connection;
 
 /// The sums of a large table take a while.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Of definitions.
+/// The longest answer with definitions.
 const LONGEST_ANSWER: usize = 32 << 20;
 
 /// Values are written in one way, whatever the server sets.
@@ -19,7 +19,7 @@ const SETTINGS: &[&str] =
 
 const OWN: &str = "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')";
 
-/// What has a definition of its own: the words between SHOW CREATE and its name, the column that has the definition, and the query for the
+/// Kinds with a definition of their own: the words between SHOW CREATE and the name, the column that has the definition, and the query for the
 /// databases and names.
 const PARTS: &[(&str, usize, &str)] = &[
     (

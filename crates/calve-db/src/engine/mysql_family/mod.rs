@@ -1,4 +1,4 @@
-//! What MariaDB and MySQL have in common: the protocol's greeting, the address, the client's configuration.
+//! The common part of MariaDB and MySQL: the protocol's greeting, the address, the client's configuration.
 
 mod contents;
 mod files;
@@ -23,7 +23,7 @@ use crate::server::runtime;
 use crate::server::{Address, in_query};
 
 const USER: &str = "root";
-/// What `mariadb-install-db` makes, and `mysqld --initialize` does not.
+/// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.
 const DATABASE: &str = "test";
 const STANDARD_PORT: u16 = 3306;
 /// A greeting, on a machine that is busy.

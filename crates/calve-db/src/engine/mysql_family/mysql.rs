@@ -14,7 +14,7 @@ use crate::server::Address;
 
 pub(crate) struct Mysql;
 
-/// What shapes the data directory. Another size of the redo log than the server's is changed when it starts, so it is the same everywhere.
+/// Settings that shape the data directory. Another size of the redo log than the server's is changed when it starts, so it is the same everywhere.
 const LOG_SIZE: &str = "--loose-innodb-redo-log-capacity=32M";
 
 /// The data are not worth a wait for the disk, nor is filling the data directory.
@@ -25,7 +25,7 @@ const FAST: &[&str] =
 const DURABLE: &[&str] =
     &["--innodb-flush-log-at-trx-commit=1", "--innodb-flush-method=fsync", "--innodb-doublewrite=ON"];
 
-/// What goes for filling the data directory too. Native AIO is off because `io_setup` fails, after retrying for seconds, with many servers.
+/// Settings for filling the data directory too. Native AIO is off because `io_setup` fails, after retrying for seconds, with many servers.
 const STORAGE: &[&str] = &[
     LOG_SIZE,
     "--skip-innodb-use-native-aio",

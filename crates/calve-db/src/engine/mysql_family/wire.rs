@@ -3,7 +3,7 @@
 
 use std::io::{self, BufReader, Read, Write};
 
-/// What comes in several packets is longer than anything that is asked for.
+/// A message in several packets is longer than anything that is asked for.
 const LONGEST_PACKET: usize = (1 << 24) - 2;
 /// CLIENT_LONG_PASSWORD, CLIENT_PROTOCOL_41, CLIENT_TRANSACTIONS, CLIENT_SECURE_CONNECTION, CLIENT_PLUGIN_AUTH.
 const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 15 | 1 << 19;

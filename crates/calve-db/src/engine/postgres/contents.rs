@@ -1,4 +1,4 @@
-//! What the databases of a PostgreSQL server hold, from its catalogs.
+//! The contents of a PostgreSQL server's databases, from its catalogs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::engine::postgres::wire::{LoginError, Session};
 
 /// The sums of a large table take a while.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Of definitions.
+/// The longest answer with definitions.
 const LONGEST_ANSWER: usize = 32 << 20;
 
 /// Names in definitions are qualified, and values are written in one way, whatever a database or role sets.

@@ -15,7 +15,7 @@ const SHUT_DOWN_IN_RECOVERY: u32 = 2;
 /// More than any of the small files has that are read as a whole.
 const SMALL_BYTES: u64 = 1 << 20;
 
-/// What `ALTER SYSTEM` writes.
+/// The file that `ALTER SYSTEM` writes.
 const SETTINGS: &str = "postgresql.auto.conf";
 
 /// Settings that contact other machines, run programs, load libraries or write elsewhere, which `ALTER SYSTEM` may have left.
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// What a link leads to stays as it is, whether a directory or a file is linked.
+    /// The target of a link stays as it is, whether a directory or a file is linked.
     #[test]
     fn no_link_is_followed() {
         let place = tempfile::tempdir().unwrap();

@@ -26,7 +26,7 @@ const STANDARD_PORT: u16 = 5432;
 /// A session of Calve's own, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What holds whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
+/// Settings that hold whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
 ///
 /// `dynamic_shared_memory_type`: else a killed server leaves files in /dev/shm. The rest keeps it from contacting other machines.
 const FIXED: &[&str] = &[
@@ -47,7 +47,7 @@ const FIXED: &[&str] = &[
 /// all.
 const FAST: &[&str] = &["fsync=off"];
 
-/// What data that is kept needs, whatever a template says.
+/// Settings that data to keep needs, whatever a template says.
 const DURABLE: &[&str] = &["fsync=on", "full_page_writes=on"];
 
 /// After a crash all files must be on the disk before the log is applied to them. To open each takes a second for a thousand of them; this
@@ -61,13 +61,13 @@ const TELLING: &[&str] = &["log_connections=on", "log_min_messages=warning", "lc
 const MEMORY_MAGIC: u32 = 679_834_894;
 const CONNECTED: &[u8] = b"connection authorized: ";
 
-/// What is good for servers whose data go with them. A template can change it by `ALTER SYSTEM`.
+/// Settings for servers whose data go with them. A template can change them by `ALTER SYSTEM`.
 const FAST_SETTINGS: &str = "\
 synchronous_commit = off
 full_page_writes = off
 ";
 
-/// What is good for small servers. A template can change it by `ALTER SYSTEM`.
+/// Settings for small servers. A template can change them by `ALTER SYSTEM`.
 const SETTINGS: &str = "\
 shared_buffers = 32MB
 max_wal_size = 256MB
@@ -220,7 +220,7 @@ impl Engine for Postgres {
     }
 
     fn written(&self, data: &Path, server: Option<&Address>) -> Option<String> {
-        // What writes takes a number of a transaction. Settings of `ALTER SYSTEM` are in a file, and take none.
+        // A write takes a number of a transaction. Settings of `ALTER SYSTEM` are in a file, and take none.
         let next = match server {
             None => examine::next_transaction(data).ok()??,
             Some(address) => {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::engine::connection::Connection;
 
-/// What the server says when it is still starting (`cannot_connect_now`).
+/// The server's error when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";
 
 /// No message that is asked for is longer.
 const LONGEST_MESSAGE: usize = 16 << 20;
 
-/// What a session of Calve's own is called.
+/// The name of a session of Calve's own.
 pub(super) const NAME: &str = "calve";
 
 /// A session of a user without a password.

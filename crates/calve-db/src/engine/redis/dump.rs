@@ -20,14 +20,14 @@ const APPEND_ONLY: &str = "appendonlydir";
 const APPEND_ONLY_LIST: &str = "appendonly.aof.manifest";
 /// The append-only file of Redis 6, which later servers move into that directory.
 const OLD_APPEND_ONLY: &str = "appendonly.aof";
-/// What tells a dump, before its version (rdb.c, `rdbSaveRio`). Valkey 9 writes the second one.
+/// The bytes that mark a dump, before its version (rdb.c, `rdbSaveRio`). Valkey 9 writes the second one.
 const MAGIC: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
 /// A field that tells about the dump follows: its name and its value.
 const FIELD: u8 = 0xfa;
 /// The fields come first, and are short.
 const HEAD_BYTES: u64 = 4096;
 
-/// What the first fields of a dump tell.
+/// The first fields of a dump.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Head {
     /// The engine that wrote it, and its version.
@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// What Redis 7.0.15 has written, up to the first key.
+    /// A dump of Redis 7.0.15, up to the first key.
     const WRITTEN: &[u8] =
         b"REDIS0010\xfa\x09redis-ver\x067.0.15\xfa\x0aredis-bits\xc0@\xfa\x05ctime\xc2\x01\x02\x03\x04\
         \xfa\x08used-mem\xc2\x00\x00\x10\x00\xfa\x08aof-base\xc0\x00\xfe\x00";
@@ -208,7 +208,7 @@ mod tests {
         for other in [&b""[..], b"REDIS", b"REDIS00", b"REDISxxxx", b"PK\x03\x04 and more"] {
             assert_eq!(Head::read(other), None, "{other:?}");
         }
-        // Whatever is cut off, it does not panic.
+        // It does not panic, wherever the dump is cut off.
         for length in 0..WRITTEN.len() {
             let _ = Head::read(&WRITTEN[..length]);
         }

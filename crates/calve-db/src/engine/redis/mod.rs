@@ -19,11 +19,11 @@ use crate::error::{Error, Result};
 use crate::server::runtime;
 use crate::server::{Address, in_query};
 
-/// What Redis and Valkey differ in.
+/// The differences of Redis and Valkey.
 pub(super) struct Redis {
     name: &'static str,
     program: &'static str,
-    /// What `--version` begins with.
+    /// The beginning of the output of `--version`.
     banner: &'static str,
     oldest: (u32, u32),
     supported: &'static str,
@@ -58,7 +58,7 @@ const DATABASE: &str = "0";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Writing everything that is in memory to a disk.
 const PATIENCE_TO_WRITE: Duration = Duration::from_secs(600);
-/// What a server takes without any data.
+/// The memory of a server without any data.
 const OWN_BYTES: u64 = 16 << 20;
 
 /// The server writes a dump when Calve asks for one, and at no other time: `FLUSHALL` would write one each time. A dump that failed does
@@ -226,7 +226,7 @@ impl Engine for Redis {
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {
-        // What the end of the append-only files lacked.
+        // The log names the missing end of the append-only files.
         log.contains("aof-load-truncated is enabled")
     }
 
@@ -292,7 +292,7 @@ fn failed(refusal: Refusal) -> Error {
 fn until_rewritten(address: &Address) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < PATIENCE_TO_WRITE {
-        // What a session reads is limited, and so is its time.
+        // A session reads a limited amount, in a limited time.
         let told = Session::open(address, PATIENCE).and_then(|mut session| session.ask(&["INFO", "persistence"]));
         let told = told.map_err(failed)?;
         let tells = |line: &str| told.lines().any(|told| told == line);

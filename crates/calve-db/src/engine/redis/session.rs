@@ -14,7 +14,7 @@ const LONGEST_ANSWER: usize = 1 << 20;
 pub(super) enum Refusal {
     /// Nobody answers, or the server is still loading its data.
     NotYet,
-    /// What the server said instead.
+    /// The server's other answer.
     Said(String),
 }
 

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::{ProcessHandle, descendants};
 
-/// What is in a system call that cannot be interrupted stops when that is done.
+/// A process in a system call that cannot be interrupted stops when that is done.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 
@@ -36,7 +36,7 @@ pub(crate) fn freeze() -> io::Result<Frozen> {
             }
         }
         let has_new = frozen.0.len() > before;
-        // Whoever has stopped starts no other one, so the last round, in which all had, has found all.
+        // A process that has stopped starts no other one, so the last round, in which all had, has found all.
         if !has_new && frozen.0.iter().all(|(pid, process)| is_stopped(*pid) || !process.lives()) {
             return Ok(frozen);
         }

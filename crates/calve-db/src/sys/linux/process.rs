@@ -58,7 +58,7 @@ pub(crate) fn start_time(pid: u32) -> Option<u64> {
     fields.nth(12)?.parse().ok()
 }
 
-/// What a process is part of, until it has ended: also while it gives back what it had.
+/// The relations of a process, until it has ended: also while it gives back what it had.
 struct Kinship {
     parent: u32,
     session: u32,
@@ -141,7 +141,7 @@ pub(crate) fn works_in(directory: &Path, programs: &[&str]) -> Option<i32> {
     let is_one = |pid: &u32| {
         let name = fs_err::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         programs.contains(&name.trim_end())
-            // What it works in, also where that has another path for it, as in a container.
+            // The directory that it works in, also where that has another path for it, as in a container.
             && rustix::fs::stat(format!("/proc/{pid}/cwd"))
                 .is_ok_and(|found| (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino))
     };

@@ -154,7 +154,7 @@ impl Server {
                     (Some(code), _) => Ended::Exit(code),
                     (None, signal) => Ended::Signal(signal.unwrap_or_default()),
                 }),
-                // Whoever collected it before has not told.
+                // The process that collected it before has not told.
                 Err(Errno::CHILD) => Some(Ended::Signal(0)),
                 _ => None,
             };

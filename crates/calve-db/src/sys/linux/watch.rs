@@ -1,4 +1,4 @@
-//! What happens in a directory (inotify(7)), and who opens files of a file system (fanotify(7)).
+//! Changes in a directory (inotify(7)), and opened files of a file system (fanotify(7)).
 
 use std::ffi::{CString, OsStr, OsString, c_int, c_uint};
 use std::io;
@@ -25,7 +25,7 @@ impl Appearances {
         Ok(inotify::add_watch(&self.0, directory, flags)?)
     }
 
-    /// What has appeared since the last call.
+    /// Returns the names that have appeared since the last call.
     pub(crate) fn read(&self) -> Vec<Appeared> {
         let mut buffer = [MaybeUninit::<u8>::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);
@@ -57,7 +57,7 @@ const OPENS_FLAGS: c_uint =
     libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | libc::FAN_REPORT_TID | libc::FAN_UNLIMITED_QUEUE;
 
 impl Opens {
-    /// Of the file system that is mounted at `path`, by whichever mount they are opened.
+    /// Watches files of the file system that is mounted at `path`, by whichever mount they are opened.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let path = CString::new(path.as_os_str().as_bytes())?;
         let events = libc::O_RDONLY | libc::O_LARGEFILE | libc::O_CLOEXEC;
@@ -75,7 +75,7 @@ impl Opens {
         if marked < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(made)) }
     }
 
-    /// What was opened since the last call.
+    /// Returns the files that were opened since the last call.
     pub(crate) fn read(&self) -> Vec<Opened> {
         const LENGTH: usize = size_of::<libc::fanotify_event_metadata>();
         let mut found = Vec::new();

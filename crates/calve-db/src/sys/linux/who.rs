@@ -1,4 +1,4 @@
-//! What /proc tells of a process that has a file open (proc_pid_fdinfo(5)).
+//! Facts in /proc about a process that has a file open (proc_pid_fdinfo(5)).
 
 use std::path::{Path, PathBuf};
 

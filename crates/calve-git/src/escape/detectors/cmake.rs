@@ -13,7 +13,7 @@ use crate::paths::path_of;
 
 pub(super) struct CMake;
 
-/// What CMake generates from the sources and the cache.
+/// Files that CMake generates from the sources and the cache.
 const GENERATED: &[&[u8]] = &[
     b"Makefile",
     b"build.ninja",

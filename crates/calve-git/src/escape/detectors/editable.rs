@@ -29,7 +29,7 @@ impl Detector for Finder {
     }
 }
 
-/// Of setuptools, scikit-build-core, meson-python: modules with the word in their name.
+/// Returns true for the modules of setuptools, scikit-build-core, meson-python, with the word in their name.
 fn is_finder(name: &[u8]) -> bool {
     name.ends_with(b".py") && memchr::memmem::find(name, b"editable").is_some()
 }

@@ -84,7 +84,7 @@ fn relinked(
     below: &Path,
     instead: &Path,
 ) -> PendingFinding {
-    // What is nowhere is no loss: then the link leads nowhere in its own tree. Nor may it lead to itself.
+    // A target that is nowhere is no loss: then the link leads nowhere in its own tree. Nor may it lead to itself.
     if (!trees.has(below) || below == entry.path()) && names.symlink_metadata().is_ok() {
         return PendingFinding::reported(kind, entry.path(), names, Explanation::TargetMissing(below.to_path_buf()));
     }

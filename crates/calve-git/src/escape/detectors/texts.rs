@@ -37,7 +37,7 @@ pub(super) const PYVENV: TextFile = TextFile {
     is_one: |entry| entry.name() == b"pyvenv.cfg",
 };
 
-/// What makes a Python package importable from where it is written.
+/// Files that make a Python package importable from where it is written.
 pub(super) const PATH_FILES: TextFile = TextFile {
     kind: ReferenceKind::Editable,
     language: Language::Lines,
@@ -51,7 +51,7 @@ pub(super) const DIRECT_URL: TextFile = TextFile {
     is_one: |entry| entry.name() == b"direct_url.json" && entry.folder_name().ends_with(b".dist-info"),
 };
 
-/// What pnpm notes of an installation. Where it names another tree, pnpm installs everything anew, or into that tree.
+/// pnpm's notes of an installation. Where they name another tree, pnpm installs everything anew, or into that tree.
 pub(super) const PNPM: TextFile = TextFile {
     kind: ReferenceKind::Pnpm,
     language: Language::Quoted,
@@ -62,7 +62,7 @@ pub(super) const PNPM: TextFile = TextFile {
     },
 };
 
-/// What a server of Next.js is told.
+/// The settings of a server of Next.js.
 pub(super) const NEXT: TextFile = TextFile {
     kind: ReferenceKind::WebCache,
     language: Language::Quoted,

@@ -21,22 +21,22 @@ use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{RepositoryUrl, Transport};
 use crate::remote::{Notice, NoticeCode};
 
-/// What is wanted of a clone.
+/// The options of a clone.
 #[derive(Debug, Clone)]
 pub struct CloneRequest {
     /// Where from.
     pub url: RepositoryUrl,
     /// Exactly what will be there; an empty directory may be.
     pub dst: PathBuf,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
-    /// What is checked out.
+    /// The commit to check out.
     pub tip: Tip,
     /// The directories of the repository to check out; all when there are none.
     pub sparse: Vec<String>,
     /// Where most of a full clone may come from.
     pub bundle_uri: Option<Url>,
-    /// What must hold, or nothing is made.
+    /// The properties that must hold, or nothing is made.
     pub require: Vec<Property>,
     /// Whether git may ask for a password.
     pub prompts: Prompts,
@@ -84,15 +84,15 @@ pub struct CloneReceipt {
     pub git: Features,
     /// The commit that is checked out; none in an empty repository.
     pub head: Option<String>,
-    /// What came over the wire.
+    /// The traffic.
     pub traffic: Traffic,
     /// How long it took.
     pub seconds: Seconds,
-    /// What is still on the server.
+    /// The objects that are still on the server.
     pub missing: Missing,
     /// Whether the server did what it was asked.
     pub verdicts: Vec<(Property, Verdict)>,
-    /// What the user should know.
+    /// Facts that the user should know.
     pub notices: Vec<Notice>,
 }
 
@@ -240,7 +240,7 @@ fn check_out(
     Ok(Some(head.to_string_lossy().into_owned()))
 }
 
-/// What is no surprise to the program, and may be one to the user.
+/// Returns facts that are no surprise to the program, and may be one to the user.
 fn told_beforehand(request: &CloneRequest, recipe: &Recipe) -> Vec<Notice> {
     let mut notices = Vec::new();
     let given = request.url.kind();

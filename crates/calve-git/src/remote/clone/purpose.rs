@@ -1,9 +1,9 @@
-//! What a clone is for.
+//! Purposes of clones.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a clone is for, which decides how it is made.
+/// The purpose of a clone, which decides how it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A developer's: it lives long, is fetched into often, and its history is read.

@@ -11,7 +11,7 @@ use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
 use crate::remote::url::{RepositoryUrl, Transport};
 
-/// What a partial clone leaves on the server.
+/// The objects that a partial clone leaves on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// The contents of files, until they are checked out (`blob:none`).
@@ -27,7 +27,7 @@ impl Filter {
     }
 }
 
-/// What the server has to honour.
+/// A requirement that the server has to honour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Property {
     /// `--filter`.
@@ -45,10 +45,10 @@ impl fmt::Display for Property {
     }
 }
 
-/// What is checked out.
+/// The commit to check out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Tip {
-    /// What the repository's own HEAD names.
+    /// The commit that the repository's own HEAD names.
     #[default]
     Default,
     /// A branch or a tag.
@@ -71,15 +71,15 @@ pub enum Start {
 /// How a repository is cloned, and why so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// How it begins.
     pub start: Start,
-    /// What is left on the server.
+    /// The objects that are left on the server.
     pub filter: Option<Filter>,
     /// How many commits of history come; all when there is none.
     pub depth: Option<u32>,
-    /// What is checked out.
+    /// The commit to check out.
     pub tip: Tip,
     /// The directories that are checked out; all when there are none.
     pub sparse: Vec<String>,
@@ -94,15 +94,15 @@ pub struct Recipe {
 /// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What git is asked to do, from the subcommand on.
+    /// The git command, from the subcommand on.
     pub arguments: Vec<OsString>,
     /// Whether it runs in the new repository instead of beside it.
     pub inside: bool,
-    /// What git reads from its standard input.
+    /// The standard input of git.
     pub input: Vec<u8>,
 }
 
-/// What is asked for.
+/// The options of a recipe.
 #[derive(Debug, Clone)]
 pub(crate) struct RecipeRequest<'w> {
     pub(crate) purpose: Purpose,

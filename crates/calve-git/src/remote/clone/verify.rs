@@ -10,7 +10,7 @@ use crate::git::Git;
 use crate::remote::clone::recipe::{Property, Recipe};
 use crate::remote::error::RemoteError;
 
-/// What was found about one property of the recipe.
+/// The finding about one property of the recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds.

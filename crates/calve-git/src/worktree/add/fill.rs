@@ -28,11 +28,11 @@ pub struct FillReport {
     pub donor: PathBuf,
     /// It is a pull request's, or the donor is, and not trusted.
     pub is_untrusted: bool,
-    /// What was carried, now or by a run that did not get to its end: the files of variables that Calve made.
+    /// The entries that were carried, now or by a run that did not get to its end: the files of variables that Calve made.
     pub carried: Vec<PathBuf>,
-    /// What was not, and why.
+    /// The entries that were not, and why.
     pub left: Vec<LeftEntry>,
-    /// What pointed back into the donor.
+    /// The references that pointed back into the donor.
     pub audit: AuditReport,
 }
 
@@ -124,7 +124,7 @@ fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> 
 }
 
 fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
-    // What is no text is not asked about, and stays.
+    // A name that is no text is not asked about, and stays.
     let Some(path) = path.to_str() else { return Ok(false) };
     Ok(git.output(&["check-ignore", "--quiet", "--", path])?.status.success())
 }

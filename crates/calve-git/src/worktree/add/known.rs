@@ -1,4 +1,4 @@
-//! What git says of a donor that a watcher knows. git is asked about those paths only that it has to look at.
+//! The status of a donor that a watcher knows. git is asked about those paths only that it has to look at.
 //!
 //! `git status` looks at every tracked file and lists every directory that has some. Where a spare was made of the donor, its record has every
 //! entry, and the watcher says which of them may have changed since. Two things follow from the record and git's index: that a tracked file
@@ -33,7 +33,7 @@ impl Known {
     /// `None` where git has to look at all of the donor.
     pub(crate) fn of(request: &AddRequest, spare: &SpareUse) -> Result<Option<Known>> {
         let AddRequest { repository, donor, target, .. } = request;
-        // Of names that the file system takes for one, git's own rules tell which is tracked.
+        // git's own rules tell which of several names is tracked that the file system takes for one.
         if request.is_untrusted || request.is_sparse || repository.is_set("core.ignorecase") {
             return Ok(None);
         }
@@ -375,7 +375,7 @@ mod tests {
         let (mut random, mut told) = (SplitMix64::new(rounds), 0);
         for round in 0..rounds {
             if round % 4 == 0 {
-                // What is committed is known to be what it is.
+                // Committed files are known to be as they are.
                 watched.git(&["add", "-A"]);
                 watched.git(&["commit", "-qm", "all"]);
                 watched.end();

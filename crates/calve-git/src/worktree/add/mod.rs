@@ -70,7 +70,7 @@ pub struct AddOptions {
     pub start: PathBuf,
     /// The branch to check out, or to make; `-` for the one before; `origin/x`; `pr/123`; a tag, or a commit's id.
     pub branch: String,
-    /// What a new branch begins at; by default HEAD.
+    /// The start of a new branch; by default HEAD.
     pub base: Option<String>,
     /// The worktree to take files from: its branch, path or name; by default the one that `start` is in.
     pub from: Option<PathBuf>,
@@ -78,9 +78,9 @@ pub struct AddOptions {
     pub path: Option<PathBuf>,
     /// Check out the commit, and no branch.
     pub is_detached: bool,
-    /// What git ignores.
+    /// The entries that git ignores.
     pub ignored: Ignored,
-    /// What is not committed.
+    /// The changes that are not committed.
     pub changes: Changes,
     /// Pull requests.
     pub trust: Trust,
@@ -98,7 +98,7 @@ pub enum Warning {
     Unfiltered {
         /// Its name in git's configuration.
         filter: String,
-        /// What it would run.
+        /// The commands that it would run.
         command: String,
         /// How many files.
         files: u64,
@@ -117,7 +117,7 @@ pub struct AddReport {
     pub branch: Option<String>,
     /// Whether the branch was made for it.
     pub is_new_branch: bool,
-    /// What the new branch follows.
+    /// The branch that the new one follows.
     pub upstream: Option<String>,
     /// The commit.
     pub head: String,
@@ -127,15 +127,15 @@ pub struct AddReport {
     pub pull_request: Option<u64>,
     /// It is a pull request's, or was made from one's worktree, and is not trusted.
     pub is_untrusted: bool,
-    /// What the engine did for the donor's part.
+    /// The engine's report of the donor's part.
     pub clone: CloneReport,
     /// Tracked files that were cloned.
     pub tracked_cloned: u64,
     /// How many tracked files git wrote, for each reason.
     pub tracked_written: BTreeMap<NotCloned, u64>,
-    /// What was carried of what git ignores (and with [`Changes::Carry`] of what is untracked).
+    /// The ignored entries that were carried (and with [`Changes::Carry`] the untracked ones).
     pub carried: Vec<PathBuf>,
-    /// What was not, and why.
+    /// The entries that were not, and why.
     pub left: Vec<LeftEntry>,
     /// Where directories of dependencies came from.
     pub dependencies: Vec<Dependency>,
@@ -147,11 +147,11 @@ pub struct AddReport {
     pub spares_wish: Option<SparesWish>,
     /// How many changed and untracked files stay in the donor; 0 with [`Changes::Carry`].
     pub uncommitted: u64,
-    /// What pointed back into the donor.
+    /// The references that pointed back into the donor.
     pub audit: AuditReport,
     /// git's own hook, when there is one.
     pub post_checkout: Option<HookRun>,
-    /// What else should be known.
+    /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
     /// There is trash beside the worktree: work for [`calve_core::reap`].
     pub trash_waits: bool,
@@ -159,7 +159,7 @@ pub struct AddReport {
     pub elapsed: Duration,
 }
 
-/// What [`add`] would do.
+/// The plan of [`add`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AddPlan {
@@ -179,17 +179,17 @@ pub struct AddPlan {
     pub tracked_same: u64,
     /// Tracked files that git would write.
     pub tracked_other: u64,
-    /// What would be carried.
+    /// The entries that would be carried.
     pub carried: Vec<PathBuf>,
     /// Those of them that look like secrets.
     pub secrets: Vec<PathBuf>,
-    /// What would stay.
+    /// The entries that would stay.
     pub left: Vec<LeftEntry>,
     /// Where directories of dependencies would come from.
     pub dependencies: Vec<Dependency>,
 }
 
-/// What a worktree is going to be, when nothing of it has been made.
+/// A planned worktree, when nothing of it has been made.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AddIntent {
@@ -197,7 +197,7 @@ pub struct AddIntent {
     pub donor: PathBuf,
     /// The main worktree; none when the repository is bare.
     pub main: Option<PathBuf>,
-    /// What the project wants to be run. None for a pull request that is not trusted.
+    /// The commands that the project wants to be run. None for a pull request that is not trusted.
     pub hooks: Hooks,
     /// The services that the donor's configuration names. None for a pull request that is not trusted.
     pub services: BTreeMap<String, ServiceConfig>,
@@ -307,7 +307,7 @@ struct StagedWorktree {
     audit: Option<AuditReport>,
 }
 
-/// What the commit tracks although it is ignored.
+/// Returns the entries that the commit tracks although they are ignored.
 fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
     let below = carried.iter().flat_map(|root| tracked.at_or_below(root.as_os_str().as_encoded_bytes()));
     below.map(|path| crate::paths::path_of(path)).collect()
@@ -433,7 +433,7 @@ fn is_worktree(pointer: &Path) -> bool {
     })
 }
 
-/// What the new commit's rules do not ignore would be in the way: `git status` is to be clean.
+/// Removes entries that the new commit's rules do not ignore, which would be in the way: `git status` is to be clean.
 fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<LeftEntry>) -> Result<()> {
     for found in Status::of(git)?.untracked {
         let path = crate::paths::path_of(&found.path);
@@ -443,7 +443,7 @@ fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<LeftEntry>) -
     Ok(())
 }
 
-/// What [`add`] would do. Makes nothing, but for what fetching a pull request makes.
+/// Plans [`add`]. Makes nothing, but for what fetching a pull request makes.
 pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let request = AddRequest::new(Repository::open(&options.start)?, options)?;
     let git = request.repository.git();

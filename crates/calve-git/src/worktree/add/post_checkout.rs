@@ -11,13 +11,13 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::worktree::repository::Repository;
 
-/// What came of git's `post-checkout` hook.
+/// The result of git's `post-checkout` hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookRun {
     /// Its exit code; none when a signal ended it, or it could not be started.
     pub code: Option<i32>,
-    /// What it printed, both streams; or why it could not be started.
+    /// Its output, both streams; or why it could not be started.
     pub output: Vec<u8>,
 }
 

@@ -11,7 +11,7 @@ use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftReason};
 use crate::worktree::status::GitPath;
 
-/// What becomes of one name in a directory of which not everything is taken.
+/// The decision about one name in a directory of which not everything is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Take {
     /// This file, which git tracks.

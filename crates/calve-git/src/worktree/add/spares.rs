@@ -23,10 +23,10 @@ use crate::worktree::add::survey::{AddRequest, no_donor, rules_below};
 use crate::worktree::add::{is_worktree, take_skipped};
 use crate::worktree::repository::Repository;
 
-/// What a spare of a worktree is made without.
+/// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";
 
-/// What to keep spares of for new worktrees: the root of the worktree that `start` is in, and the patterns of what spares of it leave
+/// Returns the source of spares for new worktrees: the root of the worktree that `start` is in, and the patterns of what spares of it leave
 /// out.
 pub fn of_worktree(start: &Path) -> Result<(PathBuf, Vec<String>)> {
     let root = Repository::open(start)?.here.ok_or_else(no_donor)?;
@@ -80,7 +80,7 @@ pub(crate) fn with_spares(
     Ok(found)
 }
 
-/// What became of the directories with spares.
+/// The fate of the directories with spares.
 #[derive(Debug, Default)]
 pub(crate) struct SpareRoots {
     /// The clones that are spares.

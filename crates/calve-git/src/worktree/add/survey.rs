@@ -27,7 +27,7 @@ use crate::worktree::tracked::Tracked;
 use crate::worktree::tracked::conversion::{Conversion, conversions};
 use crate::worktree::tracked::index::Index;
 
-/// What was asked for, in terms of one repository.
+/// The request, in terms of one repository.
 pub(crate) struct AddRequest {
     pub(crate) repository: Repository,
     /// The worktree that files come from.
@@ -37,7 +37,7 @@ pub(crate) struct AddRequest {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
     pub(crate) leaves_secrets: bool,
-    /// What is checked out, or where the rest comes from, is a pull request's: no code of it runs.
+    /// The commit, or the donor, is a pull request's: no code of it runs.
     pub(crate) is_untrusted: bool,
     /// The worktree whose lists say what is carried.
     pub(crate) listed_in: Option<PathBuf>,
@@ -65,7 +65,7 @@ impl AddRequest {
         }
         let is_foreign_donor = options.trust == Trust::No && trust::is_untrusted(&donor);
         let listed_in = match is_foreign_donor {
-            // What it says itself is what the pull request says.
+            // Its own list is that of the pull request.
             true => repository.main().map(Path::to_path_buf),
             false => Some(donor.clone()),
         };
@@ -95,7 +95,7 @@ pub(crate) fn no_donor() -> Error {
     Error::refused("there is no worktree here to take files from", Remedy::NameSource)
 }
 
-/// What it will consist of.
+/// The parts that it will consist of.
 pub(crate) struct Survey {
     pub(crate) tracked: Tracked,
     pub(crate) plan: Arc<Selector>,
@@ -107,7 +107,7 @@ pub(crate) struct Survey {
     pub(crate) spare_roots: Vec<PathBuf>,
     pub(crate) left: Vec<LeftEntry>,
     pub(crate) dependencies: Vec<Dependency>,
-    /// What is carried may not be ignored in the new worktree.
+    /// A carried file may not be ignored in the new worktree.
     pub(crate) may_show: bool,
     /// How many changed and untracked files the donor keeps.
     pub(crate) uncommitted: u64,

@@ -1,4 +1,4 @@
-//! What a new worktree is to have checked out.
+//! The commit of a new worktree.
 
 use calve_core::Shown;
 
@@ -17,13 +17,13 @@ pub(crate) struct Target {
     pub(crate) branch: Option<String>,
     /// The branch is to be made.
     pub(crate) is_new: bool,
-    /// What a new branch follows: `origin/x`.
+    /// The branch that a new one follows: `origin/x`.
     pub(crate) upstream: Option<String>,
     /// The number of the pull request whose head this is.
     pub(crate) pull_request: Option<u64>,
 }
 
-/// What the user asked for.
+/// The user's words.
 pub(crate) struct TargetRequest<'a> {
     pub(crate) branch: &'a str,
     pub(crate) base: Option<&'a str>,

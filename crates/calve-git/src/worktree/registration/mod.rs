@@ -382,7 +382,7 @@ pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
     Ok(swept)
 }
 
-/// What was cleaned up.
+/// The leftovers that were cleaned up.
 pub(crate) struct SweepReport {
     /// Where entries were finished or removed: the directories of their worktrees.
     pub(crate) places: Vec<PathBuf>,

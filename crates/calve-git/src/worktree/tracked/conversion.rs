@@ -24,7 +24,7 @@ pub(crate) enum Conversion {
     ByGit,
 }
 
-/// What the attributes of a path say, as far as they matter here.
+/// The attributes of a path, as far as they matter here.
 #[derive(Debug, Clone, Default)]
 struct Attributes {
     text: Option<Vec<u8>>,

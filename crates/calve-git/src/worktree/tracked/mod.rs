@@ -72,7 +72,7 @@ pub(crate) struct Settled {
     pub(crate) written: BTreeMap<NotCloned, u64>,
 }
 
-/// What is to be completed, and where.
+/// The files to complete, and where.
 #[derive(Clone, Copy)]
 pub(crate) struct Checkout<'a> {
     /// The files that were cloned.
@@ -89,7 +89,7 @@ pub(crate) struct Checkout<'a> {
     pub(crate) threads: usize,
 }
 
-/// What the donor's index says of a file.
+/// The entry of a file in the donor's index.
 #[derive(Clone, Copy)]
 struct FileRecord {
     mtime: (u32, u32),
@@ -381,7 +381,7 @@ pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
     })
 }
 
-/// What each of these files is like, `None` where there is none.
+/// Returns the state of each of these files, `None` where there is none.
 fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option<Stat>> {
     let share = paths.len().div_ceil(threads.max(1)).max(1);
     std::thread::scope(|scope| {

@@ -45,7 +45,7 @@ impl Visitor for Finder {
             {
                 self.found.push(Nested::Files(folder.path().to_path_buf()));
             }
-            // What git takes for a repository (`is_git_directory` in its setup.c).
+            // The entries that make a directory a repository for git (`is_git_directory` in its setup.c).
             (b"HEAD", EntryKind::File | EntryKind::Symlink)
                 if is(c"objects", FileType::Directory) && is(c"refs", FileType::Directory) =>
             {
@@ -142,7 +142,7 @@ impl OuterWorktree<'_> {
             return Err(self.refuse(path, "is a worktree that is locked", Remedy::UnlockNestedOrForce));
         }
         let loose = ["rev-list", "--max-count=1", "HEAD", "--not", "--branches", "--tags", "--remotes"];
-        // Of a branch without a commit, there is nothing to lose.
+        // A branch without a commit has nothing to lose.
         let loose = git.output(&loose)?;
         if !loose.stdout.is_empty() {
             let what = "is a worktree with commits that no branch or tag has";

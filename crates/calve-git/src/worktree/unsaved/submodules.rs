@@ -1,4 +1,4 @@
-//! What a worktree's submodules have that nobody else has.
+//! Commits and changes of a worktree's submodules that nobody else has.
 //!
 //! git keeps the repositories of a linked worktree's submodules in the worktree's entry (gitrepository-layout(5), `modules`), and they
 //! go with it. git refuses to remove any worktree with submodules; here it is looked whether something would be lost.

@@ -30,7 +30,7 @@ pub(crate) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> 
     }
     // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
     // excluded like those before them.
-    // What was made here can have been fetched from here, too (`git fetch . BRANCH`).
+    // A branch that was made here can have been fetched from here, too (`git fetch . BRANCH`).
     let made = made_here(repository);
     let fetched = oids(&repository.join("FETCH_HEAD")).into_iter().filter(|commit| !made.contains(commit));
     let own: Vec<String> = own.into_iter().chain(fetched).chain(oids(&repository.join("shallow"))).collect();

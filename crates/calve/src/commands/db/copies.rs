@@ -1,4 +1,4 @@
-//! What overlays copy as a whole, in words: before, while, and after.
+//! The files that overlays copy as a whole, in words: before, while, and after.
 
 use calve_receipt::human;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 const NAMED_BYTES: u64 = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// What will make somebody wait.
+/// Announces the copies that will make somebody wait.
 pub(super) fn announce(starting: &Starting) {
     let files = &starting.copy_up;
     if files.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn announce(starting: &Starting) {
     }
 }
 
-/// What an overlay has copied.
+/// Tells which files an overlay has copied.
 pub(super) fn tell(copied: &[Copied]) {
     if copied.is_empty() {
         return;

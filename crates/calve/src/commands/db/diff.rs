@@ -63,7 +63,7 @@ fn side(home: &Home, name: &Path, service: Option<&str>) -> Result<Side, Failure
     }
 }
 
-/// What is compared, by the name of the service.
+/// Returns the two sides of the comparison, by the name of the service.
 fn pairs<'a>(before: &'a Side, after: Option<&'a Side>) -> Vec<(&'a str, [ServiceOrigin<'a>; 2])> {
     use ServiceOrigin::{Service as Data, Template};
     let with_template = |services: &'a [Service], template: &'a str, is_first: bool| {
@@ -129,7 +129,7 @@ pub(super) fn described(difference: &Difference, names: [&str; 2]) -> String {
     text
 }
 
-/// Whoever wrote to the database chose the text.
+/// Makes a text plain that the author of the database chose.
 fn plain(text: &str) -> String {
     text.replace(|c: char| c.is_control(), " ")
 }

@@ -56,7 +56,7 @@ fn promote(
     }
     if promoted {
         output::say(&format!("the template `{template}` has the data of `{}` now", Shown(&arguments.worktree)));
-        // What it replaces. It may stay: the template is made.
+        // The template that it replaces. It may stay: the new one is made.
         if let Err(failure) = reap_trash(home) {
             output::say("warning: the former template was not removed; `calve db gc` removes it");
             failure.report();

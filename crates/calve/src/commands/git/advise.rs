@@ -84,7 +84,7 @@ fn repository(result: &Value) -> String {
     result["repository"].as_str().unwrap_or("the repository").to_owned()
 }
 
-/// Of the entry for the operation that a test is about: the clone, or the fetch with the reset that follows it. `None` for other
+/// Returns the entry for the operation that a test is about: the clone, or the fetch with the reset that follows it. `None` for other
 /// entries of the test. hyperfine's fields are in seconds.
 fn cost(test: Test, result: &Value, results: &[Value]) -> Option<Cost> {
     let operation = if test <= Test::T4 { "clone" } else { "fetch" };
@@ -95,7 +95,7 @@ fn cost(test: Test, result: &Value, results: &[Value]) -> Option<Cost> {
     let same = |other: &&Value| other["test"] == result["test"] && other["repository"] == result["repository"];
     let reset = results.iter().filter(same).find(|other| operation == "fetch" && other["operation"] == "reset");
     let cpu = usable(&result["server_cpu_ms_median"]);
-    // What the reset of a partial clone fetches is a part of being up to date.
+    // The objects that the reset of a partial clone fetches are a part of being up to date.
     let later = reset.and_then(|reset| usable(&reset["server_cpu_ms_median"])).unwrap_or(0.0);
     Some(Cost {
         wall_ms: usable(&result["median"])? * 1000.0,

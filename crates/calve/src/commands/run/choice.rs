@@ -77,7 +77,7 @@ fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<Outcome,
             _ => {}
         }
         if cancel.is_cancelled() {
-            // What was stopped is not the question.
+            // Ctrl-C has stopped the command, not the questions.
             answers = Answers::new()?;
         }
     }

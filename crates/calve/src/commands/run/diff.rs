@@ -1,4 +1,4 @@
-//! What `calve run` has changed, as a unified diff in the form of git's, which `git apply` and `patch -p1` read.
+//! The changes of `calve run`, as a unified diff in the form of git's, which `git apply` and `patch -p1` read.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::Copies;
 use crate::failure::Failure;
 use crate::sys;
 
-/// What is longer, or has a zero byte, is named only.
+/// A file that is longer, or has a zero byte, is named only.
 const LONGEST_TEXT: u64 = 16 << 20;
 
 /// After this time a diff need not be the shortest one any more.
@@ -76,7 +76,7 @@ fn one(out: &mut Vec<u8>, path: &Path, before: Option<&Side>, after: Option<&Sid
         (None, Some(new)) => format!("new file mode {}\n", new.mode),
         (Some(old), None) => format!("deleted file mode {}\n", old.mode),
         (Some(old), Some(new)) if old.mode != new.mode => format!("old mode {}\nnew mode {}\n", old.mode, new.mode),
-        // What has changed is nothing that a diff can tell, as another owner.
+        // The change is nothing that a diff can tell, such as another owner.
         (Some(old), Some(new)) if old.text.is_some() && old.text == new.text => return,
         _ => String::new(),
     };

@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
     if arguments.json { output::json(&add_receipt(&added, &environment)?) } else { output::path(&added.path) }
 }
 
-/// What a worktree got besides files of the donor.
+/// The things that a worktree got besides files of the donor.
 struct Environment {
     ports: Vec<Port>,
     services: Services,
@@ -116,7 +116,7 @@ fn environment(
     let ports = env::leased(&added.path, &config)?;
     let mut services = Services::of(&added.path, config.services)?;
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
-        // What somebody has in his database is not for a pull request that he does not trust.
+        // The data in somebody's database are not for a pull request that he does not trust.
         let source = if added.is_untrusted { None } else { arguments.data_from.source(&added.donor)? };
         services.make(&added.path, source.as_deref(), ahead, cancel)?;
     }
@@ -144,7 +144,7 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
     options.wait = Wait::No;
     options.protect = protected();
     options.cancel = cancel.clone();
-    // What a hook that failed has written to new data is no reason to keep it.
+    // Rows that a hook that failed has written to new data are no reason to keep it.
     let leaving = Leaving::at(&added.path).ok().flatten();
     let hint = match worktree::take_back(added, &options) {
         Ok(removed) => {
@@ -282,7 +282,7 @@ fn could_be_a_snapshot(added: &AddReport) -> bool {
         && is_subvolume(&added.donor) == Some(false)
 }
 
-/// What pointed back: the numbers, and each that is still there.
+/// Says which references pointed back: the numbers, and each that is still there.
 fn say_audit(audit: &AuditReport) {
     let count = |action| audit.findings.iter().filter(|found| found.action == action).count();
     let (repaired, dropped) = (count(Action::Repaired), count(Action::Dropped));

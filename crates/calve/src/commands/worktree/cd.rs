@@ -61,7 +61,7 @@ fn by_finder(finder: &str, lines: &[String]) -> std::io::Result<Option<usize>> {
     let mut child = command.args(FINDER_OPTIONS).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         for (number, line) in lines.iter().enumerate() {
-            // Who has chosen already reads no further.
+            // A user who has chosen already reads no further.
             let _ = writeln!(stdin, "{number}\t{line}");
         }
     }

@@ -39,7 +39,7 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
     surroundings.main = others.into_iter().next();
     surroundings.branch = worktree.branch.clone().map(Into::into);
     surroundings.commit = worktree.head.clone().map(Into::into);
-    // Whatever is wrong with them must not keep a worktree.
+    // Faults of theirs must not keep a worktree.
     surroundings.variables = variables(&worktree.path).unwrap_or_default();
     consent::run(Hook::PreRemove, &text, &surroundings)
 }

@@ -13,7 +13,7 @@ use crate::sys::CloneFamily;
 /// `<sys/attr.h>`, macOS 10.15: how many files have the same ATTR_CMNEXT_CLONEID.
 const ATTR_CMNEXT_CLONE_REFCNT: libc::attrgroup_t = 0x1000;
 
-/// What the file `name` shares with its clones. It is not opened, so that what is only in the cloud stays there.
+/// Returns the blocks that the file `name` shares with its clones. It is not opened, so that contents that are only in the cloud stay there.
 pub(crate) fn clone_attributes(directory: BorrowedFd<'_>, name: &CStr) -> Result<CloneFamily> {
     let mut wanted = libc::attrlist {
         bitmapcount: libc::ATTR_BIT_MAP_COUNT,

@@ -1,6 +1,6 @@
 //! rustc's dep-info: a Makefile's rules, and comments with the variables that were read.
 
-/// What went into a unit.
+/// The sources of a unit.
 pub(super) struct DepInfo<'t> {
     /// The files, as rustc was given them: relative to where it ran, or absolute.
     pub(super) files: Vec<Vec<u8>>,

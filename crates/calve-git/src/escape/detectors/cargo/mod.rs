@@ -1,7 +1,7 @@
 //! Cargo's `target`. Cargo takes a unit (one crate, compiled one way) for fresh when its sources are no newer, wherever it was compiled.
 //! So a copied unit stays, unless the path of the other tree is compiled into it: those are marked, and Cargo compiles them again.
 //!
-//! What rustc read for a unit is in its dep-info, `deps/NAME-HASH.d`: the files, and the variables that `env!` asked for
+//! The sources of a unit are in its dep-info, `deps/NAME-HASH.d`: the files, and the variables that `env!` asked for
 //! (`# env-dep:`). Cargo itself does not track those that it sets, `CARGO_MANIFEST_DIR` among them. A unit is marked by removing its
 //! fingerprint, `.fingerprint/PACKAGE-HASH/KIND-NAME`.
 
@@ -76,7 +76,7 @@ impl ProfileInspection<'_> {
         }
     }
 
-    /// What of another tree is in the compiled unit, as far as its dep-info tells.
+    /// Returns the parts of another tree in the compiled unit, as far as its dep-info tells.
     fn compiled_in(&self, info: &DepInfo<'_>) -> Option<PathBuf> {
         let mut from_script = None;
         for (key, value) in &info.variables {
@@ -86,7 +86,7 @@ impl ProfileInspection<'_> {
             }
             from_script = Some(named);
         }
-        // What is generated into `target` has been copied with it, and Cargo knows it by its place in `target`.
+        // Files that are generated into `target` have been copied with it, and Cargo knows them by their place in `target`.
         let generated = |path: &Path| path.components().any(|part| part.as_os_str() == "out");
         for file in &info.files {
             let Some(named) = self.trees.first_named(file) else { continue };
@@ -116,7 +116,7 @@ impl ProfileInspection<'_> {
         })
     }
 
-    /// What running a build script left: `build/PACKAGE-HASH` with its output and the files that it made.
+    /// The results of running a build script: `build/PACKAGE-HASH` with its output and the files that it made.
     fn script_run(&mut self, directory: &File, name: &[u8]) {
         let Some(output) = read(directory, c"output", TEXT_BYTES) else { return };
         // Cargo puts the new directory in place of this one when it reads the output.

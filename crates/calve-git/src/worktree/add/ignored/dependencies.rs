@@ -79,7 +79,7 @@ pub(crate) fn choose(
         }
         if !candidates.iter().any(|candidate| candidate.is_current) {
             let others = worktrees.iter().filter(|other| other.is_usable() && other.path != donor);
-            // What a pull request has put there would run in the new worktree.
+            // Files that a pull request has put there would run in the new worktree.
             for other in others.filter(|other| !trust::is_untrusted(&other.path)) {
                 let likely = likely(&other.path, lockfile);
                 if likely.iter().any(|path| wanted(path)) {

@@ -113,7 +113,7 @@ impl LeftReason {
     }
 }
 
-/// What is looked at for each entry.
+/// The facts to look at for each entry.
 pub(crate) struct Carry<'a> {
     pub(crate) donor: &'a Path,
     pub(crate) rules: &'a Rules,

@@ -48,7 +48,7 @@ const SECRET_BEGINNINGS: [&str; 3] = [".env.", "secrets.", "credentials."];
 const SECRET_DIRECTORIES: [&str; 4] = [".aws", ".ssh", ".gnupg", ".secrets"];
 const EXAMPLES: [&str; 5] = [".example", ".sample", ".template", ".dist", ".defaults"];
 
-/// What holds for every entry that git ignores.
+/// The rule for every entry that git ignores.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules {
     pub(crate) exclude: Patterns,
