@@ -261,11 +261,12 @@ impl<'a> Registry<'a> {
             return Ok(false);
         };
         let mut sent = Parts::new(response.body_mut().with_config().limit(u64::MAX).reader(), &boundary);
-        // Parts that do not come can be asked for one by one.
-        while let Ok(Some(bytes)) = sent.next() {
-            if let Some(number) = parts.iter().position(|part| *part == bytes) {
-                receive(number, &mut sent.contents())?;
-            }
+        // No more is read than was asked for. Parts that do not come can be asked for one by one.
+        for _ in parts {
+            self.still_wanted()?;
+            let Ok(Some(bytes)) = sent.next() else { break };
+            let Some(number) = parts.iter().position(|part| *part == bytes) else { break };
+            receive(number, &mut sent.contents())?;
         }
         Ok(true)
     }
