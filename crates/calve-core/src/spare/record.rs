@@ -19,7 +19,6 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::known::KnownState;
-use super::order::order;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
@@ -467,8 +466,8 @@ pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
         blocks.push(Block { path, recent, identity, entries: block, bytes: whole.get(..length + 4)? });
     }
     // They are written so; an earlier version wrote them in any order.
-    if !blocks.is_sorted_by(|a, b| order(a.path, b.path).is_le()) {
-        blocks.sort_by(|a, b| order(a.path, b.path));
+    if !blocks.is_sorted_by_key(|block| block.path) {
+        blocks.sort_by_key(|block| block.path);
     }
     Some(blocks)
 }
