@@ -10,6 +10,14 @@ use crate::git::Git;
 /// A path as git prints it: bytes, relative to the worktree's root, without a slash at its end.
 pub(crate) type GitPath = Vec<u8>;
 
+/// Returns the directory of a path, empty for the root, and the last name.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match memchr::memrchr(b'/', path) {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
+    }
+}
+
 /// The state of a worktree.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {

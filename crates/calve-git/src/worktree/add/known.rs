@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::worktree::add::survey::{AddRequest, converted, donor_index};
 use crate::worktree::repository::joined;
-use crate::worktree::status::{GitPath, Status};
+use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::Tracked;
 use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
 
@@ -166,15 +166,13 @@ fn folders(index: &Index) -> HashMap<&[u8], Folder<'_>> {
     let mut last: &[u8] = b"";
     let mut names: Folder<'_> = Vec::new();
     for (at, entry) in index.entries.iter().enumerate() {
-        let slash = entry.path.iter().rposition(|&byte| byte == b'/');
-        let (folder, name) =
-            slash.map_or((&b""[..], &entry.path[..]), |slash| (&entry.path[..slash], &entry.path[slash + 1..]));
+        let (folder, name) = split(&entry.path);
         if folder != last {
             folders.entry(last).or_default().append(&mut names);
             last = folder;
             let mut above = folder;
-            while let Some(slash) = above.iter().rposition(|&byte| byte == b'/') {
-                above = &above[..slash];
+            while !above.is_empty() {
+                above = split(above).0;
                 folders.entry(above).or_default();
             }
         }

@@ -9,7 +9,7 @@ use calve_core::Decision;
 
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftReason};
-use crate::worktree::status::GitPath;
+use crate::worktree::status::{GitPath, split};
 
 /// The decision about one name in a directory of which not everything is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +44,6 @@ pub(crate) struct Selector {
     replaced: HashSet<PathBuf>,
     /// `.git` files that were met.
     pointers: Mutex<Vec<PathBuf>>,
-}
-
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memrchr(b'/', path) {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&[], path),
-    }
 }
 
 impl Selector {

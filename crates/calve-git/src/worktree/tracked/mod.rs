@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::worktree::add::PLAIN;
 use crate::worktree::repository::Repository;
-use crate::worktree::status::{GitPath, Status};
+use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::conversion::Conversion;
 use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, SYMLINK};
 
@@ -395,13 +395,12 @@ fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> 
     let mut last: Option<(&'p [u8], Option<OwnedFd>)> = None;
     let mut stats = Vec::with_capacity(paths.len());
     for path in paths {
-        let slash = path.iter().rposition(|&byte| byte == b'/');
-        let (above, name) = slash.map_or((&path[..0], *path), |slash| (&path[..slash], &path[slash + 1..]));
-        if slash.is_some() && last.as_ref().is_none_or(|(last, _)| *last != above) {
+        let (above, name) = split(path);
+        if !above.is_empty() && last.as_ref().is_none_or(|(last, _)| *last != above) {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             last = Some((above, rustix::fs::openat(root, above, flags, Mode::empty()).ok()));
         }
-        let directory = last.as_ref().filter(|_| slash.is_some()).and_then(|(_, directory)| directory.as_ref());
+        let directory = last.as_ref().filter(|_| !above.is_empty()).and_then(|(_, directory)| directory.as_ref());
         stats.push(match directory {
             Some(directory) => rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok(),
             // It may not be listed.
