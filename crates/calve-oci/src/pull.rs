@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE, RANGE};
 use crate::reference::{Reference, Transport, is_digest};
-use crate::registry::{PARTS, Registry};
+use crate::registry::Registry;
 use crate::signature::SignedImage;
 use crate::spool::{Spool, digest};
 use crate::work::each;
@@ -323,24 +323,18 @@ impl Pull<'_> {
         let runs = frames::wanted(&frames, |frame| frame.has.clone().any(is_missing));
         let Some(runs) = runs else { return Ok(false) };
         let parts: Vec<_> = runs.iter().map(|run| frames::together(run)).collect();
-        let first = parts.first().map_or(0, |part| part.start);
         // A registry that had parts before has them.
         let none = || self.registry.wrong("a blob without a part");
-        for (runs, parts) in runs.chunks(PARTS).zip(parts.chunks(PARTS)) {
-            let mut next = |number: usize, spool| match self.run(layer, range, runs[number], spool, receive)? {
-                true => Ok(()),
-                false => Err(none()),
-            };
-            if runs.len() > 1 && self.arrivals.fetch_together(self.registry, layer, parts, &mut next)? {
-                continue;
-            }
-            for (number, run) in runs.iter().enumerate() {
-                let spool = self.arrivals.spool(layer, &parts[number])?;
-                match self.run(layer, range, run, spool, receive)? {
-                    true => {}
-                    false if parts[number].start == first => return Ok(false),
-                    false => return Err(none()),
-                }
+        let mut next = |number: usize, spool| match self.run(layer, range, runs[number], spool, receive)? {
+            true => Ok(()),
+            false => Err(none()),
+        };
+        if runs.len() > 1 && self.arrivals.fetch_together(self.registry, layer, &parts, &mut next)? {
+            return Ok(true);
+        }
+        for (number, (run, bytes)) in runs.iter().zip(&parts).enumerate() {
+            if !self.run(layer, range, run, self.arrivals.spool(layer, bytes)?, receive)? {
+                return if number == 0 { Ok(false) } else { Err(none()) };
             }
         }
         Ok(true)

@@ -247,7 +247,7 @@ impl<'a> Registry<'a> {
         parts: &[Range<u64>],
         receive: &mut dyn FnMut(usize, &mut dyn Read) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        if self.has_single_parts.load(Ordering::Relaxed) {
+        if parts.len() > PARTS || self.has_single_parts.load(Ordering::Relaxed) {
             return Ok(false);
         }
         let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
@@ -542,5 +542,5 @@ fn pause(failures: u32) -> Duration {
 /// Returns true if a part of a blob begins where the last one ended.
 fn continues(response: &Response<Body>, have: u64) -> bool {
     let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
-    range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")))
+    range.and_then(multipart::content_range).is_some_and(|bytes| bytes.start == have)
 }

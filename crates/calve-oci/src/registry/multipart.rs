@@ -85,7 +85,7 @@ impl<R: Read> Read for Contents<'_, R> {
 }
 
 /// Reads `bytes FIRST-LAST/SIZE`.
-fn content_range(value: &str) -> Option<Range<u64>> {
+pub(super) fn content_range(value: &str) -> Option<Range<u64>> {
     let (first, rest) = value.strip_prefix("bytes ")?.split_once('-')?;
     let (last, _) = rest.split_once('/')?;
     let (first, last) = (first.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?);
