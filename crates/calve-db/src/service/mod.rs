@@ -103,7 +103,7 @@ impl Service {
         self.place.join(DATA)
     }
 
-    /// Whether its data shares blocks with what it was cloned from, so that cloning it copies nothing.
+    /// Returns true if its data shares blocks with its source, so that cloning it copies nothing.
     pub fn shares_blocks(&self) -> bool {
         self.strategy.parse() == Ok(Strategy::Reflink)
     }
