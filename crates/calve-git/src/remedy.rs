@@ -79,8 +79,6 @@ pub enum Remedy {
     CheckWorktree,
 
     AddWithoutConversion,
-    /// Convert this worktree to a subvolume.
-    Convert(PathBuf),
     StopWriters,
     LeaveDirectory,
 

@@ -128,7 +128,7 @@ pub(super) struct Part<'a> {
 }
 
 impl<'p> StagedTree<'p> {
-    pub(super) fn reserve(
+    pub(crate) fn reserve(
         destination: &'p Location,
         root_kind: RootKind,
         options: &'p CloneOptions,

@@ -26,6 +26,7 @@ use crate::operation::Operation;
 use crate::progress::Progress;
 use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
+use crate::staging::RootKind;
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::location::Location;
@@ -51,7 +52,7 @@ pub(super) fn build(
         .map_err(|errno| Error::io(Operation::CreateDirectory, &spare_path, errno))?;
     let found = spares(place.as_fd(), &path)?.into_iter().find(|found| found.name == name);
     let made = match &found {
-        Some(found) => fill(found, place.as_fd(), src, built_ns as u64, &options),
+        Some(found) => fill(set, found, place.as_fd(), src, built_ns as u64, &options),
         None => Err(Error::io(Operation::OpenDirectory, &spare_path, Errno::NOENT)),
     };
     // The set may have been removed meanwhile.
@@ -77,7 +78,7 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
     let options = clone_options(set, origin);
     let source = Source::open(origin.path())?;
     let destination = Location::of_destination(&set.place_path().join("tree"))?;
-    refuse(&source, &destination)?;
+    refuse(&source, &destination, set.definition.subvolumes)?;
     if shares(&source, &destination, &options)? {
         return Ok(0);
     }
@@ -85,6 +86,7 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
 }
 
 fn fill(
+    set: &Set,
     found: &SpareDirectory,
     place: BorrowedFd<'_>,
     src: &Path,
@@ -97,33 +99,33 @@ fn fill(
     };
     let source = Source::open(src)?;
     let destination = Location::of_destination(&found.path.join("tree"))?;
-    refuse(&source, &destination)?;
+    refuse(&source, &destination, set.definition.subvolumes)?;
     let exclude = Exclude::new(&options.exclude)?;
     let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?;
     let taken = record::take(&source, &exclude, moment, options)?;
     check_room(&source, &taken, &destination, options)?;
     let mut head = taken.head(&source, built_ns).map_err(failed(Operation::Stat))?;
     let notes = Notes::default();
-    let mut staged = StagedTree::for_clone(&destination, options)?;
+    let kind = if set.definition.subvolumes { RootKind::Subvolume } else { RootKind::Closed };
+    let mut staged = StagedTree::reserve(&destination, kind, options)?;
     let run = staged.fill(source, exclude, &notes, options)?;
     let told = notes.tell();
     if let Some(reason) = incomplete(&told) {
         return Err(Error::NoSpare { path: src.to_path_buf(), reason });
     }
     staged.publish(&notes)?;
-    let bytes = run.bytes.unwrap_or_default();
-    head.cow = is_cow(&run, &told) && bytes.written == 0;
-    (head.apparent_bytes, head.written_bytes) = (bytes.apparent, bytes.written);
+    head.written_bytes = run.bytes.unwrap_or_default().written;
+    head.cow = is_cow(&run, &told) && head.written_bytes == 0;
     taken.write(found.directory.as_fd(), &found.path, head)
 }
 
 fn is_cow(run: &StrategyRun, told: &NoteSummary) -> bool {
-    matches!(run.strategy, Strategy::Reflink | Strategy::Clonefile) && told.fell_back.is_empty()
+    matches!(run.strategy, Strategy::Reflink | Strategy::Clonefile | Strategy::Snapshot) && told.fell_back.is_empty()
 }
 
 /// Refuses sources of which no spare can be kept there.
-pub(super) fn refuse(source: &Source, destination: &Location) -> Result<(), Error> {
-    unfit(source)?;
+pub(super) fn refuse(source: &Source, destination: &Location, subvolumes: bool) -> Result<(), Error> {
+    unfit(source, subvolumes)?;
     if source.contains(destination)? {
         let reason = "the spare would be inside it";
         return Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
@@ -132,7 +134,7 @@ pub(super) fn refuse(source: &Source, destination: &Location) -> Result<(), Erro
 }
 
 /// Refuses sources of which a spare would be no use, or could not be checked, wherever it is.
-pub(super) fn unfit(source: &Source) -> Result<(), Error> {
+pub(super) fn unfit(source: &Source, subvolumes: bool) -> Result<(), Error> {
     let no = |reason| Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
     if source.single().is_some() {
         return no("it is not a directory");
@@ -142,7 +144,7 @@ pub(super) fn unfit(source: &Source) -> Result<(), Error> {
         return no("on its file system programs can change files through a mapping (mmap) without a trace");
     }
     let is_subvolume = sys::is_subvolume(source.directory(), source.stat());
-    if is_subvolume.map_err(|errno| Error::io(Operation::Stat, source.path(), errno))? {
+    if is_subvolume.map_err(|errno| Error::io(Operation::Stat, source.path(), errno))? && !subvolumes {
         return no("it is a btrfs subvolume, whose snapshot is as fast and never old");
     }
     Ok(())

@@ -66,6 +66,9 @@ pub struct SpareOptions {
     pub at: Option<PathBuf>,
     /// The starter of the watcher. By default it stays as it was, or else only the user starts it.
     pub watcher: Option<WatcherStart>,
+    /// On btrfs they are subvolumes, for trees that are put together from several clones ([`crate::stage`]). Only such a spare can be made of a
+    /// subvolume, whose clone is otherwise a snapshot.
+    pub subvolumes: bool,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
     pub like: CloneOptions,
 }
@@ -189,6 +192,7 @@ impl Spares {
         let src = origin.path();
         let no = |reason| Error::NoSpare { path: src.to_path_buf(), reason };
         let source = Source::open(src)?;
+        let subvolumes = options.subvolumes;
         let shape = Shape::of(&options.like).ok_or_else(|| no("what it leaves out is decided by a function"))?;
         let home = Home::create(&self.home)?;
         let real = src.canonicalize().map_err(|error| Error::Io {
@@ -216,12 +220,12 @@ impl Spares {
         if options.watcher == Some(WatcherStart::AfterClones) {
             watch::possible(&self.home)?;
         }
-        let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), shape };
+        let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), subvolumes, shape };
         let inside = match &definition.place {
             Some(place) => Location::of_destination(&place.join(".calve-spares"))?,
             None => Location::of_destination(&self.home.join("set"))?,
         };
-        build::refuse(&source, &inside)?;
+        build::refuse(&source, &inside, subvolumes)?;
         let mut set = home.define(&definition)?;
         set.pause(false)?;
         if let Some(watcher) = options.watcher {
@@ -244,7 +248,7 @@ impl Spares {
         let refused = match claim::available(&source, inside.parent(), &options) {
             Ok(()) => None,
             Err(Some(reason)) => Some(reason),
-            Err(None) => Some(match build::unfit(&source) {
+            Err(None) => Some(match build::unfit(&source, false) {
                 Err(Error::NoSpare { reason, .. }) => Reason::new(reason),
                 _ => Reason::new("there is none of this source").with_remedy(Remedy::KeepSpares(src.to_path_buf())),
             }),

@@ -196,6 +196,8 @@ pub(crate) struct RecordDraft {
     pub(crate) root: Identity,
     body: Vec<u8>,
     pub(crate) entries: u64,
+    /// How long the files are together.
+    pub(crate) apparent_bytes: u64,
     /// The space that the files take up.
     pub(crate) allocated_bytes: u64,
 }
@@ -224,7 +226,7 @@ impl RecordDraft {
             root: self.root,
             cow: false,
             entries: self.entries,
-            apparent_bytes: 0,
+            apparent_bytes: self.apparent_bytes,
             written_bytes: 0,
             body_length: 0,
             body_hash: [0; 32],
@@ -252,15 +254,18 @@ pub(crate) fn take(
         body: Vec::new(),
         block: None,
         entries: 0,
+        apparent_bytes: 0,
         allocated_bytes: 0,
         failure: &failure,
         cancel: &options.cancel,
     };
     let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
-    let mut taken = RecordDraft { root: Identity::of(&root), body: Vec::new(), entries: 0, allocated_bytes: 0 };
+    let mut taken =
+        RecordDraft { root: Identity::of(&root), body: Vec::new(), entries: 0, apparent_bytes: 0, allocated_bytes: 0 };
     for mut taker in takers {
         taker.close();
         taken.entries += taker.entries;
+        taken.apparent_bytes += taker.apparent_bytes;
         taken.allocated_bytes += taker.allocated_bytes;
         taken.body.append(&mut taker.body);
     }
@@ -288,6 +293,7 @@ struct Taker<'a> {
     /// Where the block begins that is being written.
     block: Option<usize>,
     entries: u64,
+    apparent_bytes: u64,
     allocated_bytes: u64,
     failure: &'a Mutex<Option<(PathBuf, RecordObstacle)>>,
     cancel: &'a Cancel,
@@ -316,6 +322,7 @@ impl Taker<'_> {
         }
         let recent = self.moment.may_hide_in(&stat);
         if kind == FileType::RegularFile && stat.st_size > 0 {
+            self.apparent_bytes += u64::try_from(stat.st_size).unwrap_or(0);
             self.wait_for_writer(folder, name, &stat).map_err(RecordObstacle::Errno)?;
         }
         // Once for a file with several names.

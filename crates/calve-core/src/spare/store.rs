@@ -39,7 +39,7 @@ const AWAITED: &CStr = c"awaited";
 /// The beginning of the names of files that are being written.
 const NEW: &[u8] = b".new-";
 pub(super) const TREE: &CStr = c"tree";
-const VERSION: &str = "calve-spares-1";
+const VERSION: &str = "calve-spares-2";
 
 /// The options of a clone that decide what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,10 +107,18 @@ pub(super) struct Definition {
     /// The directory beside or in which the spares are; `None` for the store itself.
     pub(super) place: Option<PathBuf>,
     pub(super) count: usize,
+    /// See [`super::SpareOptions::subvolumes`].
+    pub(super) subvolumes: bool,
     pub(super) shape: Shape,
 }
 
 impl Definition {
+    /// Returns whether its spares serve a clone with these options.
+    pub(super) fn serves(&self, options: &CloneOptions) -> bool {
+        let is_put_together = options.spares.as_ref().is_some_and(|using| !using.made_without.is_empty());
+        self.shape.serves(options) && (is_put_together || !self.subvolumes)
+    }
+
     /// The name of the set's directory.
     pub(super) fn id(&self) -> String {
         let place = self.place.as_ref().map_or(&b""[..], |place| place.as_os_str().as_bytes());
@@ -126,6 +134,7 @@ impl Definition {
             self.source.key(),
             self.place.as_ref().map_or_else(Vec::new, |place| place.as_os_str().as_bytes().to_vec()),
             self.count.to_string().into_bytes(),
+            flag(self.subvolumes),
             flag(self.shape.mounts == Mounts::Stay),
             flag(self.shape.unreadable == Unreadable::Skip),
         ];
@@ -148,10 +157,11 @@ impl Definition {
         let place = Some(fields.next()?).filter(|place| !place.is_empty());
         let place = place.map(|place| PathBuf::from(OsStr::from_bytes(place)));
         let count = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+        let subvolumes = fields.next()? == b"1";
         let mounts = if fields.next()? == b"1" { Mounts::Stay } else { Mounts::Cross };
         let unreadable = if fields.next()? == b"1" { Unreadable::Skip } else { Unreadable::Fail };
         let exclude = fields.map(|field| String::from_utf8_lossy(field).into_owned()).collect();
-        Some(Self { source, place, count, shape: Shape { exclude, mounts, unreadable } })
+        Some(Self { source, place, count, subvolumes, shape: Shape { exclude, mounts, unreadable } })
     }
 }
 

@@ -98,11 +98,7 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
     let store = store()?;
     let src = arguments.src.as_deref().unwrap_or(Path::new("."));
     let origin = match template_name(src) {
-        _ if arguments.worktree => {
-            let (root, exclude) = calve_git::worktree::spare_of_worktree(src)?;
-            wish.like.exclude = exclude;
-            SpareOrigin::Directory(root)
-        }
+        _ if arguments.worktree => SpareOrigin::Directory(calve_git::worktree::spare_of_worktree(src, &mut wish)?),
         Some(name) => SpareOrigin::Template(Box::new(Templates::open(&state()?).hold(&name)?)),
         None => SpareOrigin::Directory(src.to_path_buf()),
     };
@@ -117,14 +113,11 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
 /// cannot be kept.
 pub(crate) fn wished(added: &AddReport) -> Option<String> {
     let wish = added.spares_wish?;
-    // New worktrees are its snapshots.
-    if calve_core::is_subvolume(&added.donor).is_ok_and(|is_one| is_one) {
-        return None;
-    }
     let keep = || {
         let store = store()?;
-        let (root, exclude) = calve_git::worktree::spare_of_worktree(&added.donor)?;
-        if store.are_wanted(&root, &exclude)? {
+        let mut wanted = SpareOptions::default();
+        let root = calve_git::worktree::spare_of_worktree(&added.donor, &mut wanted)?;
+        if store.are_wanted(&root, &wanted.like.exclude)? {
             return Ok(None);
         }
         if !wish.is_own {
@@ -133,8 +126,7 @@ pub(crate) fn wished(added: &AddReport) -> Option<String> {
                 "the project proposes spares, for which new worktrees need not wait: `{command}`"
             )));
         }
-        let mut wanted = SpareOptions::default();
-        (wanted.count, wanted.like.exclude) = (Some(wish.count), exclude);
+        wanted.count = Some(wish.count);
         store.add(&SpareOrigin::Directory(root), &wanted).map(|_| None).map_err(Failure::from)
     };
     keep().unwrap_or_else(|failure: Failure| {

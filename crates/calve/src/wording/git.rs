@@ -32,7 +32,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::RemoveLeases(file) => {
             format!("remove it (`rm {}`): worktrees then get ports anew", Shown(file))
         }
-        Remedy::Convert(path) => format!("run `calve worktree convert {}`, once and from outside of it", Shown(path)),
         other => {
             let fixed = repository(other).or_else(|| add(other)).or_else(|| remove(other)).or_else(|| remote(other));
             fixed.unwrap_or("see `calve --help`").to_owned()

@@ -13,7 +13,6 @@ use crate::spare::update::{Update, renew, update};
 use crate::staging::RootKind;
 use crate::strategy::Outcome;
 use crate::strategy::facts::Facts;
-use crate::sys;
 use crate::tree::fill::contents::Contents;
 
 /// Why the tree is no spare.
@@ -26,10 +25,7 @@ pub(super) struct NoSpare {
 impl StagedTree<'_> {
     /// Makes the root a spare of the source, if there is one, and brings it up to date.
     pub(super) fn spare(&mut self, part: &Part<'_>) -> Result<Result<(StrategyRun, Outcome), NoSpare>, Error> {
-        // On btrfs a staged root is a subvolume, into which nothing can be moved.
-        let is_subvolume =
-            || self.root_kind == RootKind::Subvolume && sys::magic(self.destination.parent()) == Ok(sys::BTRFS_MAGIC);
-        if self.root_kind == RootKind::Inheriting || self.staging.root().is_some() || is_subvolume() {
+        if self.root_kind == RootKind::Inheriting || self.staging.root().is_some() {
             return Ok(Err(NoSpare { refused: None, wanted: false }));
         }
         let (source, exclude, options) = (part.source, part.exclude, part.options);

@@ -9,14 +9,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Choice, CloneOptions, CloneReport, Descend, EntryKind, Folder, ScanOptions, Shown, SpareUse, Spares, StagedTree,
-    Strategy, Visitor, clone_tree, scan_tree,
+    Choice, CloneOptions, CloneReport, Descend, EntryKind, Folder, ScanOptions, SpareOptions, SpareUse, Spares,
+    StagedTree, Strategy, Visitor, clone_tree, scan_tree,
 };
 
 use crate::config::{LOCAL, SparesWish};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::Git;
-use crate::remedy::Remedy;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftEntry, LeftReason};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below};
@@ -26,15 +25,12 @@ use crate::worktree::repository::Repository;
 /// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";
 
-/// Returns the source of spares for new worktrees: the root of the worktree that `start` is in, and the patterns of what spares of it leave
-/// out.
-pub fn of_worktree(start: &Path) -> Result<(PathBuf, Vec<String>)> {
+/// Returns the source of spares for new worktrees, the root of the worktree that `start` is in, and asks in `wish` for what such spares are.
+pub fn of_worktree(start: &Path, wish: &mut SpareOptions) -> Result<PathBuf> {
     let root = Repository::open(start)?.here.ok_or_else(no_donor)?;
-    if calve_core::has_subvolumes(&root)? && !calve_core::is_subvolume(&root)? {
-        let why = format!("`{}` is on btrfs and no subvolume: as one it needs no spares", Shown(&root));
-        return Err(Error::refused(why, Remedy::Convert(root)));
-    }
-    Ok((root, vec![WITHOUT.to_owned()]))
+    wish.subvolumes = calve_core::has_subvolumes(&root)?;
+    wish.like.exclude = vec![WITHOUT.to_owned()];
+    Ok(root)
 }
 
 /// Returns how many spares of the donor its configuration asks for. What git tracks is the project's word, whatever the file's name.

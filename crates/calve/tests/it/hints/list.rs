@@ -24,7 +24,6 @@ const GIT: &[(&str, Shown)] = &[
     ("CheckPath", Nowhere("each failure of the system that could be made has a remedy of its own")),
     ("CheckWorktree", Nowhere(RACE)),
     ("ChooseTransportOrDropRequirement", Nowhere("where a server has no shallow clones, git fails by itself")),
-    ("Convert", By("calve/tests/it/worktree/whole_spares.rs", "on_btrfs_a_worktree_is_to_be_a_subvolume")),
     ("CutShort", By(TROUBLE, "a_server_that_dies_in_the_middle_leaves_nothing")),
     ("DiskFull", By(TROUBLE, "a_full_disk_leaves_room_again")),
     ("GiveNewPath", Nowhere("a path without a name exists, which is found out first")),

@@ -11,7 +11,7 @@ use crate::process::send;
 use crate::program::{Ran, Running};
 use crate::spot::{eventually, eventually_nothing_left, names, nothing_left};
 
-fn is_subvolume(path: &std::path::Path) -> bool {
+pub(super) fn is_subvolume(path: &std::path::Path) -> bool {
     rustix::fs::stat(path).unwrap().st_ino == 256
 }
 

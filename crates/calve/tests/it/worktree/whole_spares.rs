@@ -7,11 +7,22 @@ use std::path::{Path, PathBuf};
 use calve_testkit::{Aspect, FileSystem, SplitMix64, assert_same_except};
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status};
+use super::subvolume::is_subvolume;
 use crate::kill::Killer;
 use crate::program::{Calve, calve};
 use crate::spares::rounds;
 
-const DISKS: [FileSystem; 2] = [FileSystem::Ext4, FileSystem::Xfs];
+/// The file systems, and whether the worktree is a subvolume there.
+const GROUNDS: [(FileSystem, bool); 4] =
+    [(FileSystem::Ext4, false), (FileSystem::Xfs, false), (FileSystem::Btrfs, false), (FileSystem::Btrfs, true)];
+
+fn repo_on((file_system, is_subvolume): (FileSystem, bool)) -> Option<Repo> {
+    let repo = Repo::on(file_system)?;
+    if is_subvolume {
+        repo.calve(["convert", "proj"]).within(&repo.spot).succeeds();
+    }
+    Some(repo)
+}
 
 pub(super) fn spares(repo: &Repo, arguments: &[&str]) -> Calve {
     calve(["spares"]).args(arguments).within(&repo.path).env("CALVE_HOME", repo.spot.join("home"))
@@ -24,7 +35,11 @@ fn add(repo: &Repo, arguments: &[&str]) -> serde_json::Value {
 
 /// A repository with one spare of its worktree, and nothing that builds another one.
 fn with_spare(file_system: FileSystem) -> Option<Repo> {
-    let repo = Repo::on(file_system)?;
+    with_spare_on((file_system, false))
+}
+
+fn with_spare_on(ground: (FileSystem, bool)) -> Option<Repo> {
+    let repo = repo_on(ground)?;
     spares(&repo, &["add", "-q", "--worktree"]).succeeds();
     spares(&repo, &["pause", "-q", "."]).succeeds();
     Some(repo)
@@ -77,13 +92,14 @@ fn is_as_without(repo: &Repo, arguments: &[&str]) {
 
 #[test]
 fn a_worktree_is_a_spare_brought_up_to_date() {
-    for file_system in DISKS {
-        let Some(repo) = with_spare(file_system) else { return };
+    for ground in GROUNDS {
+        let Some(repo) = with_spare_on(ground) else { return };
         repo.write("node_modules/dep/more.js", "module.exports = 2\n");
         repo.write("scratch", "untracked\n");
         let receipt = add(&repo, &["one"]);
         let path = is_spare(&receipt);
         is_clean(&path);
+        assert_eq!(is_subvolume(&path), ground.0 == FileSystem::Btrfs);
         assert!(!path.join("scratch").exists());
         assert_eq!(fs_err::read_to_string(path.join("node_modules/dep/more.js")).unwrap(), "module.exports = 2\n");
         assert_eq!(receipt["tracked"]["written_by_git"], 0);
@@ -97,8 +113,8 @@ fn a_worktree_is_a_spare_brought_up_to_date() {
 #[test]
 fn random_worktrees_are_the_same_with_a_spare_as_without() {
     let rounds = std::env::var("CALVE_WORKTREE_SPARES").map_or(6, |rounds| rounds.parse().unwrap());
-    for (seed, file_system) in (0..rounds).flat_map(|seed| DISKS.map(|file_system| (seed, file_system))) {
-        let Some(repo) = Repo::on(file_system) else { return };
+    for (seed, ground) in (0..rounds).flat_map(|seed| GROUNDS.map(|ground| (seed, ground))) {
+        let Some(repo) = repo_on(ground) else { return };
         let mut random = SplitMix64::new(seed);
         (0..3).for_each(|_| change(&repo, &mut random));
         repo.write("lib/two", "2\n");
@@ -330,18 +346,4 @@ fn the_users_own_configuration_has_spares_kept_and_the_projects_proposes_them() 
     let told = add("four").json();
     is_clean(&is_spare(&told));
     assert_eq!(kept(&repo), [2]);
-}
-
-/// A new worktree is a subvolume there, into which nothing can be moved.
-#[test]
-fn on_btrfs_a_worktree_is_to_be_a_subvolume() {
-    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
-    spares(&repo, &["add", "--worktree"]).fails(1).says(&[
-        "subvolume",
-        "calve worktree convert",
-        "`, once and from outside of it",
-    ]);
-    let told = add(&repo, &["one"]);
-    assert_ne!(told["clone"]["strategy"], "spare");
-    is_clean(Path::new(told["path"].as_str().unwrap()));
 }
