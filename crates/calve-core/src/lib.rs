@@ -124,9 +124,9 @@ pub use {
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{
-        CreatedTemplate, Difference, Differing, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate, NotPortable,
-        PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template, TemplateOptions,
-        Templates, Verification, is_template_name, template_name, with_source,
+        CheckedFiles, CreatedTemplate, Difference, Differing, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
+        NotPortable, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template,
+        TemplateOptions, Templates, Verification, is_template_name, template_name, with_source,
     },
     tree::walk::{Descend, EntryKind, Folder, ScanReport, Visitor},
 };

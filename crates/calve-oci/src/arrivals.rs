@@ -14,9 +14,13 @@ use calve_core::Templates;
 use rustix::fs::{FlockOperation, OFlags};
 
 use crate::error::Error;
+use crate::frames::{self, Frame, GAP_BYTES, NEAR_BYTES};
 use crate::image::Descriptor;
-use crate::registry::Registry;
+use crate::registry::{PARTS, Registry};
 use crate::spool::Spool;
+
+/// Takes neighbours, where they are in the blob, and what has arrived of them. Returns false if the registry has no parts.
+type ReceiveFrames<'r> = dyn FnMut(&[Frame], &Range<u64>, Spool) -> Result<bool, Error> + 'r;
 
 /// The parts that one pull fetches.
 pub(crate) struct Arrivals {
@@ -74,6 +78,50 @@ impl Arrivals {
         let rest = (0..parts.len()).zip(is_received).filter(|(_, is_received)| !is_received);
         for (number, _) in rest {
             receive(number, self.spool(of, &parts[number])?)?;
+        }
+        Ok(true)
+    }
+
+    /// Fetches the frames of a blob, beginning at `start`, that are missing, in few requests. Returns whether all were received: nothing was if most
+    /// of the frames are missing, or if the registry has no parts.
+    pub(crate) fn fetch_frames(
+        &self,
+        (registry, of): (&Registry<'_>, &Descriptor),
+        (frames, start): (&[Frame], u64),
+        is_missing: &dyn Fn(&Frame) -> bool,
+        receive: &mut ReceiveFrames<'_>,
+    ) -> Result<bool, Error> {
+        let place = |run: &&[Frame]| {
+            let bytes = frames::together(run);
+            start + bytes.start..start + bytes.end
+        };
+        let Some(near) = frames::wanted(frames, NEAR_BYTES, is_missing) else { return Ok(false) };
+        let mut rest = &near[..];
+        while rest.len() > 1 {
+            let (batch, behind) = rest.split_at(rest.len().min(PARTS));
+            let parts: Vec<_> = batch.iter().map(place).collect();
+            let mut one = |number: usize, spool| match receive(batch[number], &parts[number], spool)? {
+                true => Ok(()),
+                // It had some before.
+                false => Err(registry.wrong("a blob without a part")),
+            };
+            if !self.fetch_together(registry, of, &parts, &mut one)? {
+                break;
+            }
+            rest = behind;
+        }
+        // Before the first request it was not known how many parts an answer has.
+        let far = frames::wanted(frames, GAP_BYTES, is_missing).filter(|_| rest.len() == near.len());
+        let single = far.as_deref().unwrap_or(rest);
+        for (number, run) in single.iter().enumerate() {
+            let bytes = place(run);
+            if !receive(run, &bytes, self.spool(of, &bytes)?)? {
+                return if number == 0 && rest.len() == near.len() {
+                    Ok(false)
+                } else {
+                    Err(registry.wrong("a blob without a part"))
+                };
+            }
         }
         Ok(true)
     }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{PortableEntry, PortableKind, PortableTemplate};
+use calve_core::{CheckedFiles, PortableEntry, PortableKind, PortableTemplate};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
 
@@ -18,6 +18,7 @@ use crate::error::Error;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+const CREATE: OFlags = FILE.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);
 const BUFFER_BYTES: usize = 64 << 10;
 /// Zeros are written as holes in pieces of this size.
 const HOLE_BYTES: usize = 4 << 10;
@@ -79,12 +80,26 @@ impl Parents {
         Ok(())
     }
 
-    /// Makes a file of what `contents` has, which must be as much as the manifest says.
-    pub(crate) fn make_file(&mut self, entry: &PortableEntry, contents: &mut dyn Read) -> Result<(), Error> {
-        let mut file = self.new_file(&entry.path)?;
+    /// Makes a file of what `contents` has, which must be as much as the manifest says. `number` is that of the entry.
+    pub(crate) fn make_file(
+        &mut self,
+        (number, entry): (usize, &PortableEntry),
+        contents: &mut dyn Read,
+        checked: &CheckedFiles,
+    ) -> Result<(), Error> {
+        // Few have other permissions than these, without those that the umask takes away.
+        let mode = Mode::from_bits_truncate(entry.mode as RawMode & 0o777);
+        let mut file = self.open_with("create", &entry.path, CREATE, mode)?;
         let written = write_with_holes(&mut file, contents, &mut self.buffer);
-        written.map_err(|error| self.failed("write", &entry.path, error))?;
-        self.finish_file(entry, &file)
+        let found = written.map_err(|error| self.failed("write", &entry.path, error))?;
+        self.finish_file(entry, &file)?;
+        match entry.kind {
+            PortableKind::File { hash, .. } if found == hash => {
+                checked.add(file.as_fd(), number).map_err(|error| self.failed("look at", &entry.path, error))
+            }
+            // It will be found not to be as it was sent.
+            _ => Ok(()),
+        }
     }
 
     /// Makes a file of another one, if that has the right contents. They share their blocks where the file system has that.
@@ -103,17 +118,16 @@ impl Parents {
 
     /// Makes an empty file.
     pub(crate) fn new_file(&mut self, path: &[u8]) -> Result<File, Error> {
-        self.open_with("create", path, FILE | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+        self.open_with("create", path, CREATE, Mode::RUSR | Mode::WUSR)
     }
 
     /// Opens a file for writing.
     pub(crate) fn open_for_writing(&mut self, path: &[u8]) -> Result<File, Error> {
-        self.open_with("open", path, FILE | OFlags::WRONLY | OFlags::NONBLOCK)
+        self.open_with("open", path, FILE | OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())
     }
 
-    fn open_with(&mut self, operation: &'static str, path: &[u8], flags: OFlags) -> Result<File, Error> {
-        let opened =
-            self.at(path).and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR));
+    fn open_with(&mut self, operation: &'static str, path: &[u8], flags: OFlags, mode: Mode) -> Result<File, Error> {
+        let opened = self.at(path).and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, mode));
         Ok(opened.map_err(|errno| self.failed(operation, path, errno))?.into())
     }
 
@@ -172,7 +186,11 @@ fn finish(entry: BorrowedFd<'_>, wanted: &PortableEntry) -> Result<(), Errno> {
     for (name, value) in &wanted.xattrs {
         rustix::fs::fsetxattr(entry, &**name, value, XattrFlags::empty())?;
     }
-    rustix::fs::fchmod(entry, Mode::from_bits_truncate(wanted.mode as RawMode))?;
+    let mode = Mode::from_bits_truncate(wanted.mode as RawMode);
+    // A look costs a tenth of a change.
+    if Mode::from_raw_mode(rustix::fs::fstat(entry)?.st_mode) != mode {
+        rustix::fs::fchmod(entry, mode)?;
+    }
     rustix::fs::futimens(entry, &times(wanted))
 }
 
@@ -181,8 +199,9 @@ fn times(entry: &PortableEntry) -> Timestamps {
     Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification }
 }
 
-fn write_with_holes(file: &mut File, contents: &mut dyn Read, buffer: &mut [u8]) -> io::Result<()> {
-    let mut size = 0;
+/// Returns the hash of what it has written.
+fn write_with_holes(file: &mut File, contents: &mut dyn Read, buffer: &mut [u8]) -> io::Result<blake3::Hash> {
+    let (mut hash, mut size, mut ends_in_hole) = (blake3::Hasher::new(), 0, false);
     loop {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -194,12 +213,17 @@ fn write_with_holes(file: &mut File, contents: &mut dyn Read, buffer: &mut [u8])
             }
         }
         if filled == 0 {
-            return file.set_len(size);
+            if ends_in_hole {
+                file.set_len(size)?;
+            }
+            return Ok(hash.finalize());
         }
+        hash.update(&buffer[..filled]);
         size += filled as u64;
         let pieces = buffer[..filled].chunks(HOLE_BYTES);
         for run in runs(pieces.map(|piece| (piece.len(), piece.iter().all(|&byte| byte == 0)))) {
             let (Range { start, end }, is_hole) = run;
+            ends_in_hole = is_hole;
             match is_hole {
                 true => file.seek(SeekFrom::Current((end - start) as i64)).map(drop)?,
                 false => file.write_all(&buffer[start..end])?,

@@ -76,7 +76,7 @@ impl Descriptor {
 const LAYER_BYTES: u64 = 4 << 20;
 const LAYERS: u64 = 48;
 /// The approximate size of an entry in a tar without its contents.
-const ENTRY_BYTES: u64 = 512;
+pub(crate) const ENTRY_BYTES: u64 = 512;
 
 /// Divides the entries of a template into ranges, one for each layer.
 pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
@@ -119,7 +119,7 @@ pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<R
 }
 
 /// The approximate size of a frame of the manifest before it is compressed. It doubles for large manifests.
-const CHUNK_BYTES: usize = 64 << 10;
+const CHUNK_BYTES: usize = 16 << 10;
 const CHUNKS: usize = 1024;
 
 /// Divides the manifest into chunks of whole lines, so that a change moves few boundaries.

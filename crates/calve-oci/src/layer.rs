@@ -12,7 +12,7 @@ use zstd::stream::read::Decoder;
 use crate::assemble::{Parents, path_of};
 use crate::error::Error;
 use crate::frames::{Compressor, Frame, LEVEL, hash};
-use crate::image::{chunks, contents_in};
+use crate::image::{ENTRY_BYTES, chunks, contents_in};
 use crate::spool::Spool;
 
 /// No window needs more than 128 MiB, as in the command `zstd`.
@@ -36,7 +36,8 @@ pub(crate) fn write(
 ) -> Result<Layer, Error> {
     let failed = |error: io::Error| Error::io("write a layer of", root, error);
     let mut parents = Parents::open(root)?;
-    let compressor = Compressor::new(blob, range.start, largest(template, range, range)).map_err(failed)?;
+    let size = range.clone().map(|index| ENTRY_BYTES + contents_size(template, range, index)).sum();
+    let compressor = Compressor::new(blob, range.start, size).map_err(failed)?;
     let mut tar = Builder::new(compressor);
     for index in range.clone() {
         let entry = &template.entries[index];

@@ -25,7 +25,7 @@ pub(crate) fn fetch(
     reference: &Reference,
     from: (&Registry<'_>, &Arrivals),
     image: &ImageManifest,
-    old: Option<&str>,
+    old: Option<String>,
 ) -> Result<(PortableTemplate, u64), Error> {
     let refused = |what: String| Error::NotATemplate { reference: reference.to_string(), what };
     let unreadable = |error: io::Error| refused(format!("its manifest cannot be read ({})", error.kind()));
@@ -35,7 +35,7 @@ pub(crate) fn fetch(
         return Err(refused("its manifest is too large".into()));
     }
     let parts = match old {
-        Some(old) => of_parts(from.0, layer, &at, old)?,
+        Some(old) => of_parts(from, layer, &at, &old)?,
         None => None,
     };
     let (text, fetched) = match parts {
@@ -70,7 +70,7 @@ pub(crate) fn whole(
 
 /// Puts the manifest together of what the old one has, and of what it lacks. `None` if that is most of it, or if the registry has no parts.
 fn of_parts(
-    registry: &Registry<'_>,
+    (registry, arrivals): (&Registry<'_>, &Arrivals),
     layer: &Descriptor,
     at: &Range<usize>,
     old: &str,
@@ -84,24 +84,31 @@ fn of_parts(
     let Some(frames) = parsed.filter(is_good) else { return Ok(None) };
     let chunk = |chunk: Range<usize>| (frames::hash(old[chunk.clone()].as_bytes()), &old[chunk]);
     let known: HashMap<Hash, &str> = chunks(old).into_iter().map(chunk).collect();
-    let Some(runs) = frames::wanted(&frames, |frame| !known.contains_key(&frame.hash)) else { return Ok(None) };
     let mut new: HashMap<Hash, String> = HashMap::new();
     let mut fetched = 0;
-    for run in runs {
-        let bytes = frames::together(run);
-        let bytes = start + bytes.start..start + bytes.end;
-        let Some(mut part) = registry.part(layer, &bytes, Spool::new(None))? else { return Ok(None) };
-        fetched += part.size();
-        let mut reader = part.reader()?;
-        for frame in run {
-            let compressed = (&mut reader).take(frame.size());
-            let text = layer::read_manifest(compressed, frame.has.len() as u64).ok();
-            let text = text.filter(|text| frames::hash(text.as_bytes()) == frame.hash);
-            let text = text.ok_or_else(|| registry.wrong(OTHER_HASH))?;
-            new.insert(frame.hash, text);
-        }
+    let is_missing = |frame: &Frame| !known.contains_key(&frame.hash);
+    let mut receive = |run: &[Frame], bytes: &Range<u64>, spool| {
+        let is_right = &mut |part: &mut Spool| read_frames(run, part, &mut new);
+        let part = registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
+        fetched += part.as_ref().map_or(0, Spool::fetched);
+        Ok(part.is_some())
+    };
+    if !arrivals.fetch_frames((registry, layer), (&frames, start), &is_missing, &mut receive)? {
+        return Ok(None);
     }
     let text =
         frames.iter().filter_map(|frame| new.get(&frame.hash).map(String::as_str).or(known.get(&frame.hash).copied()));
     Ok(Some((text.collect(), fetched)))
+}
+
+/// Reads the text in frames of the manifest. Returns whether it is the right one.
+fn read_frames(frames: &[Frame], part: &mut Spool, texts: &mut HashMap<Hash, String>) -> Result<bool, Error> {
+    let mut reader = part.reader()?;
+    for frame in frames {
+        let compressed = (&mut reader).take(frame.size());
+        let text = layer::read_manifest(compressed, frame.has.len() as u64).ok();
+        let Some(text) = text.filter(|text| frames::hash(text.as_bytes()) == frame.hash) else { return Ok(false) };
+        texts.insert(frame.hash, text);
+    }
+    Ok(true)
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calve_core::{
-    HeldTemplate, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template, TemplateError,
-    TemplateOptions, Templates,
+    CheckedFiles, HeldTemplate, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template,
+    TemplateError, TemplateOptions, Templates,
 };
 
 use crate::arrivals::Arrivals;
@@ -114,8 +114,7 @@ fn receive(
     options: &PullOptions,
 ) -> Result<Pulled, Error> {
     let Image { registry, arrivals, manifest, digest } = image;
-    let reuse = Reuse::of(templates, old.as_ref());
-    let known = reuse.as_ref().map(|reuse| &*reuse.text);
+    let (reuse, known) = Reuse::of(templates, old.as_ref()).unzip();
     let (sent, manifest_bytes) = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
     let key = sent.key();
     let pulled = |template, is_up_to_date, swept| Pulled {
@@ -133,11 +132,11 @@ fn receive(
     let layers = ranges(reference, manifest, &sent)?;
     let fetched = AtomicU64::new(0);
     let reused = AtomicU64::new(0);
-    let pull =
-        Pull { sent: &sent, registry, arrivals, reuse: reuse.as_ref(), fetched: &fetched, reused: &reused, options };
+    let pull = Pull { sent: &sent, registry, arrivals, reuse, fetched: &fetched, reused: &reused, options };
     let origin = PathBuf::from(format!("{ORIGIN}{reference}"));
-    let made =
-        templates.receive(name, &origin, (&sent, old.as_ref()), &options.template, |root| pull.fill(root, &layers));
+    let made = templates.receive(name, &origin, (&sent, old.as_ref()), &options.template, |root, checked| {
+        pull.fill(root, &layers, checked)
+    });
     let ReceivedTemplate { template, swept, .. } = match made {
         Ok(received) => received,
         Err(error) => {
@@ -218,14 +217,13 @@ fn ranges<'i>(
 /// The files of the version that was here before, by their contents.
 struct Reuse {
     held: HeldTemplate,
-    text: String,
     key: String,
     files: HashMap<[u8; 32], Vec<u8>>,
 }
 
 impl Reuse {
-    /// `None` if there is none, or if it cannot be used: then everything is fetched.
-    fn of(templates: &Templates, old: Option<&Template>) -> Option<Self> {
+    /// Returns also the manifest. `None` if there is none, or if it cannot be used: then everything is fetched.
+    fn of(templates: &Templates, old: Option<&Template>) -> Option<(Self, String)> {
         let held = templates.hold(&old?.name).ok()?;
         let template = templates.portable(&held).ok()?;
         let key = template.key();
@@ -234,7 +232,7 @@ impl Reuse {
             _ => None,
         };
         let files = template.entries.into_iter().filter_map(file).collect();
-        Some(Self { held, text: template.text, key, files })
+        Some((Self { held, key, files }, template.text))
     }
 }
 
@@ -271,7 +269,7 @@ struct Pull<'a> {
     sent: &'a PortableTemplate,
     registry: &'a Registry<'a>,
     arrivals: &'a Arrivals,
-    reuse: Option<&'a Reuse>,
+    reuse: Option<Reuse>,
     fetched: &'a AtomicU64,
     reused: &'a AtomicU64,
     options: &'a PullOptions,
@@ -279,23 +277,28 @@ struct Pull<'a> {
 
 impl Pull<'_> {
     /// Makes the tree in an empty directory.
-    fn fill(&self, root: &Path, layers: &[(&Descriptor, Range<usize>)]) -> Result<(), Error> {
+    fn fill(self, root: &Path, layers: &[(&Descriptor, Range<usize>)], checked: &CheckedFiles) -> Result<(), Error> {
         if self.reuse.is_none() {
             check_room(root, 1, self.sent.bytes())?;
         }
         let mut parents = Parents::open(root)?;
         parents.make_directories(self.sent)?;
-        each(layers, self.options.template.threads, |(layer, range)| self.layer(root, layer, range))?;
+        each(layers, self.options.template.threads, |(layer, range)| self.layer(root, (layer, range), checked))?;
         parents.finish(self.sent)
     }
 
-    fn layer(&self, root: &Path, layer: &Descriptor, range: &Range<usize>) -> Result<(), Error> {
+    fn layer(
+        &self,
+        root: &Path,
+        (layer, range): (&Descriptor, &Range<usize>),
+        checked: &CheckedFiles,
+    ) -> Result<(), Error> {
         let mut parents = Parents::open(root)?;
-        let missing = self.reuse_files(&mut parents, range)?;
+        let missing = self.reuse_files(&mut parents, range, checked)?;
         if missing.contains(&true) {
             let is_missing = |index: usize| missing[index - range.start];
             let mut receive = |index: usize, contents: &mut dyn Read| match is_missing(index) {
-                true => parents.make_file(&self.sent.entries[index], contents),
+                true => parents.make_file((index, &self.sent.entries[index]), contents, checked),
                 false => Ok(()),
             };
             if !self.frames(layer, range, &is_missing, &mut receive)? {
@@ -320,24 +323,12 @@ impl Pull<'_> {
         let parsed = layer.annotations.get(FRAMES).and_then(|text| frames::parse(text, range.start, layer.size));
         let is_good = |frames: &Vec<Frame>| frames.last().is_some_and(|last| last.has.end == range.end);
         let Some(frames) = parsed.filter(is_good) else { return Ok(false) };
-        let runs = frames::wanted(&frames, |frame| frame.has.clone().any(is_missing));
-        let Some(runs) = runs else { return Ok(false) };
-        let parts: Vec<_> = runs.iter().map(|run| frames::together(run)).collect();
-        // A registry that had parts before has them.
-        let none = || self.registry.wrong("a blob without a part");
-        let mut next = |number: usize, spool| match self.run(layer, range, runs[number], spool, receive)? {
-            true => Ok(()),
-            false => Err(none()),
-        };
-        if runs.len() > 1 && self.arrivals.fetch_together(self.registry, layer, &parts, &mut next)? {
-            return Ok(true);
-        }
-        for (number, (run, bytes)) in runs.iter().zip(&parts).enumerate() {
-            if !self.run(layer, range, run, self.arrivals.spool(layer, bytes)?, receive)? {
-                return if number == 0 { Ok(false) } else { Err(none()) };
-            }
-        }
-        Ok(true)
+        self.arrivals.fetch_frames(
+            (self.registry, layer),
+            (&frames, 0),
+            &|frame| frame.has.clone().any(is_missing),
+            &mut |run, bytes, spool| self.run(layer, range, (run, bytes), spool, receive),
+        )
     }
 
     /// Fetches the rest of these frames, checks them, and makes their files. Returns false if the registry has no parts.
@@ -345,13 +336,12 @@ impl Pull<'_> {
         &self,
         layer: &Descriptor,
         range: &Range<usize>,
-        frames: &[Frame],
+        (frames, bytes): (&[Frame], &Range<u64>),
         spool: Spool,
         receive: &mut Receive<'_>,
     ) -> Result<bool, Error> {
         let is_right = &mut |part: &mut Spool| are_right(frames, part);
-        let bytes = frames::together(frames);
-        let part = self.registry.checked_part(layer, &bytes, spool, is_right, OTHER_HASH)?;
+        let part = self.registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
         let Some(mut part) = part else { return Ok(false) };
         self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
         let mut reader = part.reader()?;
@@ -374,17 +364,22 @@ impl Pull<'_> {
     }
 
     /// Makes the files whose contents are here. Returns for each entry whether it is a file that is missing.
-    fn reuse_files(&self, parents: &mut Parents, range: &Range<usize>) -> Result<Vec<bool>, Error> {
-        let mut old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
+    fn reuse_files(
+        &self,
+        parents: &mut Parents,
+        range: &Range<usize>,
+        checked: &CheckedFiles,
+    ) -> Result<Vec<bool>, Error> {
+        let mut old = self.reuse.as_ref().map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
         let mut missing = Vec::with_capacity(range.len());
-        for entry in &self.sent.entries[range.clone()] {
+        for (number, entry) in range.clone().zip(&self.sent.entries[range.clone()]) {
             self.registry.still_wanted()?;
             let PortableKind::File { size, hash } = entry.kind else {
                 missing.push(false);
                 continue;
             };
-            let is_made = match (&mut old, self.reuse) {
-                _ if size == 0 => parents.make_file(entry, &mut std::io::empty()).map(|()| true)?,
+            let is_made = match (&mut old, &self.reuse) {
+                _ if size == 0 => parents.make_file((number, entry), &mut std::io::empty(), checked).map(|()| true)?,
                 (Some(old), Some(reuse)) => match reuse.files.get(&hash).and_then(|path| old.open_file(path).ok()) {
                     Some(file) => self.reuse_file(parents, entry, file)?,
                     None => false,

@@ -8,8 +8,8 @@ use ring::digest::{Context, SHA256};
 
 use crate::error::Error;
 
-/// As much of a blob is kept in memory. All workers together stay below 100 MB.
-const IN_MEMORY_BYTES: usize = 16 << 20;
+/// As much of a blob is kept in memory, for each worker.
+const IN_MEMORY_BYTES: usize = 4 << 20;
 
 /// A blob: in memory, or, if it is large, in a file without a name.
 pub(crate) struct Spool {

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use rustix::fs::{CWD, Mode};
 
 use super::manifest::Manifest;
+use super::read::KnownContents;
 use super::record::Template;
 use super::store::{self, MANIFEST, ReservedVersion, TREE};
 use super::{SweptTemplates, Templates, name, read};
@@ -210,7 +211,7 @@ fn fill(
     // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
     let (clone, _) = stage(&tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
     let made = TreeOrigin { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
-    let (template, _) = freeze(reserved, name, made, options)?;
+    let (template, _) = freeze(reserved, name, made, None, options)?;
     Ok((template, clone))
 }
 
@@ -221,18 +222,19 @@ pub(super) struct TreeOrigin {
     pub(super) strategy: Strategy,
 }
 
-/// Reads the tree of a version, and writes its manifest. Returns that too.
+/// Reads the tree of a version, without contents that are known, and writes its manifest. Returns that too.
 pub(super) fn freeze(
     reserved: &ReservedVersion,
     name: &str,
     made: TreeOrigin,
+    known: Option<KnownContents<'_>>,
     options: &TemplateOptions,
 ) -> Result<(Template, Manifest), Error> {
     let directory = &reserved.directory;
     let tree = directory.join(TREE);
     let moment = Moment::of_clock();
     let opened = super::open_tree(&tree)?;
-    let found = read::read(opened.as_fd(), options.threads, &options.cancel)?;
+    let found = read::read(opened.as_fd(), known, options.threads, &options.cancel)?;
     if let Some((path, errno)) = found.unreadable.first() {
         return Err(Error::io(Operation::Read, tree.join(path), *errno));
     }

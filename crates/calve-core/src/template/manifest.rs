@@ -33,7 +33,11 @@ pub(super) struct Manifest {
 impl Manifest {
     pub(super) fn of(mut entries: Vec<Entry>) -> Self {
         entries.sort_unstable_by(|a, b| order(&a.path).cmp(order(&b.path)));
-        let mut manifest = Self { text: HEAD.to_owned(), entries: entries.len() as u64, bytes: 0 };
+        // A text that grows is copied, and takes twice the memory meanwhile.
+        let length = |entry: &Entry| entry.path.len() + entry.keywords.len() + 4;
+        let mut text = String::with_capacity(HEAD.len() + entries.iter().map(length).sum::<usize>());
+        text.push_str(HEAD);
+        let mut manifest = Self { text, entries: entries.len() as u64, bytes: 0 };
         let mut first_names: HashMap<Identity, usize> = HashMap::new();
         for (index, entry) in entries.iter().enumerate() {
             let text = &mut manifest.text;

@@ -115,20 +115,10 @@ impl PortableTemplate {
 
     /// Leaves out of the manifest of a template what does not travel.
     pub(super) fn of_manifest(manifest: &str) -> Result<Self, NotPortable> {
-        let unreadable = || NotPortable { path: Vec::new(), what: "is not a manifest that this version can read" };
-        let mut text = PORTABLE.to_owned();
-        for line in lines_after(HEAD, manifest).ok_or_else(unreadable)? {
-            let line = line.ok_or_else(unreadable)?;
-            let refused = |what| NotPortable { path: line.path.clone(), what };
-            super::manifest::name(&line.path, &mut text);
-            for keyword in line.keywords.split(' ') {
-                let kept = travels(keyword, line.keywords).map_err(refused)?;
-                if let Some(kept) = kept {
-                    text.push(' ');
-                    text.push_str(&kept);
-                }
-            }
-            text.push('\n');
+        let mut text = String::with_capacity(manifest.len());
+        text.push_str(PORTABLE);
+        for line in portable_lines(manifest)? {
+            text.push_str(&line?);
         }
         Self::parse(text)
     }
@@ -146,6 +136,28 @@ impl PortableTemplate {
         };
         self.entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(size(entry)))
     }
+}
+
+/// Returns the lines of the manifest of a template without what does not travel.
+pub(super) fn portable_lines(
+    manifest: &str,
+) -> Result<impl Iterator<Item = Result<String, NotPortable>> + use<'_>, NotPortable> {
+    let unreadable = || NotPortable { path: Vec::new(), what: "is not a manifest that this version can read" };
+    Ok(lines_after(HEAD, manifest).ok_or_else(unreadable)?.map(move |line| {
+        let line = line.ok_or_else(unreadable)?;
+        let refused = |what| NotPortable { path: line.path.clone(), what };
+        let mut text = String::new();
+        super::manifest::name(&line.path, &mut text);
+        for keyword in line.keywords.split(' ') {
+            let kept = travels(keyword, line.keywords).map_err(refused)?;
+            if let Some(kept) = kept {
+                text.push(' ');
+                text.push_str(&kept);
+            }
+        }
+        text.push('\n');
+        Ok(text)
+    }))
 }
 
 /// Returns a keyword as it travels, or `None` if it does not. Fails for what would change who may do what.

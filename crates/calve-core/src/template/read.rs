@@ -31,10 +31,19 @@ pub(super) struct TreeListing {
     pub(super) unreadable: Vec<(PathBuf, Errno)>,
 }
 
-/// Reads the tree at `root`, all of it.
-pub(super) fn read(root: BorrowedFd<'_>, threads: Option<NonZeroUsize>, cancel: &Cancel) -> Result<TreeListing, Error> {
+/// Returns the hash of a file's contents if it is known, so that they need not be read.
+pub(super) type KnownContents<'a> = &'a (dyn Fn(&Stat) -> Option<blake3::Hash> + Sync);
+
+/// Reads the tree at `root`, all of it but for contents that are known.
+pub(super) fn read(
+    root: BorrowedFd<'_>,
+    known: Option<KnownContents<'_>>,
+    threads: Option<NonZeroUsize>,
+    cancel: &Cancel,
+) -> Result<TreeListing, Error> {
     let reader = || Reader {
         found: TreeListing::default(),
+        known,
         cancel,
         buffer: vec![0; BUFFER],
         names: Vec::new(),
@@ -57,6 +66,7 @@ const BUFFER: usize = 256 * 1024;
 
 struct Reader<'a> {
     found: TreeListing,
+    known: Option<KnownContents<'a>>,
     cancel: &'a Cancel,
     buffer: Vec<u8>,
     names: Vec<u8>,
@@ -113,16 +123,26 @@ impl Reader<'_> {
     }
 
     fn file(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<(Stat, String)> {
+        if let Some(known) = self.known {
+            let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if let Some(hash) = known(&stat) {
+                return Ok((stat, self.keywords(&stat, hash, XattrTarget::Named(directory, name))?));
+            }
+        }
         let file = open_contents(directory, name, || self.cancel.is_cancelled())?;
         let stat = rustix::fs::fstat(&file)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Errno::STALE);
         }
-        let mut keywords = common("file", &stat);
         let hash = self.hash(file.as_fd())?;
+        Ok((stat, self.keywords(&stat, hash, XattrTarget::Open(file.as_fd()))?))
+    }
+
+    fn keywords(&mut self, stat: &Stat, hash: blake3::Hash, target: XattrTarget<'_>) -> sys::Result<String> {
+        let mut keywords = common("file", stat);
         let _ = write!(keywords, " size={} blake3digest={}", stat.st_size, hash.to_hex());
-        self.xattrs(XattrTarget::Open(file.as_fd()), &mut keywords)?;
-        Ok((stat, keywords))
+        self.xattrs(target, &mut keywords)?;
+        Ok(keywords)
     }
 
     fn hash(&mut self, file: BorrowedFd<'_>) -> sys::Result<blake3::Hash> {

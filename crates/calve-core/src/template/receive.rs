@@ -1,15 +1,19 @@
 //! A template that comes from another machine.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, Stat};
 
 use super::create::{TreeOrigin, canonical, freeze};
 use super::manifest::{Manifest, key};
-use super::portable::PortableTemplate;
+use super::portable::{NotPortable, PortableKind, PortableTemplate, portable_lines};
 use super::record::Template;
 use super::store::{self, ReservedVersion, TREE};
 use super::{HeldTemplate, SweptTemplates, TemplateOptions, Templates, name};
@@ -18,6 +22,10 @@ use crate::error::{Error, TemplateError};
 use crate::operation::Operation;
 use crate::strategy::make_snapshotable_directory;
 use crate::sys;
+use crate::tree::stable::Moment;
+
+/// How often files are written to the disk while more of them arrive.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// A template that was received.
 #[derive(Debug)]
@@ -27,6 +35,42 @@ pub struct ReceivedTemplate {
     pub template: Template,
     /// The fate of the version that it replaced.
     pub swept: SweptTemplates,
+}
+
+/// The files of a template that is being received whose contents were found to be as sent while they were written. They are not read again.
+#[derive(Debug, Default)]
+pub struct CheckedFiles {
+    by_inode: Mutex<HashMap<u64, CheckedFile>>,
+}
+
+#[derive(Debug)]
+struct CheckedFile {
+    entry: usize,
+    /// Whatever is done to it later changes that.
+    changed: Moment,
+}
+
+impl CheckedFiles {
+    /// Takes note that an open file has the contents of the entry with that number. The file is finished: it gets no more attributes.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be looked at.
+    pub fn add(&self, file: BorrowedFd<'_>, entry: usize) -> std::io::Result<()> {
+        let stat = rustix::fs::fstat(file)?;
+        let checked = CheckedFile { entry, changed: Moment::of(&stat) };
+        self.by_inode.lock().unwrap_or_else(PoisonError::into_inner).insert(stat.st_ino, checked);
+        Ok(())
+    }
+
+    /// Returns the hash of a file's contents, if it is as it was then.
+    fn hash(&self, stat: &Stat, sent: &PortableTemplate) -> Option<blake3::Hash> {
+        let by_inode = self.by_inode.lock().unwrap_or_else(PoisonError::into_inner);
+        let checked = by_inode.get(&stat.st_ino).filter(|checked| checked.changed == Moment::of(stat))?;
+        match sent.entries.get(checked.entry)?.kind {
+            PortableKind::File { size, hash } if stat.st_size.unsigned_abs() == size => Some(hash.into()),
+            _ => None,
+        }
+    }
 }
 
 impl Templates {
@@ -55,7 +99,7 @@ impl Templates {
         origin: &Path,
         (sent, old): (&PortableTemplate, Option<&Template>),
         options: &TemplateOptions,
-        fill: impl FnOnce(&Path) -> Result<(), E>,
+        fill: impl FnOnce(&Path, &CheckedFiles) -> Result<(), E>,
     ) -> Result<ReceivedTemplate, E> {
         name::check(name).map_err(Error::from)?;
         self.store.prepare()?;
@@ -88,41 +132,63 @@ fn build<E: From<Error>>(
     origin: &Path,
     sent: &PortableTemplate,
     options: &TemplateOptions,
-    fill: impl FnOnce(&Path) -> Result<(), E>,
+    fill: impl FnOnce(&Path, &CheckedFiles) -> Result<(), E>,
 ) -> Result<Template, E> {
     let directory = &reserved.directory;
     rustix::fs::mkdir(directory, Mode::RWXU)
         .map_err(|errno| Error::io(Operation::CreateDirectory, directory, errno))?;
     let tree = directory.join(TREE);
     make_snapshotable_directory(&tree)?;
-    fill(&tree)?;
+    let opened = super::open_tree(&tree)?;
+    let sync = || sys::sync_file_system(opened.as_fd()).map_err(|errno| Error::io(Operation::Sync, &tree, errno));
+    let checked = CheckedFiles::default();
+    while_writing(&sync, || fill(&tree, &checked))?;
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted.into());
     }
-    let opened = super::open_tree(&tree)?;
-    sys::sync_file_system(opened.as_fd()).map_err(|errno| Error::io(Operation::Sync, &tree, errno))?;
     let made = TreeOrigin { source: origin.to_path_buf(), exclude: Vec::new(), strategy: Strategy::Copy };
-    let (template, manifest) = freeze(reserved, name, made, options)?;
+    let known = |stat: &Stat| checked.hash(stat, sent);
+    let (synced, frozen) = std::thread::scope(|scope| {
+        let synced = scope.spawn(sync);
+        let frozen = freeze(reserved, name, made, Some(&known), options);
+        (synced.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), frozen)
+    });
+    let (template, manifest) = frozen?;
+    synced?;
     compare(name, &manifest, sent)?;
     Ok(template)
+}
+
+/// Runs `write`, and has what it has written written to the disk meanwhile, which is otherwise idle while the network is the slower one.
+fn while_writing<T>(sync: &(dyn Fn() -> Result<(), Error> + Sync), write: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (end, ended) = mpsc::channel::<()>();
+        // The last sync tells what fails.
+        scope
+            .spawn(move || while ended.recv_timeout(SYNC_EVERY) == Err(RecvTimeoutError::Timeout) && sync().is_ok() {});
+        let written = write();
+        drop(end);
+        written
+    })
 }
 
 fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), Error> {
     let not_as_sent = |path: &[u8]| TemplateError::NotAsSent { name: name.into(), path: shown(path) };
     // The file system gave it an attribute.
-    let found = PortableTemplate::of_manifest(&found.text).map_err(|refused| not_as_sent(&refused.path))?;
-    if found.text == sent.text {
-        return Ok(());
+    let in_the_way = |refused: NotPortable| not_as_sent(&refused.path);
+    let mut entries = sent.entries.iter();
+    for line in portable_lines(&found.text).map_err(in_the_way)? {
+        let line = line.map_err(in_the_way)?;
+        let entry = entries.next().ok_or_else(|| not_as_sent(b""))?;
+        if sent.text[entry.line.clone()] != line {
+            return Err(not_as_sent(&entry.path).into());
+        }
     }
-    let lines = found.text.lines().zip(sent.text.lines());
-    let first = lines.zip(0..).find(|((found, sent), _)| found != sent).map_or(0, |(_, number): (_, usize)| number);
-    // Two lines of a head come before the entries.
-    let path = sent.entries.get(first.saturating_sub(2)).map_or(&[][..], |entry| &entry.path);
-    Err(not_as_sent(path).into())
+    entries.next().map_or(Ok(()), |entry| Err(not_as_sent(&entry.path).into()))
 }
 
 fn portable(name: &str, text: &str) -> Result<PortableTemplate, Error> {
-    let in_the_way = |refused: super::NotPortable| TemplateError::NotPortable {
+    let in_the_way = |refused: NotPortable| TemplateError::NotPortable {
         name: name.into(),
         path: shown(&refused.path),
         what: refused.what,

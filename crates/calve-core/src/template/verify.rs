@@ -83,7 +83,7 @@ impl Templates {
         let written = store::read_file(&path)?.filter(|text| manifest::key(text) == template.key);
         let written = String::from_utf8(written.ok_or_else(damaged)?).map_err(|_| damaged())?;
         let moment = Moment::of_clock();
-        let found = read::read(super::open_tree(&template.tree)?.as_fd(), threads, cancel)?;
+        let found = read::read(super::open_tree(&template.tree)?.as_fd(), None, threads, cancel)?;
         let now = Manifest::of(found.entries);
         let mut differences = Vec::new();
         if now.text != written {

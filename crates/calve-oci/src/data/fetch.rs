@@ -7,8 +7,6 @@ use crate::registry::PARTS;
 
 /// Several are fetched and written at the same time.
 const PART_BYTES: u64 = 8 << 20;
-/// Chunks that are as near are fetched in one part. Each part of an answer has a header of some 150 bytes.
-pub(super) const NEAR_BYTES: u64 = 1 << 10;
 
 /// A chunk that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]

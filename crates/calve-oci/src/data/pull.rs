@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use calve_core::Templates;
 use zstd::bulk::Decompressor;
 
-use super::fetch::{MissingChunk, NEAR_BYTES, batches, runs, together};
+use super::fetch::{MissingChunk, batches, runs, together};
 use super::index::{Chunk, Index, IndexedFile, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
 use super::{DataDescription, INDEX};
 use crate::arrivals::Arrivals;
 use crate::assemble::Parents;
 use crate::error::Error;
-use crate::frames::{GAP_BYTES, Hash, OTHER_HASH, hash};
+use crate::frames::{GAP_BYTES, Hash, NEAR_BYTES, OTHER_HASH, hash};
 use crate::image::{Descriptor, ImageManifest, KEY};
 use crate::pull::{PullOptions, allowed_manifest, check_room, read_image};
 use crate::reference::Reference;

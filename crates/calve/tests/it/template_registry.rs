@@ -15,6 +15,7 @@ use std::process::Command;
 use calve_testkit::{Aspect, FileSystem, assert_same, assert_same_except, is_root, node_modules_like, require_program};
 use serde_json::Value;
 
+use self::databases::has_ranges;
 use self::server::{Answer, Server, answer};
 use crate::kill::Killer;
 use crate::program::{Calve, Reachable, calve};
@@ -161,7 +162,7 @@ fn of_a_changed_layer_only_the_parts_with_changed_files_are_fetched() {
     }
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();
-    for home in ["parts", "whole", "lies"] {
+    for home in ["parts", "single", "whole", "lies"] {
         pull(&spot, home, &server, "shop").succeeds();
     }
     for number in [3, 4, 12, 15] {
@@ -181,12 +182,16 @@ fn of_a_changed_layer_only_the_parts_with_changed_files_are_fetched() {
     // A part of the manifest, and no file of 400 kB.
     let (bytes, parts, whole) = fetched("parts");
     assert!(bytes < image / 100 && parts <= 6 && whole == 0, "{bytes} of {image} in {parts} parts, {whole} layers");
+    // A registry that has one part in an answer: as many requests, and what lies between.
+    let refused = || Answer::Bytes(answer("416 Range Not Satisfiable", "", b""));
+    server.rule(move |asked| if has_ranges(asked) { refused() } else { Answer::Pass });
+    let (single_bytes, single_parts, whole) = fetched("single");
+    assert!(single_bytes < image / 50 && single_parts > parts && whole == 0, "{single_bytes} in {single_parts} parts");
     // A part that is another one.
     server.rule(move |asked| if has_range(asked) { Answer::Change(|_, body| body[0] ^= 1) } else { Answer::Pass });
     pull(&spot, "lies", &server, "shop").fails(1).says(&["a part of a blob that has another hash"]);
     assert_eq!(fs_err::read(tree(&spot, "lies", "shop").join("03/small")).unwrap(), b"1");
     // A registry that has no parts.
-    let refused = || Answer::Bytes(answer("416 Range Not Satisfiable", "", b""));
     server.rule(move |asked| if has_range(asked) { refused() } else { Answer::Pass });
     let (bytes, _, whole) = fetched("whole");
     assert!(bytes > image / 10 && whole > 1, "{bytes} of {image}");

@@ -169,7 +169,7 @@ fn has_range(asked: &Asked) -> bool {
 }
 
 /// Returns true for several parts.
-fn has_ranges(asked: &Asked) -> bool {
+pub(super) fn has_ranges(asked: &Asked) -> bool {
     has_range(asked)
         && asked.head.lines().any(|line| line.to_ascii_lowercase().starts_with("range:") && line.contains(','))
 }
