@@ -126,7 +126,7 @@ pub use {
     template::{
         CheckedFiles, CreatedTemplate, Difference, Differing, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
         NotPortable, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template,
-        TemplateOptions, Templates, Verification, is_template_name, template_name, with_source,
+        TemplateOptions, Templates, Verification, is_template_name, sync_during, template_name, with_source,
     },
     tree::walk::{Descend, EntryKind, Folder, ScanReport, Visitor},
 };

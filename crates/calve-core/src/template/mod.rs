@@ -26,7 +26,7 @@ use crate::tree::stable::Moment;
 pub use create::{CreatedTemplate, TemplateOptions};
 pub use name::{LONGEST_TEMPLATE_NAME, is_template_name, template_name};
 pub use portable::{NotPortable, PortableEntry, PortableKind, PortableTemplate};
-pub use receive::{CheckedFiles, ReceivedTemplate};
+pub use receive::{CheckedFiles, ReceivedTemplate, sync_during};
 pub use record::Template;
 pub use verify::{Difference, Differing, Verification};
 

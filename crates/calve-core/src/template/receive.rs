@@ -142,7 +142,7 @@ fn build<E: From<Error>>(
     let opened = super::open_tree(&tree)?;
     let sync = || sys::sync_file_system(opened.as_fd()).map_err(|errno| Error::io(Operation::Sync, &tree, errno));
     let checked = CheckedFiles::default();
-    while_writing(&sync, || fill(&tree, &checked))?;
+    sync_during(opened.as_fd(), || fill(&tree, &checked))?;
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted.into());
     }
@@ -159,13 +159,13 @@ fn build<E: From<Error>>(
     Ok(template)
 }
 
-/// Runs `write`, and has what it has written written to the disk meanwhile, which is otherwise idle while the network is the slower one.
-fn while_writing<T>(sync: &(dyn Fn() -> Result<(), Error> + Sync), write: impl FnOnce() -> T) -> T {
+/// Runs `write`, and meanwhile has what it has written in a file system written to the disk, which has little else to do while the network is the
+/// slower one. A last sync is up to the caller.
+pub fn sync_during<T>(file_system: BorrowedFd<'_>, write: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (end, ended) = mpsc::channel::<()>();
-        // The last sync tells what fails.
-        scope
-            .spawn(move || while ended.recv_timeout(SYNC_EVERY) == Err(RecvTimeoutError::Timeout) && sync().is_ok() {});
+        let sync = move || sys::sync_file_system(file_system).is_ok();
+        scope.spawn(move || while ended.recv_timeout(SYNC_EVERY) == Err(RecvTimeoutError::Timeout) && sync() {});
         let written = write();
         drop(end);
         written

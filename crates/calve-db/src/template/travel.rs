@@ -1,6 +1,7 @@
 //! Sends templates to other machines, and receives them. How they travel is the caller's affair.
 
 use std::fs::File;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{Cancel, Wait};
@@ -164,7 +165,9 @@ pub fn receive<E: From<Error>>(
     let data = path.join(DATA);
     let made = make_data(&data).map_err(E::from).and_then(|()| {
         let old = old.as_ref().map(|old| (old.data_directory(), old.place.join(INDEX)));
-        fill(&Room { data: &data, index: &path.join(INDEX), old })?;
+        let opened = fs_err::File::open(&data).map_err(|error| Error::io("open", &data, error))?;
+        let room = Room { data: &data, index: &path.join(INDEX), old };
+        calve_core::sync_during(opened.as_fd(), || fill(&room))?;
         if cancel.is_cancelled() {
             return Err(Error::Interrupted.into());
         }
