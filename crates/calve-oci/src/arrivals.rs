@@ -19,7 +19,7 @@ use crate::image::Descriptor;
 use crate::registry::{PARTS, Registry};
 use crate::spool::Spool;
 
-/// Takes neighbours, where they are in the blob, and what has arrived of them. Returns false if the registry has no parts.
+/// Receives a run of frames, its place in the blob, and what has arrived of it. Returns false if the registry has no parts.
 type ReceiveFrames<'r> = dyn FnMut(&[Frame], &Range<u64>, Spool) -> Result<bool, Error> + 'r;
 
 /// The parts that one pull fetches.
@@ -82,8 +82,8 @@ impl Arrivals {
         Ok(true)
     }
 
-    /// Fetches the frames of a blob, beginning at `start`, that are missing, in few requests. Returns whether all were received: nothing was if most
-    /// of the frames are missing, or if the registry has no parts.
+    /// Fetches the missing frames of a blob, of which the first is at `start`, in few requests. Returns false, with nothing received, if most of them
+    /// are missing or if the registry has no parts.
     pub(crate) fn fetch_frames(
         &self,
         (registry, of): (&Registry<'_>, &Descriptor),
@@ -96,31 +96,31 @@ impl Arrivals {
             start + bytes.start..start + bytes.end
         };
         let Some(near) = frames::wanted(frames, NEAR_BYTES, is_missing) else { return Ok(false) };
+        // It had some before.
+        let without_part = || registry.wrong("a blob without a part");
         let mut rest = &near[..];
         while rest.len() > 1 {
             let (batch, behind) = rest.split_at(rest.len().min(PARTS));
             let parts: Vec<_> = batch.iter().map(place).collect();
             let mut one = |number: usize, spool| match receive(batch[number], &parts[number], spool)? {
                 true => Ok(()),
-                // It had some before.
-                false => Err(registry.wrong("a blob without a part")),
+                false => Err(without_part()),
             };
             if !self.fetch_together(registry, of, &parts, &mut one)? {
                 break;
             }
             rest = behind;
         }
-        // Before the first request it was not known how many parts an answer has.
-        let far = frames::wanted(frames, GAP_BYTES, is_missing).filter(|_| rest.len() == near.len());
-        let single = far.as_deref().unwrap_or(rest);
+        let is_first = rest.len() == near.len();
+        // The registry has one part in an answer: larger gaps are worth fetching.
+        let far = if is_first { frames::wanted(frames, GAP_BYTES, is_missing) } else { Some(rest.to_vec()) };
+        let Some(single) = far else { return Ok(false) };
         for (number, run) in single.iter().enumerate() {
             let bytes = place(run);
-            if !receive(run, &bytes, self.spool(of, &bytes)?)? {
-                return if number == 0 && rest.len() == near.len() {
-                    Ok(false)
-                } else {
-                    Err(registry.wrong("a blob without a part"))
-                };
+            match receive(run, &bytes, self.spool(of, &bytes)?)? {
+                true => {}
+                false if is_first && number == 0 => return Ok(false),
+                false => return Err(without_part()),
             }
         }
         Ok(true)

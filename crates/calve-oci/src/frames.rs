@@ -14,15 +14,14 @@ use zstd::stream::write::Encoder;
 
 use crate::spool::{Spool, digest_of};
 
-/// Of a real `node_modules` (113,000 files, 478 MiB) the frames have 107 MB together, and 119 MB with level 3. As one stream they would have 91 MB with
-/// level 3.
+/// Of a real `node_modules` (113,000 files, 478 MiB) the frames take 107 MB, and 119 MB with level 3. One stream of level 3 would take 91 MB.
 pub(crate) const LEVEL: i32 = 9;
 /// The smallest size of a frame before it is compressed. With every hundredth file of that `node_modules` changed, 4 % of the bytes are fetched. With
 /// 128 KiB it would be 12 % of 101 MB, with 16 KiB 2.4 % of 111 MB.
 const FRAME_BYTES: u64 = 32 << 10;
 /// More than this is not worth an annotation's room: the frames of large layers are larger.
 const FRAMES: u64 = 384;
-/// The level for larger ones, of which an encoder takes 5 MB and not 30.
+/// The level of larger frames: its encoder takes 5 MB instead of 30.
 const LARGE_LEVEL: i32 = 6;
 /// Frames up to this size are compressed in memory, by an encoder that knows the size.
 const BUFFERED_BYTES: usize = 256 << 10;
@@ -120,7 +119,7 @@ pub(crate) fn together(frames: &[Frame]) -> Range<u64> {
 }
 
 /// A tar on its way into a blob.
-pub(crate) struct Compressor {
+pub(crate) struct FrameCompressor {
     /// `None` only between two frames.
     frame: Option<OpenFrame>,
     encoder: bulk::Compressor<'static>,
@@ -136,7 +135,7 @@ pub(crate) struct Compressor {
 
 /// The frame that is being written.
 enum OpenFrame {
-    /// What is to be compressed when it ends.
+    /// Collected, and compressed when the frame ends.
     Small(Vec<u8>, Compressed),
     Large(Encoder<'static, Compressed>),
 }
@@ -179,7 +178,7 @@ struct Compressed {
     frame: blake3::Hasher,
 }
 
-impl Compressor {
+impl FrameCompressor {
     /// `first`: the first entry. `size`: of all contents, about.
     pub(crate) fn new(blob: Spool, first: usize, size: u64) -> io::Result<Self> {
         let frame = Some(OpenFrame::new(Compressed { blob, frame: blake3::Hasher::new() }));
@@ -225,7 +224,7 @@ impl Compressor {
     }
 }
 
-impl Write for Compressor {
+impl Write for FrameCompressor {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.frame = Some(self.frame.take().ok_or(io::ErrorKind::BrokenPipe)?.write(bytes)?);
         self.tar.update(bytes);

@@ -76,7 +76,7 @@ impl Descriptor {
 const LAYER_BYTES: u64 = 4 << 20;
 const LAYERS: u64 = 48;
 /// The approximate size of an entry in a tar without its contents.
-pub(crate) const ENTRY_BYTES: u64 = 512;
+const ENTRY_BYTES: u64 = 512;
 
 /// Divides the entries of a template into ranges, one for each layer.
 pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {

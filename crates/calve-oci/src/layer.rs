@@ -7,16 +7,19 @@ use std::path::Path;
 
 use calve_core::{PortableEntry, PortableKind, PortableTemplate, Shown};
 use tar::{Builder, EntryType, Header};
+use zstd::bulk::Compressor;
 use zstd::stream::read::Decoder;
 
 use crate::assemble::{Parents, path_of};
 use crate::error::Error;
-use crate::frames::{Compressor, Frame, LEVEL, hash};
-use crate::image::{ENTRY_BYTES, chunks, contents_in};
+use crate::frames::{Frame, FrameCompressor, LEVEL, hash};
+use crate::image::{chunks, contents_in};
 use crate::spool::Spool;
 
 /// No window needs more than 128 MiB, as in the command `zstd`.
 const LARGEST_WINDOW: u32 = 27;
+/// A tar has about as much for an entry with nanoseconds in its time, beside the contents.
+const HEADER_BYTES: u64 = 2 << 10;
 const SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 
 /// A compressed layer, its frames, and the digest of its tar.
@@ -36,8 +39,8 @@ pub(crate) fn write(
 ) -> Result<Layer, Error> {
     let failed = |error: io::Error| Error::io("write a layer of", root, error);
     let mut parents = Parents::open(root)?;
-    let size = range.clone().map(|index| ENTRY_BYTES + contents_size(template, range, index)).sum();
-    let compressor = Compressor::new(blob, range.start, size).map_err(failed)?;
+    let size = range.clone().map(|index| HEADER_BYTES + contents_size(template, range, index)).sum();
+    let compressor = FrameCompressor::new(blob, range.start, size).map_err(failed)?;
     let mut tar = Builder::new(compressor);
     for index in range.clone() {
         let entry = &template.entries[index];
@@ -66,7 +69,7 @@ pub(crate) fn write(
         };
         tar.append_link(&mut header, path, target).map_err(failed)?;
     }
-    let (blob, frames, diff_id) = tar.into_inner().and_then(Compressor::finish).map_err(failed)?;
+    let (blob, frames, diff_id) = tar.into_inner().and_then(FrameCompressor::finish).map_err(failed)?;
     Ok(Layer { blob, frames, diff_id })
 }
 
@@ -75,10 +78,11 @@ pub(crate) fn write_manifest(text: &str, mut blob: Spool) -> io::Result<(Layer, 
     let tar = [0; 1024];
     blob.write_all(&zstd::encode_all(&tar[..], LEVEL)?)?;
     let (mut manifest, mut frames) = (Vec::new(), Vec::new());
+    let mut compressor = Compressor::new(LEVEL)?;
     for has in chunks(text) {
         let chunk = text[has.clone()].as_bytes();
         let start = manifest.len() as u64;
-        zstd::stream::copy_encode(chunk, &mut manifest, LEVEL)?;
+        manifest.extend(compressor.compress(chunk)?);
         frames.push(Frame { has, bytes: start..manifest.len() as u64, hash: hash(chunk) });
     }
     let length = u32::try_from(manifest.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;

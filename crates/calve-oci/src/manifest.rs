@@ -101,7 +101,7 @@ fn of_parts(
     Ok(Some((text.collect(), fetched)))
 }
 
-/// Reads the text in frames of the manifest. Returns whether it is the right one.
+/// Decompresses frames of the manifest. Returns false if one has another hash.
 fn read_frames(frames: &[Frame], part: &mut Spool, texts: &mut HashMap<Hash, String>) -> Result<bool, Error> {
     let mut reader = part.reader()?;
     for frame in frames {

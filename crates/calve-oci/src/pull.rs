@@ -75,7 +75,8 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
         return Err(Error::NotATemplate { reference: reference.to_string(), what: what.into() });
     }
     let arrivals = Arrivals::open(templates)?;
-    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
+    let size = bytes.len() as u64;
+    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, size, digest: &digest };
     let pulled = receive(templates, reference, (name, old), &image, options);
     // A wrong image would be wrong again. After other errors the next pull goes on.
     if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
@@ -103,6 +104,8 @@ struct Image<'a> {
     registry: &'a Registry<'a>,
     arrivals: &'a Arrivals,
     manifest: &'a ImageManifest,
+    /// Of the manifest, in bytes.
+    size: u64,
     digest: &'a str,
 }
 
@@ -113,9 +116,10 @@ fn receive(
     image: &Image<'_>,
     options: &PullOptions,
 ) -> Result<Pulled, Error> {
-    let Image { registry, arrivals, manifest, digest } = image;
+    let Image { registry, arrivals, manifest, size, digest } = image;
     let (reuse, known) = Reuse::of(templates, old.as_ref()).unzip();
     let (sent, manifest_bytes) = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
+    let manifest_bytes = size + manifest_bytes;
     let key = sent.key();
     let pulled = |template, is_up_to_date, swept| Pulled {
         template,

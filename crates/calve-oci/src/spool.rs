@@ -8,7 +8,7 @@ use ring::digest::{Context, SHA256};
 
 use crate::error::Error;
 
-/// As much of a blob is kept in memory, for each worker.
+/// At most this much of a blob stays in memory. Each worker has one blob.
 const IN_MEMORY_BYTES: usize = 4 << 20;
 
 /// A blob: in memory, or, if it is large, in a file without a name.

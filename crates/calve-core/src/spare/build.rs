@@ -78,7 +78,7 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
     let options = clone_options(set, origin);
     let source = Source::open(origin.path())?;
     let destination = Location::of_destination(&set.place_path().join("tree"))?;
-    refuse(&source, &destination, set.definition.subvolumes)?;
+    refuse(&source, &destination, set.definition.shape.staged)?;
     if shares(&source, &destination, &options)? {
         return Ok(0);
     }
@@ -99,14 +99,14 @@ fn fill(
     };
     let source = Source::open(src)?;
     let destination = Location::of_destination(&found.path.join("tree"))?;
-    refuse(&source, &destination, set.definition.subvolumes)?;
+    refuse(&source, &destination, set.definition.shape.staged)?;
     let exclude = Exclude::new(&options.exclude)?;
     let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?;
     let taken = record::take(&source, &exclude, moment, options)?;
     check_room(&source, &taken, &destination, options)?;
     let mut head = taken.head(&source, built_ns).map_err(failed(Operation::Stat))?;
     let notes = Notes::default();
-    let kind = if set.definition.subvolumes { RootKind::Subvolume } else { RootKind::Closed };
+    let kind = if set.definition.shape.staged { RootKind::Subvolume } else { RootKind::Closed };
     let mut staged = StagedTree::reserve(&destination, kind, options)?;
     let run = staged.fill(source, exclude, &notes, options)?;
     let told = notes.tell();
@@ -124,8 +124,8 @@ fn is_cow(run: &StrategyRun, told: &NoteSummary) -> bool {
 }
 
 /// Refuses sources of which no spare can be kept there.
-pub(super) fn refuse(source: &Source, destination: &Location, subvolumes: bool) -> Result<(), Error> {
-    unfit(source, subvolumes)?;
+pub(super) fn refuse(source: &Source, destination: &Location, staged: bool) -> Result<(), Error> {
+    unfit(source, staged)?;
     if source.contains(destination)? {
         let reason = "the spare would be inside it";
         return Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
@@ -134,7 +134,7 @@ pub(super) fn refuse(source: &Source, destination: &Location, subvolumes: bool) 
 }
 
 /// Refuses sources of which a spare would be no use, or could not be checked, wherever it is.
-pub(super) fn unfit(source: &Source, subvolumes: bool) -> Result<(), Error> {
+pub(super) fn unfit(source: &Source, staged: bool) -> Result<(), Error> {
     let no = |reason| Err(Error::NoSpare { path: source.path().to_path_buf(), reason });
     if source.single().is_some() {
         return no("it is not a directory");
@@ -144,7 +144,7 @@ pub(super) fn unfit(source: &Source, subvolumes: bool) -> Result<(), Error> {
         return no("on its file system programs can change files through a mapping (mmap) without a trace");
     }
     let is_subvolume = sys::is_subvolume(source.directory(), source.stat());
-    if is_subvolume.map_err(|errno| Error::io(Operation::Stat, source.path(), errno))? && !subvolumes {
+    if is_subvolume.map_err(|errno| Error::io(Operation::Stat, source.path(), errno))? && !staged {
         return no("it is a btrfs subvolume, whose snapshot is as fast and never old");
     }
     Ok(())

@@ -17,7 +17,6 @@ use super::order::Subtrees;
 use super::record::{Block, blocks};
 use super::select::{EntryChange, now};
 use super::store::{Home, Shape, SpareSource, spares};
-use crate::CloneOptions;
 use crate::error::Error;
 use crate::options::{RecordBody, SpareUse};
 use crate::progress::Cancel;
@@ -78,9 +77,9 @@ impl Spares {
         if !sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty()) {
             return Ok(None);
         }
-        let shape = Shape::of(&CloneOptions { exclude: made_without.to_vec(), ..CloneOptions::default() });
+        let shape = Shape::of_root(made_without);
         for set in home.sets(Some(&SpareSource::Directory(real)))? {
-            let place = if Some(&set.definition.shape) == shape.as_ref() { set.place()? } else { None };
+            let place = if set.definition.shape == shape { set.place()? } else { None };
             let Some(place) = place else { continue };
             for found in spares(place.as_fd(), &set.place_path())? {
                 let Some(record) = found.record()?.filter(|record| fitness(&record.head, &source).is_ok()) else {

@@ -66,9 +66,9 @@ pub struct SpareOptions {
     pub at: Option<PathBuf>,
     /// The starter of the watcher. By default it stays as it was, or else only the user starts it.
     pub watcher: Option<WatcherStart>,
-    /// On btrfs they are subvolumes, for trees that are put together from several clones ([`crate::stage`]). Only such a spare can be made of a
-    /// subvolume, whose clone is otherwise a snapshot.
-    pub subvolumes: bool,
+    /// They are for roots of trees that [`crate::stage`] assembles ([`SpareUse::made_without`]), which on btrfs are subvolumes. Required if the
+    /// source is a subvolume, of which any other clone is a snapshot.
+    pub staged: bool,
     /// The options of the clones that they are for: `exclude`, `mounts` and `unreadable`.
     pub like: CloneOptions,
 }
@@ -192,8 +192,8 @@ impl Spares {
         let src = origin.path();
         let no = |reason| Error::NoSpare { path: src.to_path_buf(), reason };
         let source = Source::open(src)?;
-        let subvolumes = options.subvolumes;
-        let shape = Shape::of(&options.like).ok_or_else(|| no("what it leaves out is decided by a function"))?;
+        let shape = Shape::of(&options.like, options.staged)
+            .ok_or_else(|| no("what it leaves out is decided by a function"))?;
         let home = Home::create(&self.home)?;
         let real = src.canonicalize().map_err(|error| Error::Io {
             operation: Operation::Open,
@@ -220,12 +220,12 @@ impl Spares {
         if options.watcher == Some(WatcherStart::AfterClones) {
             watch::possible(&self.home)?;
         }
-        let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), subvolumes, shape };
+        let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), shape };
         let inside = match &definition.place {
             Some(place) => Location::of_destination(&place.join(".calve-spares"))?,
             None => Location::of_destination(&self.home.join("set"))?,
         };
-        build::refuse(&source, &inside, subvolumes)?;
+        build::refuse(&source, &inside, options.staged)?;
         let mut set = home.define(&definition)?;
         set.pause(false)?;
         if let Some(watcher) = options.watcher {
@@ -257,13 +257,14 @@ impl Spares {
         Ok(Offer { strategy: Strategy::Spare, refused })
     }
 
-    /// Returns whether there are to be spares of the directory `src` as it is, with nothing left out but what matches `exclude`.
-    pub fn are_wanted(&self, src: &Path, exclude: &[String]) -> Result<bool, Error> {
+    /// Returns whether there are to be spares of the directory `src` as it is; if `made_without` is not empty, spares for trees that are assembled
+    /// ([`SpareOptions::staged`]), without what matches it.
+    pub fn are_wanted(&self, src: &Path, made_without: &[String]) -> Result<bool, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(false) };
         let Ok(real) = src.canonicalize() else { return Ok(false) };
-        let whole = Shape::of(&CloneOptions { exclude: exclude.to_vec(), ..CloneOptions::default() });
+        let whole = Shape::of_root(made_without);
         let sets = home.sets(Some(&SpareSource::Directory(real)))?;
-        Ok(sets.iter().any(|set| Some(&set.definition.shape) == whole.as_ref()))
+        Ok(sets.iter().any(|set| set.definition.shape == whole))
     }
 
     /// Returns whether a watcher knows what has changed in `source` since a spare was built. Just after all of a source was read, it does not

@@ -196,7 +196,7 @@ pub(crate) struct RecordDraft {
     pub(crate) root: Identity,
     body: Vec<u8>,
     pub(crate) entries: u64,
-    /// How long the files are together.
+    /// The total length of the files.
     pub(crate) apparent_bytes: u64,
     /// The space that the files take up.
     pub(crate) allocated_bytes: u64,
@@ -318,11 +318,11 @@ impl Taker<'_> {
             rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(RecordObstacle::Errno)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if device(&stat) != self.device {
-            return Err(RecordObstacle::Because("another file system is mounted below it"));
+            return Err(RecordObstacle::Because("another file system is mounted, or another subvolume is, below it"));
         }
         let recent = self.moment.may_hide_in(&stat);
         if kind == FileType::RegularFile && stat.st_size > 0 {
-            self.apparent_bytes += u64::try_from(stat.st_size).unwrap_or(0);
+            self.apparent_bytes += u64::try_from(stat.st_size).unwrap_or(0) / links(&stat);
             self.wait_for_writer(folder, name, &stat).map_err(RecordObstacle::Errno)?;
         }
         // Once for a file with several names.
@@ -373,7 +373,10 @@ impl Walker for Taker<'_> {
         self.close();
         let stat = rustix::fs::fstat(folder.directory())?;
         if device(&stat) != self.device {
-            self.fail(folder.path().to_path_buf(), RecordObstacle::Because("another file system is mounted below it"));
+            self.fail(
+                folder.path().to_path_buf(),
+                RecordObstacle::Because("another file system is mounted, or another subvolume is, below it"),
+            );
         }
         self.entries += 1;
         let start = self.body.len();

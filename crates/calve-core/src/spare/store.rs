@@ -40,6 +40,8 @@ const AWAITED: &CStr = c"awaited";
 const NEW: &[u8] = b".new-";
 pub(super) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-2";
+/// The version before: without `staged`.
+const VERSION_1: &str = "calve-spares-1";
 
 /// The options of a clone that decide what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,13 +49,27 @@ pub(super) struct Shape {
     pub(super) exclude: Vec<String>,
     pub(super) mounts: Mounts,
     pub(super) unreadable: Unreadable,
+    /// See [`super::SpareOptions::staged`].
+    pub(super) staged: bool,
 }
 
 impl Shape {
     /// `None` for a selection by a function, which cannot be compared with another.
-    pub(super) fn of(options: &CloneOptions) -> Option<Self> {
+    pub(super) fn of(options: &CloneOptions, staged: bool) -> Option<Self> {
         let (exclude, mounts, unreadable) = (options.exclude.clone(), options.mounts, options.unreadable);
-        (options.select.is_none() && options.keep.plain().is_none()).then_some(Self { exclude, mounts, unreadable })
+        (options.select.is_none() && options.keep.plain().is_none()).then_some(Self {
+            exclude,
+            mounts,
+            unreadable,
+            staged,
+        })
+    }
+
+    /// Returns the shape of spares for the root of a tree that is assembled, or, with nothing that they are made without, of spares of all that is
+    /// in a directory.
+    pub(super) fn of_root(made_without: &[String]) -> Self {
+        let CloneOptions { mounts, unreadable, .. } = CloneOptions::default();
+        Self { exclude: made_without.to_vec(), mounts, unreadable, staged: !made_without.is_empty() }
     }
 
     /// Returns whether a spare of this shape serves a clone with these options.
@@ -62,9 +78,10 @@ impl Shape {
             // Nothing is missing in a spare but what its patterns leave out, so nothing had to be passed over as unreadable.
             (Some(using), Some(_)) if !using.made_without.is_empty() => {
                 let exclude = options.exclude.iter().chain(&using.made_without);
-                options.keep.plain().is_none() && self.mounts == options.mounts && self.exclude.iter().eq(exclude)
+                let is_like = self.staged && self.mounts == options.mounts && self.exclude.iter().eq(exclude);
+                is_like && options.keep.plain().is_none()
             }
-            _ => Self::of(options).as_ref() == Some(self),
+            _ => Self::of(options, false).as_ref() == Some(self),
         }
     }
 
@@ -107,18 +124,10 @@ pub(super) struct Definition {
     /// The directory beside or in which the spares are; `None` for the store itself.
     pub(super) place: Option<PathBuf>,
     pub(super) count: usize,
-    /// See [`super::SpareOptions::subvolumes`].
-    pub(super) subvolumes: bool,
     pub(super) shape: Shape,
 }
 
 impl Definition {
-    /// Returns whether its spares serve a clone with these options.
-    pub(super) fn serves(&self, options: &CloneOptions) -> bool {
-        let is_put_together = options.spares.as_ref().is_some_and(|using| !using.made_without.is_empty());
-        self.shape.serves(options) && (is_put_together || !self.subvolumes)
-    }
-
     /// The name of the set's directory.
     pub(super) fn id(&self) -> String {
         let place = self.place.as_ref().map_or(&b""[..], |place| place.as_os_str().as_bytes());
@@ -134,7 +143,7 @@ impl Definition {
             self.source.key(),
             self.place.as_ref().map_or_else(Vec::new, |place| place.as_os_str().as_bytes().to_vec()),
             self.count.to_string().into_bytes(),
-            flag(self.subvolumes),
+            flag(self.shape.staged),
             flag(self.shape.mounts == Mounts::Stay),
             flag(self.shape.unreadable == Unreadable::Skip),
         ];
@@ -150,18 +159,19 @@ impl Definition {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut fields = bytes.strip_suffix(b"\0")?.split(|&byte| byte == 0);
-        if fields.next()? != VERSION.as_bytes() {
+        let version = fields.next()?;
+        if ![VERSION, VERSION_1].map(str::as_bytes).contains(&version) {
             return None;
         }
         let source = SpareSource::of_key(fields.next()?);
         let place = Some(fields.next()?).filter(|place| !place.is_empty());
         let place = place.map(|place| PathBuf::from(OsStr::from_bytes(place)));
         let count = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-        let subvolumes = fields.next()? == b"1";
+        let staged = version != VERSION_1.as_bytes() && fields.next()? == b"1";
         let mounts = if fields.next()? == b"1" { Mounts::Stay } else { Mounts::Cross };
         let unreadable = if fields.next()? == b"1" { Unreadable::Skip } else { Unreadable::Fail };
         let exclude = fields.map(|field| String::from_utf8_lossy(field).into_owned()).collect();
-        Some(Self { source, place, count, subvolumes, shape: Shape { exclude, mounts, unreadable } })
+        Some(Self { source, place, count, shape: Shape { exclude, mounts, unreadable, staged } })
     }
 }
 

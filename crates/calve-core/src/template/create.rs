@@ -222,7 +222,7 @@ pub(super) struct TreeOrigin {
     pub(super) strategy: Strategy,
 }
 
-/// Reads the tree of a version, without contents that are known, and writes its manifest. Returns that too.
+/// Reads the tree of a version, except for known contents, and writes and returns its manifest.
 pub(super) fn freeze(
     reserved: &ReservedVersion,
     name: &str,

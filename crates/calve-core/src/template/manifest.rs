@@ -33,7 +33,7 @@ pub(super) struct Manifest {
 impl Manifest {
     pub(super) fn of(mut entries: Vec<Entry>) -> Self {
         entries.sort_unstable_by(|a, b| order(&a.path).cmp(order(&b.path)));
-        // A text that grows is copied, and takes twice the memory meanwhile.
+        // Reserved at once: growing would copy it and double the memory.
         let length = |entry: &Entry| entry.path.len() + entry.keywords.len() + 4;
         let mut text = String::with_capacity(HEAD.len() + entries.iter().map(length).sum::<usize>());
         text.push_str(HEAD);

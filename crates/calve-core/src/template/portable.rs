@@ -138,7 +138,7 @@ impl PortableTemplate {
     }
 }
 
-/// Returns the lines of the manifest of a template without what does not travel.
+/// Returns the lines of a template's manifest, reduced to what travels.
 pub(super) fn portable_lines(
     manifest: &str,
 ) -> Result<impl Iterator<Item = Result<String, NotPortable>> + use<'_>, NotPortable> {

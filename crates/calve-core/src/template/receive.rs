@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use rustix::fs::{Mode, Stat};
@@ -37,7 +38,7 @@ pub struct ReceivedTemplate {
     pub swept: SweptTemplates,
 }
 
-/// The files of a template that is being received whose contents were found to be as sent while they were written. They are not read again.
+/// Files whose contents were verified while they were written, so that they need not be read again.
 #[derive(Debug, Default)]
 pub struct CheckedFiles {
     by_inode: Mutex<HashMap<u64, CheckedFile>>,
@@ -46,12 +47,12 @@ pub struct CheckedFiles {
 #[derive(Debug)]
 struct CheckedFile {
     entry: usize,
-    /// Whatever is done to it later changes that.
+    /// A later change alters it, but for one within the same tick of the clock.
     changed: Moment,
 }
 
 impl CheckedFiles {
-    /// Takes note that an open file has the contents of the entry with that number. The file is finished: it gets no more attributes.
+    /// Records that an open file has the contents of the entry with that number. Nothing may be changed in it afterwards.
     ///
     /// # Errors
     /// Fails if the file cannot be looked at.
@@ -140,9 +141,12 @@ fn build<E: From<Error>>(
     let tree = directory.join(TREE);
     make_snapshotable_directory(&tree)?;
     let opened = super::open_tree(&tree)?;
-    let sync = || sys::sync_file_system(opened.as_fd()).map_err(|errno| Error::io(Operation::Sync, &tree, errno));
+    let failed = |error: std::io::Error| Error::Io { operation: Operation::Sync, path: tree.clone(), source: error };
+    let sync = || sys::sync_file_system(opened.as_fd()).map_err(|errno| failed(errno.into()));
     let checked = CheckedFiles::default();
-    sync_during(opened.as_fd(), || fill(&tree, &checked))?;
+    let (filled, synced) = sync_during(opened.as_fd(), || fill(&tree, &checked));
+    filled?;
+    synced.map_err(failed)?;
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted.into());
     }
@@ -151,7 +155,7 @@ fn build<E: From<Error>>(
     let (synced, frozen) = std::thread::scope(|scope| {
         let synced = scope.spawn(sync);
         let frozen = freeze(reserved, name, made, Some(&known), options);
-        (synced.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), frozen)
+        (joined(synced), frozen)
     });
     let (template, manifest) = frozen?;
     synced?;
@@ -159,17 +163,25 @@ fn build<E: From<Error>>(
     Ok(template)
 }
 
-/// Runs `write`, and meanwhile has what it has written in a file system written to the disk, which has little else to do while the network is the
-/// slower one. A last sync is up to the caller.
-pub fn sync_during<T>(file_system: BorrowedFd<'_>, write: impl FnOnce() -> T) -> T {
+/// Runs `write` and syncs its file system every second, so that little is left for the last sync, which is up to the caller. Returns also the first
+/// error of a sync, since the kernel reports it only once.
+pub fn sync_during<T>(file_system: BorrowedFd<'_>, write: impl FnOnce() -> T) -> (T, std::io::Result<()>) {
     std::thread::scope(|scope| {
         let (end, ended) = mpsc::channel::<()>();
-        let sync = move || sys::sync_file_system(file_system).is_ok();
-        scope.spawn(move || while ended.recv_timeout(SYNC_EVERY) == Err(RecvTimeoutError::Timeout) && sync() {});
+        let synced = scope.spawn(move || {
+            while ended.recv_timeout(SYNC_EVERY) == Err(RecvTimeoutError::Timeout) {
+                sys::sync_file_system(file_system)?;
+            }
+            Ok(())
+        });
         let written = write();
         drop(end);
-        written
+        (written, joined(synced))
     })
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), Error> {

@@ -167,7 +167,9 @@ pub fn receive<E: From<Error>>(
         let old = old.as_ref().map(|old| (old.data_directory(), old.place.join(INDEX)));
         let opened = fs_err::File::open(&data).map_err(|error| Error::io("open", &data, error))?;
         let room = Room { data: &data, index: &path.join(INDEX), old };
-        calve_core::sync_during(opened.as_fd(), || fill(&room))?;
+        let (filled, synced) = calve_core::sync_during(opened.as_fd(), || fill(&room));
+        filled?;
+        synced.map_err(|error| Error::io("write to the disk", &data, error))?;
         if cancel.is_cancelled() {
             return Err(Error::Interrupted.into());
         }

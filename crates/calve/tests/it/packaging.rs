@@ -154,7 +154,7 @@ fn the_packages_have_everything_and_the_formula_names_them() {
     if !require_program("ruby") {
         return;
     }
-    // Made twice, since the same build gives the same bytes.
+    // Made twice: the same build must give the same bytes.
     let (Some(spot), Some(again)) = (whole_release(), whole_release()) else { return };
     let dist = spot.join("dist");
     for name in names(&dist) {

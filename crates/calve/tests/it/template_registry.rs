@@ -73,6 +73,8 @@ fn a_bit_of_everything(spot: &Spot) {
         .symlink("sub/absolute", "/etc/passwd")
         .dir("closed")
         .xattr("a", "user.name", b"val=ue\n\0")
+        // Its owner may not write to it.
+        .xattr("random", "user.name", b"1")
         .mode("sub", 0o1777)
         .mode("closed", 0o555)
         .mode("random", 0o400)
@@ -182,7 +184,7 @@ fn of_a_changed_layer_only_the_parts_with_changed_files_are_fetched() {
     // A part of the manifest, and no file of 400 kB.
     let (bytes, parts, whole) = fetched("parts");
     assert!(bytes < image / 100 && parts <= 6 && whole == 0, "{bytes} of {image} in {parts} parts, {whole} layers");
-    // A registry that has one part in an answer: as many requests, and what lies between.
+    // A registry that sends one part per answer: more requests, and the gaps as well.
     let refused = || Answer::Bytes(answer("416 Range Not Satisfiable", "", b""));
     server.rule(move |asked| if has_ranges(asked) { refused() } else { Answer::Pass });
     let (single_bytes, single_parts, whole) = fetched("single");

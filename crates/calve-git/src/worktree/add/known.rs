@@ -207,7 +207,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::{Duration, SystemTime};
 
-    use calve_core::{Background, CloneOptions, RefillOptions, SpareOptions, SpareOrigin, WatchEnd, WatchOptions};
+    use calve_core::{Background, RefillOptions, SpareOptions, SpareOrigin, WatchEnd, WatchOptions};
     use calve_testkit::{FileSystem, SplitMix64, Volume};
 
     use super::*;
@@ -249,7 +249,7 @@ mod tests {
             let source = SpareSource::Directory(self.root.clone());
             spares.remove(&source, &Cancel::default()).unwrap();
             let mut wish = SpareOptions::default();
-            wish.like = CloneOptions::default();
+            wish.staged = true;
             wish.like.exclude.clone_from(&self.using.made_without);
             spares.add(&SpareOrigin::Directory(self.root.clone()), &wish).unwrap();
             let resolve = |source: &SpareSource| match source {

@@ -25,10 +25,10 @@ use crate::worktree::repository::Repository;
 /// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";
 
-/// Returns the source of spares for new worktrees, the root of the worktree that `start` is in, and asks in `wish` for what such spares are.
+/// Returns the root of the worktree around `start`, the source of spares for new worktrees, and sets in `wish` what these need.
 pub fn of_worktree(start: &Path, wish: &mut SpareOptions) -> Result<PathBuf> {
     let root = Repository::open(start)?.here.ok_or_else(no_donor)?;
-    wish.subvolumes = calve_core::has_subvolumes(&root)?;
+    wish.staged = true;
     wish.like.exclude = vec![WITHOUT.to_owned()];
     Ok(root)
 }

@@ -277,7 +277,7 @@ fn say(added: &AddReport, is_detached: bool) {
 /// Where worktrees are subvolumes, but that which was cloned is not one.
 fn could_be_a_snapshot(added: &AddReport) -> bool {
     let is_subvolume = |path: &Path| calve_core::is_subvolume(path).ok();
-    added.clone.strategy != Strategy::Snapshot
+    ![Strategy::Snapshot, Strategy::Spare].contains(&added.clone.strategy)
         && is_subvolume(&added.path) == Some(true)
         && is_subvolume(&added.donor) == Some(false)
 }

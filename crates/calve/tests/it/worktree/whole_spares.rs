@@ -347,3 +347,31 @@ fn the_users_own_configuration_has_spares_kept_and_the_projects_proposes_them() 
     is_clean(&is_spare(&told));
     assert_eq!(kept(&repo), [2]);
 }
+
+/// Spares of worktrees are for worktrees, and others are not: on btrfs only the first are subvolumes.
+#[test]
+fn spares_for_worktrees_and_for_copies_are_not_mixed_up() {
+    let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
+    let copy = |name: &str| {
+        let copied = calve(["cp", "--json", "--exclude", "/.git", "proj", name]).within(&repo.spot);
+        let receipt = copied.env("CALVE_HOME", repo.spot.join("home")).succeeds().json();
+        assert!(!is_subvolume(&repo.spot.join(name)), "{name}");
+        receipt["strategy"].clone()
+    };
+    for (kind, other) in [("--worktree", "--exclude=/.git"), ("--exclude=/.git", "--worktree")] {
+        spares(&repo, &["add", "-q", kind, "."]).succeeds();
+        spares(&repo, &["pause", "-q", "."]).succeeds();
+        let (worktree, copied) =
+            (add(&repo, &[&format!("only{kind}")])["clone"]["strategy"].clone(), copy(&format!("only{kind}")));
+        assert_eq!((worktree == "spare", copied == "spare"), (kind == "--worktree", kind != "--worktree"), "{kind}");
+        spares(&repo, &["add", "-q", kind, "."]).succeeds();
+        spares(&repo, &["add", "-q", other, "."]).succeeds();
+        spares(&repo, &["pause", "-q", "."]).succeeds();
+        let both = add(&repo, &[&format!("both{kind}")]);
+        let path = is_spare(&both);
+        assert!(is_subvolume(&path));
+        is_clean(&path);
+        assert_eq!(copy(&format!("both{kind}")), "spare");
+        spares(&repo, &["remove", "-q", "."]).succeeds();
+    }
+}
