@@ -143,7 +143,7 @@ impl Work {
         (self.progress.entries(), self.progress.bytes())
     }
 
-    /// What came of it, once, when it has ended.
+    /// Returns what came of it, once, when it has ended.
     fn result(&self) -> PyResult<String> {
         let _inside = Inside::enter();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -91,7 +91,7 @@ impl Clocks {
         Some(Self { user_seconds: user / TICKS_PER_SECOND })
     }
 
-    /// How many processors others kept busy since then, on average.
+    /// Returns how many processors others kept busy since then, on average.
     pub(crate) fn others_since(self, seconds: f64, own_user_seconds: f64) -> Option<f64> {
         if seconds < SHORTEST.as_secs_f64() {
             return None;

@@ -95,7 +95,7 @@ impl<'a> Scratch<'a> {
         self.runs.last().map_or(Ok(()), |run| delete(&run.join(name), cancel))
     }
 
-    /// Where programs write what they have to say. It is empty now.
+    /// Returns where programs write what they have to say. It is empty now.
     pub(crate) fn stderr(&self) -> Result<Stdio, BenchError> {
         Ok(Stdio::from(File::from(fs_err::File::create(self.path.join(STDERR))?)))
     }
@@ -226,7 +226,7 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(CWD, path, flags, Mode::empty())
 }
 
-/// Whether nobody else holds it. Ends with the process, however that ends.
+/// Returns whether nobody else holds it. Ends with the process, however that ends.
 fn hold(directory: &OwnedFd) -> bool {
     rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive).is_ok()
 }

@@ -56,7 +56,7 @@ pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, r
     format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word())
 }
 
-/// Whether a name is a staged tree, trash, an overlay's place, the lock of one, or a place of spares or templates: whoever made it, on
+/// Returns whether a name is a staged tree, trash, an overlay's place, the lock of one, or a place of spares or templates: whoever made it, on
 /// whatever machine, it is no part of what a user wants cloned.
 pub(crate) fn is_calves_own(name: &[u8]) -> bool {
     const KINDS: [&[u8]; 5] = [b"staging-", b"trash-", b"overlay-", b"spares-", b"templates-"];

@@ -270,7 +270,7 @@ fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     near.filter(|(distance, known)| *distance <= 2 && *distance < known.len()).min().map(|(_, known)| known)
 }
 
-/// How many characters have to be added, removed or changed (Wagner and Fischer, 1974).
+/// Returns how many characters have to be added, removed or changed (Wagner and Fischer, 1974).
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

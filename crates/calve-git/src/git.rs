@@ -68,7 +68,7 @@ impl Git {
         self.prepared(trust::confined_git(&mut settings))
     }
 
-    /// Whether git runs in a worktree that is not trusted, or on one's files elsewhere.
+    /// Returns whether git runs in a worktree that is not trusted, or on one's files elsewhere.
     fn is_confined(&self) -> bool {
         let told = self.environment.iter().find(|(name, _)| *name == "GIT_DIR");
         told.is_some_and(|(_, entry)| trust::has_mark(Path::new(entry))) || trust::is_untrusted(&self.directory)

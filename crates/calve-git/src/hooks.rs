@@ -46,7 +46,7 @@ impl Approvals {
         Self { directory: directory.into() }
     }
 
-    /// Whether this text has been approved as this hook of this repository (the directory that all its worktrees share).
+    /// Returns whether this text has been approved as this hook of this repository (the directory that all its worktrees share).
     pub fn has(&self, repository: &Path, hook: Hook, text: &str) -> bool {
         fs_err::symlink_metadata(self.file(repository, hook, text)).is_ok_and(|found| found.is_file())
     }

@@ -152,7 +152,7 @@ fn chance(path: &[u8]) -> u64 {
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// How many bytes of contents an entry has.
+/// Returns how many bytes of contents an entry has.
 fn contents(entry: &PortableEntry) -> u64 {
     match entry.kind {
         PortableKind::File { size, .. } => size,

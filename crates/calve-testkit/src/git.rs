@@ -41,7 +41,7 @@ pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
     assert!(must(child.wait(), "import into", directory).success(), "git fast-import failed");
 }
 
-/// What `git` prints, run in `directory`; panics when it fails.
+/// Returns what `git` prints, run in `directory`; panics when it fails.
 #[track_caller]
 pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> String {
     let mut command = git_command(&directory);

@@ -53,7 +53,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether the program was killed by SIGKILL.
+    /// Returns whether the program was killed by SIGKILL.
     pub fn was_killed(&self) -> bool {
         self.status.signal() == Some(9)
     }

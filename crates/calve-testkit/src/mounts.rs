@@ -24,7 +24,7 @@ impl BindMount {
         Self { at }
     }
 
-    /// Where it is shown.
+    /// Returns where it is shown.
     pub fn path(&self) -> &Path {
         &self.at
     }

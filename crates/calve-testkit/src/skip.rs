@@ -36,7 +36,7 @@ fn append(log: &Path, line: &str) {
     must(file.write_all(line.as_bytes()), "append to", log);
 }
 
-/// Whether the tests run as root, which mounts, foreign owners and device nodes need.
+/// Returns whether the tests run as root, which mounts, foreign owners and device nodes need.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -61,7 +61,7 @@ pub fn require_program(program: &str) -> bool {
     true
 }
 
-/// Where `program` is: on the PATH or in the system directories, which the PATH of a user often lacks.
+/// Returns where `program` is: on the PATH or in the system directories, which the PATH of a user often lacks.
 pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)

@@ -165,7 +165,7 @@ impl Tree {
         self
     }
 
-    /// Where `path` is, with the directories above it made.
+    /// Returns where `path` is, with the directories above it made.
     fn place(&self, path: impl AsRef<Path>) -> PathBuf {
         let at = self.root.join(path);
         if let Some(above) = at.parent() {

@@ -92,7 +92,7 @@ impl Volume {
         self.scratch.mount_point()
     }
 
-    /// What it is.
+    /// Returns what it is.
     pub fn file_system(&self) -> FileSystem {
         self.file_system
     }

@@ -71,12 +71,12 @@ pub struct Finding {
 }
 
 impl Problem {
-    /// Whether [`Volumes::attach`] puts it right.
+    /// Returns whether [`Volumes::attach`] puts it right.
     pub fn is_repairable(&self) -> bool {
         matches!(self, Self::Options(_) | Self::NotResized | Self::NotHandedOver | Self::Trimmed)
     }
 
-    /// Whether the volume can be used all the same.
+    /// Returns whether the volume can be used all the same.
     pub fn is_mild(&self) -> bool {
         matches!(self, Self::HostShort { .. } | Self::DeviceErrors(_))
     }

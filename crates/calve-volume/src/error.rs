@@ -152,7 +152,7 @@ impl Error {
         }
     }
 
-    /// Whether the command line was wrong.
+    /// Returns whether the command line was wrong.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::BadName(_))
     }

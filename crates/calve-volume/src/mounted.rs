@@ -22,7 +22,7 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// Whether it has an option. The kernel names no option for what is not done.
+    /// Returns whether it has an option. The kernel names no option for what is not done.
     pub(crate) fn has(&self, option: &str) -> bool {
         match option.strip_prefix("no").filter(|what| *what == "discard") {
             Some(what) => !self.options.iter().any(|found| found.starts_with(what)),

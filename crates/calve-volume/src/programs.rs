@@ -62,7 +62,7 @@ pub(crate) fn find(name: &'static str) -> Result<PathBuf> {
     places.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram(name))
 }
 
-/// Whether this machine has what volumes need, as far as that can be seen without root.
+/// Returns whether this machine has what volumes need, as far as that can be seen without root.
 pub fn is_possible() -> bool {
     let has_btrfs = fs_err::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
     has_btrfs && Path::new("/dev/loop-control").exists() && find("mkfs.btrfs").is_ok()

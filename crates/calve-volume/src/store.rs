@@ -402,7 +402,7 @@ impl Volume {
         Ok(mounts()?.into_iter().rev().find(|mount| mount.at == at))
     }
 
-    /// Whether its top directory belongs, or once belonged, to its owner.
+    /// Returns whether its top directory belongs, or once belonged, to its owner.
     pub(crate) fn is_handed_over(&self) -> Result<bool> {
         if self.record.is_handed_over || self.mount()?.is_none() {
             return Ok(self.record.is_handed_over);
@@ -418,7 +418,7 @@ impl Volume {
         Ok(self.record.is_preallocated && metadata.blocks() * 512 < metadata.len())
     }
 
-    /// Whether the file system does not use all of the image yet.
+    /// Returns whether the file system does not use all of the image yet.
     pub(crate) fn is_to_be_resized(&self) -> Result<bool> {
         let file = self.open(false)?;
         let metadata = file.metadata().map_err(|error| Error::io("stat", &self.image, error))?;

@@ -554,7 +554,7 @@ fn strategy(name: &str) -> Result<Strategy, String> {
     }
 }
 
-/// Whether the command, or the command inside it, was given `--json`.
+/// Returns whether the command, or the command inside it, was given `--json`.
 pub(crate) fn wants_json(matches: &clap::ArgMatches) -> bool {
     matches.try_get_one::<bool>("json").is_ok_and(|json| json == Some(&true))
         || matches.subcommand().is_some_and(|(_, inner)| wants_json(inner))

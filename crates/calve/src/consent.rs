@@ -38,7 +38,7 @@ pub(crate) fn require(repository: &Path, hook: Hook, text: &str) -> Result<(), F
     ))
 }
 
-/// Whether somebody is there to answer.
+/// Returns whether somebody is there to answer.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

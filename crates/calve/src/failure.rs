@@ -292,7 +292,7 @@ fn io_hint(error: &io::Error) -> &'static str {
 
 const LEAVE_OUT: &str = ", or leave it out with `--exclude`";
 
-/// Whether this is about an entry inside the source that cannot be read, which the user may not need.
+/// Returns whether this is about an entry inside the source that cannot be read, which the user may not need.
 fn may_be_left_out(error: &Error, src: &Path) -> bool {
     let Error::Io { path, source, .. } = error else { return false };
     let inside = path.strip_prefix(src).is_ok_and(|below| {

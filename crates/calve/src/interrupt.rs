@@ -23,7 +23,7 @@ pub(crate) fn is_for_a_command() {
     }
 }
 
-/// Whether whoever started this wants it to go on in spite of that signal.
+/// Returns whether whoever started this wants it to go on in spite of that signal.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     static IGNORED: LazyLock<u64> = LazyLock::new(ignored);
     *IGNORED & mask(signal) != 0

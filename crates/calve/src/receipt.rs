@@ -36,7 +36,7 @@ pub(crate) fn sentence(report: &CloneReport) -> String {
     line
 }
 
-/// How a spare was made sure to equal its source.
+/// Returns how a spare was made sure to equal its source.
 fn spare_sentence(spare: &SpareReport) -> String {
     let updated = match spare.entries_updated {
         0 => String::new(),

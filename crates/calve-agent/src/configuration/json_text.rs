@@ -76,7 +76,7 @@ fn parsed(text: &str) -> Result<Value, LeftAlone> {
     }
 }
 
-/// Whether the text has comments outside of strings, or commas before a closing bracket, as editors' configurations may.
+/// Returns whether the text has comments outside of strings, or commas before a closing bracket, as editors' configurations may.
 fn is_with_comments(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;

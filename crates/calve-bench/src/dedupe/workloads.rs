@@ -194,14 +194,14 @@ fn prepare(subjects: &Subjects, first: Option<Argv>) -> Prepare {
     })
 }
 
-/// Why it went wrong, if it did.
+/// Returns why it went wrong, if it did.
 fn ran(words: &[OsString], cancel: &Cancel) -> Result<Option<String>, BenchError> {
     let ended = process::measure(words, &[], std::process::Stdio::null(), cancel)?;
     check_cancelled(cancel)?;
     Ok((!ended.status.success()).then(|| format!("the first of its two runs: {}", ended.in_words())))
 }
 
-/// Where the copies of a run are.
+/// Returns where the copies of a run are.
 pub(super) fn copies(run: &Path) -> [PathBuf; 2] {
     COPIES.map(|copy| run.join(copy))
 }

@@ -153,7 +153,7 @@ impl<'a> Clients<'a> {
         Err(BenchError::stated(FailureKind::Failed, format!("{what}: {}", self.reason(&ran)), Remedy::ReadGitOutput))
     }
 
-    /// Why it failed, on one line. That there was no space git does not always say.
+    /// Returns why it failed, on one line. That there was no space git does not always say.
     pub(super) fn reason(&self, ran: &GitOutput) -> String {
         const HARDLY_ANY: u64 = 1 << 20;
         let full = rustix::fs::statvfs(&self.scratch).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);

@@ -12,7 +12,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// How long so many bytes take to be sent.
+    /// Returns how long so many bytes take to be sent.
     pub(crate) fn sending(&self, bytes: usize) -> Duration {
         let seconds = self.bits_per_second.map_or(0.0, |rate| bytes as f64 * 8.0 / rate as f64);
         Duration::from_secs_f64(seconds)

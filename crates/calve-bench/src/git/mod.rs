@@ -192,7 +192,7 @@ pub fn all_cases() -> Vec<&'static Case> {
     CASES.iter().collect()
 }
 
-/// Where everything is made when nothing is said.
+/// Returns where everything is made when nothing is said.
 pub fn usual_place() -> PathBuf {
     std::env::temp_dir()
 }

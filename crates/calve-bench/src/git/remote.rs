@@ -81,7 +81,7 @@ fn not_honoured(case: &Case, ran: &GitOutput, directory: &Path) -> Option<String
     one.then(|| "the server sent the whole history".into())
 }
 
-/// Whether the newest commit has any that are there.
+/// Returns whether the newest commit has any that are there.
 fn has_parents(directory: &Path) -> bool {
     calve_git::Git::at(directory)
         .output(&["rev-parse", "--verify", "--quiet", "HEAD^"])

@@ -294,7 +294,7 @@ impl Row {
         if self.case.from_daemon { Side::Peer } else { Side::Calve }
     }
 
-    /// Whether it belongs to the charts of its step: clones that are fetched into later are those of other tests.
+    /// Returns whether it belongs to the charts of its step: clones that are fetched into later are those of other tests.
     fn is_charted(&self, step: Step) -> bool {
         self.step == step && (step != Step::Clone || self.case.fetch.is_none())
     }

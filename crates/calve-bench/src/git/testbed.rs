@@ -37,7 +37,7 @@ pub(super) struct TestbedOptions {
     pub(super) with_daemon: bool,
 }
 
-/// Where git looks for the configuration of the bench.
+/// Returns where git looks for the configuration of the bench.
 pub(super) fn home(directory: &Path) -> PathBuf {
     directory.join("home")
 }

@@ -90,7 +90,7 @@ impl Node {
     }
 }
 
-/// Where packages are looked for: that of the script which started this program, the current directory, and beside this program.
+/// Returns where packages are looked for: that of the script which started this program, the current directory, and beside this program.
 fn places() -> Vec<PathBuf> {
     let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_path_buf()));
     let script = std::env::var_os("CALVE_NPM_PACKAGE").map(PathBuf::from);

@@ -135,7 +135,7 @@ fn with_words(what: String, said: &str) -> String {
     if said.is_empty() { what } else { format!("{what}: {said}") }
 }
 
-/// How many files there are.
+/// Returns how many files there are.
 fn written(root: &Path, task: &Task) -> Option<u64> {
     let mut files = 0;
     for number in 0..task.directories {

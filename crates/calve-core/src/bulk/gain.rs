@@ -27,7 +27,7 @@ const TRIES: u32 = 2;
 const WORTH: f64 = 0.97;
 
 impl Gain {
-    /// How many threads to use, where `planned` make sense for a batch.
+    /// Returns how many threads to use, where `planned` make sense for a batch.
     pub(super) fn threads(&mut self, planned: usize) -> usize {
         if self.settled || planned < 2 {
             return if self.more.threads == 0 { planned } else { planned.min(self.more.threads) };

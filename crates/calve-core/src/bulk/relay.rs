@@ -25,7 +25,7 @@ struct NewFile<'i> {
 }
 
 impl Run<'_> {
-    /// Whether so many threads write these files best this way.
+    /// Returns whether so many threads write these files best this way.
     pub(super) fn is_relay(&self, threads: usize) -> bool {
         let one_directory = || self.units.windows(2).all(|pair| matches!(pair, [a, b] if a.directory == b.directory));
         let plain = self.options.placing == Placing::InPlace && self.options.flush != Flush::EachFile;

@@ -230,7 +230,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Whether a file's extents may move: those of trees to share with may not.
+    /// Returns whether a file's extents may move: those of trees to share with may not.
     fn may_change(&self, index: u32) -> bool {
         usize::from(self.finder.catalog.items[index as usize].root) >= self.finder.options.against.len()
     }

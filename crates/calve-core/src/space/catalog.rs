@@ -154,7 +154,7 @@ impl Catalog {
         full_path(&roots[usize::from(directory.root)], &below)
     }
 
-    /// Where it is in the order of the walk: files of one directory are together.
+    /// Returns where it is in the order of the walk: files of one directory are together.
     pub(super) fn directory(&self, item: &Item) -> u32 {
         item.directory
     }

@@ -28,7 +28,7 @@ pub(super) fn place(extents: &[Extent]) -> u64 {
 /// The place of contents that are kept in the metadata.
 pub(super) const INLINE: u64 = 1;
 
-/// How many bytes of two files lie in the same place.
+/// Returns how many bytes of two files lie in the same place.
 pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
     let (mut i, mut j, mut common) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -116,7 +116,7 @@ pub(super) fn share(
 /// btrfs shares extents only between files that are alike in this.
 pub(super) const ONE_IS_NOCOW: &str = "one has copy-on-write turned off";
 
-/// Why the kernel would not share a file's extents.
+/// Returns why the kernel would not share a file's extents.
 pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> &'static str {
     match errno {
         Errno::PERM if sys::is_unchangeable(dst) => "immutable or append-only",

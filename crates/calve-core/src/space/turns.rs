@@ -54,7 +54,7 @@ impl Turns {
         Self::new(count, |_| 0)
     }
 
-    /// How many threads can be of use.
+    /// Returns how many threads can be of use.
     pub(super) fn most_threads(&self) -> usize {
         self.pieces.div_ceil(TOGETHER)
     }

@@ -77,7 +77,7 @@ pub(super) fn verdict(
     Ok((usages, total, warnings(&volumes)))
 }
 
-/// Whether something else uses a piece for certain, with `here` uses in a path, `in_all` in all of them, and as many as `family` says in
+/// Returns whether something else uses a piece for certain, with `here` uses in a path, `in_all` in all of them, and as many as `family` says in
 /// all, where that is told: another of the paths does, or it is the only use although the piece is shared.
 fn has_other_users(here: u32, in_all: u32, family: u32) -> bool {
     in_all > here || if family == 0 { here == 1 } else { here < family }
@@ -106,7 +106,7 @@ fn scopes(tally: &Tally, nested: &[bool]) -> Vec<Sum> {
     scopes
 }
 
-/// Whether the extent tree tells all users of a file system's extents: it does unless snapshots share parts of the files' own trees.
+/// Returns whether the extent tree tells all users of a file system's extents: it does unless snapshots share parts of the files' own trees.
 fn is_exact(volumes: &[Arc<Volume>], file_system: u32) -> bool {
     let mut members = volumes.iter().filter(|volume| volume.file_system == file_system).peekable();
     members.peek().is_some() && members.all(|volume| volume.subvolume.is_some())

@@ -175,7 +175,7 @@ fn shares(source: &Source, destination: &Location, options: &CloneOptions) -> Re
     Ok(crate::clone::plan(source.path(), destination.path(), options)?.strategy != Strategy::Copy)
 }
 
-/// Why the clone is not everything that the source is. A receipt of a later clone would have to say so.
+/// Returns why the clone is not everything that the source is. A receipt of a later clone would have to say so.
 fn incomplete(told: &NoteSummary) -> Option<&'static str> {
     if told.skipped_for.iter().any(|reason| ![SkipReason::Excluded, SkipReason::CalvesOwn].contains(reason)) {
         return Some("entries of it cannot be cloned");

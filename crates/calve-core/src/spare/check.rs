@@ -163,7 +163,7 @@ fn moved<'b>(check: &Check<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
     blocks.iter().filter(|block| only.contains(block.path)).filter(is_other).map(|block| block.path).collect()
 }
 
-/// How many entries may differ, so that bringing the spare up to date takes less than a new clone: a quarter. In a tiny tree, all of them.
+/// Returns how many entries may differ, so that bringing the spare up to date takes less than a new clone: a quarter. In a tiny tree, all of them.
 fn most_differing(entries: u64) -> u64 {
     (entries / 4).max(64)
 }

@@ -105,7 +105,7 @@ fn named(source: &SpareSource) -> PathBuf {
     }
 }
 
-/// How many spares of a set are ready.
+/// Returns how many spares of a set are ready.
 fn ready(set: &Set) -> Result<usize, Error> {
     let Some(place) = set.place()? else { return Ok(0) };
     let mut count = 0;

@@ -115,7 +115,7 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
 }
 
 impl OverlayMount {
-    /// Where the working copy is.
+    /// Returns where the working copy is.
     pub fn path(&self) -> &Path {
         &self.mount_point
     }

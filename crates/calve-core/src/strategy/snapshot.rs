@@ -124,7 +124,7 @@ fn nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, at: &Path, exclude: &Exclude
     Ok(count)
 }
 
-/// Whether the directory `path`, or one above it that is below `at`, is left out.
+/// Returns whether the directory `path`, or one above it that is below `at`, is left out.
 fn is_left(path: &Path, at: &Path, exclude: &Exclude) -> bool {
     path.ancestors().take_while(|above| *above != at).any(|above| {
         let own = above.file_name().is_some_and(|name| is_calves_own(name.as_bytes()));

@@ -101,7 +101,7 @@ pub(crate) fn is_of_the_system(xattr: &CStr) -> bool {
 /// Whether the system has a call that clones a file or directory to a new name.
 pub(crate) const HAS_CLONEFILE: bool = true;
 
-/// Why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
+/// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
 pub(crate) fn clone_directory_refusal(src: BorrowedFd<'_>, parent: BorrowedFd<'_>) -> Option<String> {
     let device = |fd| rustix::fs::fstat(fd).map(|stat| stat.st_dev);
     if device(src) != device(parent) {
@@ -116,7 +116,7 @@ pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
     kernel::is_local(directory).map(|is_local| !is_local)
 }
 
-/// Where data begins, at or after `position`. ENXIO when there is none, EINVAL where the file system cannot tell.
+/// Returns where data begins, at or after `position`. ENXIO when there is none, EINVAL where the file system cannot tell.
 pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     match rustix::fs::seek(fd, SeekFrom::Data(position)) {
         // The request is an ioctl, of which most file systems have never heard.
@@ -125,7 +125,7 @@ pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     }
 }
 
-/// Where the data at `position` ends.
+/// Returns where the data at `position` ends.
 pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Hole(position))
 }

@@ -116,7 +116,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// Whether the next call asks the kernel for more: a good moment to share work. Here, every so often.
+    /// Returns whether the next call asks the kernel for more: a good moment to share work. Here, every so often.
     pub(crate) fn at_refill(&self) -> bool {
         self.read.is_multiple_of(BATCH)
     }
@@ -148,7 +148,7 @@ pub(crate) fn unnamed_file_on_xfs(_directory: BorrowedFd<'_>) -> Option<OwnedFd>
     None
 }
 
-/// Where several threads make files has not been measured.
+/// Returns where several threads make files has not been measured.
 pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::CreationPattern {
     super::CreationPattern::SideBySide
 }

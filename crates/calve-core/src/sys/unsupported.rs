@@ -70,12 +70,12 @@ pub(crate) fn is_of_the_system(_xattr: &CStr) -> bool {
 /// Whether the system has a call that clones a file or directory to a new name.
 pub(crate) const HAS_CLONEFILE: bool = false;
 
-/// Why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
+/// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
 pub(crate) fn clone_directory_refusal(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>) -> Option<String> {
     Some("only macOS has clonefile".into())
 }
 
-/// Where data begins, at or after `position`. EINVAL: cannot tell.
+/// Returns where data begins, at or after `position`. EINVAL: cannot tell.
 pub(crate) fn seek_data(_fd: BorrowedFd<'_>, _position: u64) -> Result<u64> {
     Err(Errno::INVAL)
 }
@@ -156,7 +156,7 @@ impl XattrTarget<'_> {
     }
 }
 
-/// Whether something is mounted exactly here, as far as the device tells.
+/// Returns whether something is mounted exactly here, as far as the device tells.
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let parent = rustix::fs::openat(directory, c"..", flags, Mode::empty())?;

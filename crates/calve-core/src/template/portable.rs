@@ -235,7 +235,7 @@ fn first_name(keywords: &str) -> Option<Vec<u8>> {
     unescape(first.strip_prefix("./")?)
 }
 
-/// Whether two names can be of one file: they say the same of it.
+/// Returns whether two names can be of one file: they say the same of it.
 fn is_same_file(first: &PortableEntry, other: &PortableEntry) -> bool {
     let said = |entry: &PortableEntry| (entry.kind.clone(), entry.mode, entry.seconds, entry.nanoseconds);
     matches!(first.kind, PortableKind::File { .. }) && said(first) == said(other) && first.xattrs == other.xattrs

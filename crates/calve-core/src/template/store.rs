@@ -299,7 +299,7 @@ pub(super) fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
     sys::open_at(CWD, path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
 }
 
-/// Whether an open file is still what its name stands for.
+/// Returns whether an open file is still what its name stands for.
 fn is_at(file: &OwnedFd, path: &Path) -> bool {
     let named = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
     named.is_ok() && named == rustix::fs::fstat(file).map(|stat| identity(&stat))

@@ -131,7 +131,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Whether an entry of the source has no place in the clone.
+    /// Returns whether an entry of the source has no place in the clone.
     fn is_left_out(&self, node: &Arc<Node>, name: &CStr, kind: FileType) -> bool {
         let comparison = self.comparison;
         match kind {
@@ -239,7 +239,7 @@ fn names(directory: BorrowedFd<'_>) -> sys::Result<HashMap<CString, FileType>> {
     Ok(names)
 }
 
-/// Whether two entries of one kind have the same contents: the bytes of a file, the target of a symlink, the number of a device.
+/// Returns whether two entries of one kind have the same contents: the bytes of a file, the target of a symlink, the number of a device.
 pub(crate) fn same_data(
     src: BorrowedFd<'_>,
     dst: BorrowedFd<'_>,

@@ -470,7 +470,7 @@ impl<'f> Worker<'f> {
         self.fill.error(path, fault)
     }
 
-    /// Whether an entry of the source that could not be opened is left out, with a note, instead of ending the run.
+    /// Returns whether an entry of the source that could not be opened is left out, with a note, instead of ending the run.
     fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
         let skips = self.fill.unreadable == Unreadable::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
         if skips {
@@ -488,12 +488,12 @@ impl<'f> Worker<'f> {
         Ok(())
     }
 
-    /// Whether to stop working.
+    /// Returns whether to stop working.
     fn stopped(&self) -> bool {
         self.pool.stopped()
     }
 
-    /// Whether it is something that Calve itself has left in the source. Not so when it was named as the source.
+    /// Returns whether it is something that Calve itself has left in the source. Not so when it was named as the source.
     fn is_calves_own(&self, at: At<'_>, name: &CStr) -> bool {
         let own = is_calves_own(name.to_bytes())
             && matches!(self.fill.paths, Paths::Below)

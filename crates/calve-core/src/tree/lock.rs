@@ -146,7 +146,7 @@ impl Lock {
         is_staging && self.recorded() == Some(1)
     }
 
-    /// How many entries are written down.
+    /// Returns how many entries are written down.
     fn recorded(&self) -> Option<usize> {
         let mut buffer = ListingBuffer::new();
         let again = sys::open_at(self.directory.as_fd(), c".", DIRECTORY, Mode::empty()).ok()?;

@@ -21,7 +21,7 @@ impl Names {
         self.start >= self.bytes.len()
     }
 
-    /// Whether there is more than one.
+    /// Returns whether there is more than one.
     pub(crate) fn are_several(&self) -> bool {
         let rest = &self.bytes[self.start.min(self.bytes.len())..];
         rest.iter().position(|&byte| byte == 0).is_some_and(|end| end + 1 < rest.len())

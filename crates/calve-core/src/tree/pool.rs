@@ -108,12 +108,12 @@ impl<T: Send> Pool<T> {
         }
     }
 
-    /// Whether another worker waits for work.
+    /// Returns whether another worker waits for work.
     pub(crate) fn hungry(&self) -> bool {
         self.hungry.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a worker that becomes free would find nothing. Takes the lock: for large pieces of work.
+    /// Returns whether a worker that becomes free would find nothing. Takes the lock: for large pieces of work.
     pub(crate) fn nothing_offered(&self) -> bool {
         let state = self.lock();
         state.threads > 1 && state.queue.is_empty()
@@ -129,7 +129,7 @@ impl<T: Send> Pool<T> {
         self.wake.notify_one();
     }
 
-    /// Whether to stop working: another worker failed, or the caller cancelled.
+    /// Returns whether to stop working: another worker failed, or the caller cancelled.
     pub(crate) fn stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
     }
@@ -163,7 +163,7 @@ impl<T: Send> Drop for StopOnPanic<'_, T> {
     }
 }
 
-/// How many workers, unless the caller says. More than eight only fight over the file system's locks.
+/// Returns how many workers, unless the caller says. More than eight only fight over the file system's locks.
 pub(crate) fn thread_count(wanted: Option<NonZeroUsize>) -> usize {
     // Asking takes longer than a small clone: it reads the control group's files.
     static DEFAULT: OnceLock<usize> = OnceLock::new();
@@ -171,7 +171,7 @@ pub(crate) fn thread_count(wanted: Option<NonZeroUsize>) -> usize {
     wanted.map_or_else(|| *DEFAULT.get_or_init(count), NonZeroUsize::get).min(64)
 }
 
-/// How many directories each worker may keep open: what is permitted to all of them together, less some for files.
+/// Returns how many directories each worker may keep open: what is permitted to all of them together, less some for files.
 pub(crate) fn open_directories_per_worker(threads: usize, descriptors_per_directory: usize) -> usize {
     const RESERVED: usize = 32;
     const PER_WORKER: usize = 6;

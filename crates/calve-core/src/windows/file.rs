@@ -44,7 +44,7 @@ pub(super) fn settable(attributes: u32) -> u32 {
     attributes & !(NOT_SETTABLE | FILE_ATTRIBUTE_NORMAL)
 }
 
-/// Whether a file's bytes may be copied after this refusal to share its blocks.
+/// Returns whether a file's bytes may be copied after this refusal to share its blocks.
 pub(super) fn may_be_copied(error: &io::Error) -> bool {
     is_any(error, &REFLINK_FALLS_BACK)
 }

@@ -86,7 +86,7 @@ pub fn subvolume(path: impl AsRef<Path>) {
 }
 
 #[cfg(target_os = "linux")]
-/// Whether something is the root of a btrfs subvolume.
+/// Returns whether something is the root of a btrfs subvolume.
 pub fn is_subvolume(path: impl AsRef<Path>) -> bool {
     const SUBVOLUME_INODE: u64 = 256;
     rustix::fs::lstat(path.as_ref()).unwrap().st_ino == SUBVOLUME_INODE
@@ -111,7 +111,7 @@ pub fn assert_errno(error: &Error, errno: rustix::io::Errno) {
     assert_eq!(error.errno(), Some(errno.raw_os_error()), "{error}");
 }
 
-/// Whether a directory holds trash that waits for the reaper.
+/// Returns whether a directory holds trash that waits for the reaper.
 pub fn has_trash(directory: impl AsRef<Path>) -> bool {
     names_in(directory).iter().any(|name| name.starts_with(".calve-trash-"))
 }

@@ -41,7 +41,7 @@ fn the_log_of_xfs_is_forced_during_a_clone() {
     }
 }
 
-/// Where the kernel counts what it does for the XFS that `path` is on.
+/// Returns where the kernel counts what it does for the XFS that `path` is on.
 fn statistics(path: &Path) -> String {
     let device = rustix::fs::stat(path).unwrap().st_dev;
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -49,7 +49,7 @@ fn statistics(path: &Path) -> String {
     format!("/sys/fs/xfs/{}/stats/stats", block_device.file_name().unwrap().to_str().unwrap())
 }
 
-/// How often the log was forced (Documentation/admin-guide/xfs.rst; `xs_log_force`).
+/// Returns how often the log was forced (Documentation/admin-guide/xfs.rst; `xs_log_force`).
 fn forces(statistics: &Path) -> u64 {
     let text = fs::read_to_string(statistics).unwrap();
     let log = text.lines().find_map(|line| line.strip_prefix("log ")).unwrap();

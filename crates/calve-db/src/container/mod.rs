@@ -208,7 +208,7 @@ pub(crate) fn name_user(settings: &Directory, name: &str, account: Account) -> R
     private::share(&file, account, &path)
 }
 
-/// Whether the server of a place is in a container.
+/// Returns whether the server of a place is in a container.
 pub(crate) fn is_noted(place: &Path) -> bool {
     place.join(NOTE).exists()
 }

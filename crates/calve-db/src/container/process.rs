@@ -64,7 +64,7 @@ impl ServerProcess {
         }
     }
 
-    /// How it ended, if it has.
+    /// Returns how it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<Ended> {
         let ended = self.process.ended()?;
         Some(self.of_container(ended))

@@ -65,7 +65,7 @@ impl Trace {
         found
     }
 
-    /// Whether the server is gone, so that there will be no more.
+    /// Returns whether the server is gone, so that there will be no more.
     pub fn is_over(&self) -> bool {
         !registry::is_held(&self.place)
     }

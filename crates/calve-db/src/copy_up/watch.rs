@@ -171,7 +171,7 @@ impl Watcher {
         Some(SystemTime::UNIX_EPOCH + Duration::new(copy.ctime().cast_unsigned(), nanoseconds))
     }
 
-    /// Where the server sees a file.
+    /// Returns where the server sees a file.
     fn shown(&self, path: &Path) -> Vec<PathBuf> {
         self.watched.merged.iter().map(|merged| merged.join(path)).collect()
     }

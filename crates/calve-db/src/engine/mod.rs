@@ -36,7 +36,7 @@ pub(crate) trait Engine: Sync {
     /// The server program's name.
     fn program(&self) -> &'static str;
 
-    /// Whether the program is another one by another name, so that a link to it must not be resolved.
+    /// Returns whether the program is another one by another name, so that a link to it must not be resolved.
     fn is_told_by_its_name(&self) -> bool {
         false
     }
@@ -62,7 +62,7 @@ pub(crate) trait Engine: Sync {
     /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
     fn probe(&self, address: &Address, patience: Duration) -> Probe;
 
-    /// How many connections a server that is built with has had, but for those by which it was asked this before: `asked` times.
+    /// Returns how many connections a server that is built with has had, but for those by which it was asked this before: `asked` times.
     /// `log`: what it has said.
     fn connections(&self, address: &Address, log: &[u8], asked: u64) -> Result<u64>;
 
@@ -83,7 +83,7 @@ pub(crate) trait Engine: Sync {
         Ok(false)
     }
 
-    /// Whether the log tells of a recovery, as after a crash.
+    /// Returns whether the log tells of a recovery, as after a crash.
     fn log_tells_of_recovery(&self, log: &str) -> bool;
 
     /// Returns a number that changes with everything that is written: of the server at this address, or without one of a data directory whose server ended
@@ -102,7 +102,7 @@ pub(crate) trait Engine: Sync {
         (maker.major, maker.minor) == (server.major, server.minor)
     }
 
-    /// Whether a data directory can be used: whole, not in use, stopped in order, and of this version.
+    /// Returns whether a data directory can be used: whole, not in use, stopped in order, and of this version.
     fn examine(&self, data: &Path, version: &Version) -> Result<()>;
 
     /// Takes away what would contact other machines. Says what that was.
@@ -120,7 +120,7 @@ pub(crate) trait Engine: Sync {
     /// The POSIX shared memory that a server notes at the beginning of its System V memory.
     fn noted_memory(&self, head: &[u8]) -> Option<String>;
 
-    /// How programs reach it.
+    /// Returns how programs reach it.
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;
 }
 
@@ -164,7 +164,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Whether its data directory is that of a template, and the server that filled it has ended in order.
+    /// Returns whether its data directory is that of a template, and the server that filled it has ended in order.
     pub(crate) fn is_on_a_template(self) -> bool {
         matches!(self, Self::Serve | Self::Keep)
     }

@@ -32,7 +32,7 @@ impl Account {
         geteuid().is_root().then_some((self.user, self.group))
     }
 
-    /// Whether he gets to `directory`: the search bits of everything above it.
+    /// Returns whether he gets to `directory`: the search bits of everything above it.
     pub(crate) fn reaches(self, directory: &Path) -> bool {
         directory.ancestors().skip(1).all(|above| {
             let Ok(found) = fs_err::metadata(above) else { return false };

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::registry::{self, Home, name};
 use crate::template::{self, Template};
 
-/// Where the marks of a server are: closed to its account.
+/// Returns where the marks of a server are: closed to its account.
 pub(crate) fn directory(place: &Path) -> PathBuf {
     place.join("marks")
 }

@@ -66,12 +66,12 @@ impl Home {
         self.root.join("logs")
     }
 
-    /// Where the sockets of all servers are, each in a directory of its own.
+    /// Returns where the sockets of all servers are, each in a directory of its own.
     pub(crate) fn runtime(&self) -> &Path {
         &self.runtime
     }
 
-    /// Whether anything was ever made here.
+    /// Returns whether anything was ever made here.
     pub(crate) fn exists(&self) -> bool {
         self.root.is_dir()
     }

@@ -169,7 +169,7 @@ pub(crate) fn tighten(place: &Path) {
     }
 }
 
-/// Whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
+/// Returns whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
 pub(crate) fn is_lock_of(lock: &File, place: &Path) -> bool {
     let there = fs::metadata(place.join(LOCK));
     let same = |there: std::fs::Metadata| {
@@ -185,7 +185,7 @@ pub(crate) fn sign(lock: impl AsFd) {
     let _ = rustix::io::pwrite(lock, text.as_bytes(), 0);
 }
 
-/// Whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.
+/// Returns whether it was signed by a process that is no more. The kernel takes a while to let go of what it had open.
 pub(crate) fn is_signed_by_the_dead(place: &Path) -> bool {
     let text = fs::read_to_string(place.join(LOCK)).unwrap_or_default();
     let mut words = text.split_ascii_whitespace().map(str::parse::<u64>);
@@ -198,7 +198,7 @@ pub(crate) fn wait_for(file: impl AsFd, operation: FlockOperation) -> rustix::io
     crate::sys::retry(|| rustix::fs::flock(file.as_fd(), operation))
 }
 
-/// Whether somebody holds the lock of a directory. What has none is held by nobody.
+/// Returns whether somebody holds the lock of a directory. What has none is held by nobody.
 pub(crate) fn is_held(place: &Path) -> bool {
     let Ok(lock) = fs::File::open(place.join(LOCK)) else { return false };
     matches!(rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))

@@ -143,7 +143,7 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Whether nobody looks after a place any more.
+/// Returns whether nobody looks after a place any more.
 fn try_lock(lock: &std::fs::File, place: &Path) -> bool {
     let started = Instant::now();
     while rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_err() {

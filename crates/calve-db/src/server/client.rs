@@ -99,7 +99,7 @@ const LARGEST_BYTES: u64 = 1 << 20;
 /// The maximum depth of includes. Some files include themselves.
 const DEEPEST: usize = 10;
 
-/// Whether it is Redis or Valkey.
+/// Returns whether it is Redis or Valkey.
 pub(crate) fn is_redis(address: &Address) -> bool {
     address.url.starts_with("unix:")
 }

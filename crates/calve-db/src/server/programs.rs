@@ -44,7 +44,7 @@ fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
     Ok(Program { path, version })
 }
 
-/// Where a program is, with all links resolved but one that gives it its name.
+/// Returns where a program is, with all links resolved but one that gives it its name.
 fn resolved(engine: &dyn Engine, path: &Path) -> std::io::Result<PathBuf> {
     match (path.parent(), path.file_name()) {
         (Some(directory), Some(name)) if engine.is_told_by_its_name() => {

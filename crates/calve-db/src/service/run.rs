@@ -138,7 +138,7 @@ pub(super) fn take_lock(place: &Path, name: &str) -> Result<File> {
     }
 }
 
-/// Whether a process has the data open, also when those that end by themselves have had a moment for it.
+/// Returns whether a process has the data open, also when those that end by themselves have had a moment for it.
 fn is_locked(place: &Path) -> bool {
     let started = Instant::now();
     while registry::is_held(place) {

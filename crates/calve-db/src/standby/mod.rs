@@ -138,7 +138,7 @@ pub(crate) fn settings(pool: &Path) -> Option<Settings> {
     (!settings.has_ended()).then_some(settings)
 }
 
-/// Whether the pool is no more, or nobody has used it for long.
+/// Returns whether the pool is no more, or nobody has used it for long.
 pub(crate) fn is_idle(pool: &Path) -> bool {
     let used = fs::metadata(pool).map_or(0, |found| found.mtime().cast_unsigned());
     let is_over = |idle: Duration| unix_now().saturating_sub(used) > idle.as_secs();

@@ -17,7 +17,7 @@ pub(crate) fn has_room(engine: &dyn Engine, data: &Path) -> bool {
     limits.into_iter().flatten().all(|Memory { total, free }| free >= needed + total / FREE_PART)
 }
 
-/// Whether as much of the disk is free as everybody else may need: a tenth of it, or a gigabyte of a large one. Where the system does not
+/// Returns whether as much of the disk is free as everybody else may need: a tenth of it, or a gigabyte of a large one. Where the system does not
 /// tell, it is.
 pub(crate) fn has_disk(place: &Path) -> bool {
     const ENOUGH: u64 = 1 << 30;

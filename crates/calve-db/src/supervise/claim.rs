@@ -11,7 +11,7 @@ use crate::standby;
 use crate::supervise::messages::{Answer, Claim, Ready, send};
 
 impl Supervisor<'_> {
-    /// Whether it waits in a pool that is no more, or of which nobody took a server for long.
+    /// Returns whether it waits in a pool that is no more, or of which nobody took a server for long.
     pub(super) fn is_idle(&self) -> bool {
         self.record.waits && self.spec.pool.as_deref().is_none_or(standby::is_idle)
     }

@@ -26,7 +26,7 @@ use crate::sys;
 use crate::template::{self, Template, manifest};
 
 impl Supervisor<'_> {
-    /// Where a reset goes to.
+    /// Returns where a reset goes to.
     pub(super) fn origin_named(&self, mark: Option<&str>) -> Result<Origin> {
         let Some(name) = mark else { return Ok(self.spec.origin.clone()) };
         let place = self.mark_named(name)?;

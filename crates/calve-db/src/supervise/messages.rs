@@ -63,7 +63,7 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// Whether the kernel takes away by itself what a killed supervisor leaves, if it is `isolated`.
+    /// Returns whether the kernel takes away by itself what a killed supervisor leaves, if it is `isolated`.
     pub(crate) fn is_left_to_the_kernel(&self, isolated: bool) -> bool {
         isolated && self.container.is_none()
     }

@@ -119,7 +119,7 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
     }
 }
 
-/// Why what describes a template is not to be had.
+/// Returns why what describes a template is not to be had.
 fn without_document(place: &Path, name: &str) -> Error {
     let document = place.join(DOCUMENT);
     match fs::read(&document) {

@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// How many rows `t` has.
+    /// Returns how many rows `t` has.
     pub(crate) fn count(self) -> &'static str {
         if self.is_sql() { "SELECT count(*) FROM t" } else { "return redis.call('LLEN', 't')" }
     }

@@ -51,7 +51,7 @@ fn kill(pid: u64) {
     let _ = kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL);
 }
 
-/// What takes a while, and changes no number of rows.
+/// Returns what takes a while, and changes no number of rows.
 fn unconfirmed(engine: Engine) -> &'static str {
     if engine.is_sql() { "BEGIN; UPDATE t SET a = a + 1" } else { "for i = 1, 1000000 do redis.call('INCR', 'u') end" }
 }

@@ -27,7 +27,7 @@ fn eventually_wait(world: &World, wanted: u64) {
     });
 }
 
-/// What is written down of the servers that wait.
+/// Returns what is written down of the servers that wait.
 fn records(world: &World) -> Vec<Value> {
     let servers = world.home().join("db/servers");
     let places = names(&servers).into_iter().map(|name| servers.join(name).join("server.json"));

@@ -7,7 +7,7 @@ mod sentences;
 pub use numbers::{Cost, Numbers, RepositoryCosts, Test};
 pub use sentences::{Sentence, advise};
 
-/// How many milliseconds, for people, in three digits: "15 ms", "1.25 s", "5 min".
+/// Returns how many milliseconds, for people, in three digits: "15 ms", "1.25 s", "5 min".
 pub(crate) fn spoken(milliseconds: f64) -> String {
     let (number, unit) = match milliseconds {
         ms if ms < 1000.0 => (ms, "ms"),

@@ -161,7 +161,7 @@ pub(crate) fn recipe_reason(purpose: Purpose, sparsely: bool) -> Reason {
     }
 }
 
-/// Why `fetch --depth` is refused in a clone that has its whole history.
+/// Returns why `fetch --depth` is refused in a clone that has its whole history.
 pub(crate) fn depth_in_a_full_clone() -> String {
     let costs = ROWS
         .iter()

@@ -202,7 +202,7 @@ fn next(all: &[Lease], holder: &Holder, first: u16, wanted: &BTreeMap<String, u1
     (first..=last(first)).find(|number| !taken.contains(number) && !is_in_use(*number))
 }
 
-/// Whether a program listens on the port at any usual address.
+/// Returns whether a program listens on the port at any usual address.
 fn is_in_use(port: u16) -> bool {
     let addresses: [SocketAddr; 4] = [
         (Ipv4Addr::UNSPECIFIED, port).into(),

@@ -72,7 +72,7 @@ pub struct AuditReport {
 }
 
 impl AuditReport {
-    /// How many references are still there.
+    /// Returns how many references are still there.
     pub fn left(&self) -> usize {
         match self.fixed {
             true => self.findings.iter().filter(|finding| finding.action == Action::Reported).count(),
@@ -283,7 +283,7 @@ impl PendingFinding {
         self.steps.clear();
     }
 
-    /// Whether `entry` will not be there any more.
+    /// Returns whether `entry` will not be there any more.
     pub(super) fn takes_away(&self, entry: &WalkEntry<'_>) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Remove { path } if *path == entry.path()))
     }

@@ -106,7 +106,7 @@ impl Trees {
         self.olds.first().map(PathBuf::as_path)
     }
 
-    /// Whether a directory of the new tree is itself one of the others.
+    /// Returns whether a directory of the new tree is itself one of the others.
     pub(super) fn is_another(&self, entry: &EntryName<'_>) -> bool {
         !self.inside.is_empty() && self.inside.contains(&entry.path())
     }
@@ -123,7 +123,7 @@ impl Trees {
         path.strip_prefix(longest).ok().map(Path::to_path_buf)
     }
 
-    /// Whether there is something at a path below the new tree, be it a link to nothing.
+    /// Returns whether there is something at a path below the new tree, be it a link to nothing.
     pub(super) fn has(&self, below: &Path) -> bool {
         let path = if below.as_os_str().is_empty() { Path::new(".") } else { below };
         rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
@@ -134,7 +134,7 @@ impl Trees {
         self.matches(text).next().map(|(begin, end, _)| path_at(text, begin, end))
     }
 
-    /// Whether `text` names another tree, and the text that names the new one instead.
+    /// Returns whether `text` names another tree, and the text that names the new one instead.
     pub(super) fn named(&self, text: &[u8], language: Language) -> Option<Mention> {
         let mut moved = Vec::new();
         let mut from = 0;
@@ -159,7 +159,7 @@ impl Trees {
         })
     }
 
-    /// Where other trees are named, from the front, each with what stands for the new tree there.
+    /// Returns where other trees are named, from the front, each with what stands for the new tree there.
     fn matches<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, usize, &'t [u8])> {
         let mut next: Vec<Option<usize>> = self.spellings.iter().map(|spelling| spelling.finder.find(text)).collect();
         std::iter::from_fn(move || {
@@ -191,12 +191,12 @@ fn find_from(spelling: &Spelling, text: &[u8], from: usize) -> Option<usize> {
     spelling.finder.find(text.get(from..)?).map(|at| at + from)
 }
 
-/// Whether the byte may stand in a name, so that a name goes on there.
+/// Returns whether the byte may stand in a name, so that a name goes on there.
 fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._-+@%~=".contains(&byte) || byte >= 0x80
 }
 
-/// Whether a path can begin there: not in the middle of a longer one.
+/// Returns whether a path can begin there: not in the middle of a longer one.
 fn begins_path(text: &[u8], at: usize) -> bool {
     let before = &text[..at];
     match before.last() {

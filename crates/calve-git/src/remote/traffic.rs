@@ -53,7 +53,7 @@ impl Traces {
         }
     }
 
-    /// How many requests there were so far.
+    /// Returns how many requests there were so far.
     pub(crate) fn requests(&self) -> Option<u64> {
         let read = |name: &str| fs_err::read(self.directory.join(name)).unwrap_or_default();
         match self.kind {
@@ -63,7 +63,7 @@ impl Traces {
         }
     }
 
-    /// How many bytes of packs git says that it has received, where it was told to show its progress.
+    /// Returns how many bytes of packs git says that it has received, where it was told to show its progress.
     pub(crate) fn received(&self) -> Option<u64> {
         received(&fs_err::read(self.directory.join(EVENTS)).unwrap_or_default())
     }

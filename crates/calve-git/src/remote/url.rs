@@ -185,7 +185,7 @@ impl RepositoryUrl {
         Self { kind, text, secrets: Vec::new(), path: None, origin: String::new(), credentials: None, plain: false }
     }
 
-    /// How git reaches it.
+    /// Returns how git reaches it.
     pub fn kind(&self) -> Transport {
         self.kind
     }
@@ -202,7 +202,7 @@ impl RepositoryUrl {
         self.secrets.iter().fold(redact::prose(&said), |said, secret| said.replace(secret, redact::INSTEAD))
     }
 
-    /// Whether it has a query, which git needs each time and so keeps.
+    /// Returns whether it has a query, which git needs each time and so keeps.
     pub(crate) fn has_query(&self) -> bool {
         self.kind == Transport::Http && self.text.as_os_str().as_bytes().contains(&b'?')
     }
@@ -231,7 +231,7 @@ impl RepositoryUrl {
         &self.origin
     }
 
-    /// Whether credentials would travel unencrypted.
+    /// Returns whether credentials would travel unencrypted.
     pub(crate) fn exposes_credentials(&self) -> bool {
         self.plain && self.credentials.is_some()
     }

@@ -95,7 +95,7 @@ fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(S
     }
 }
 
-/// Whether a branch has a commit with all changes that this worktree's commits make together, compared as `git cherry` compares, and still
+/// Returns whether a branch has a commit with all changes that this worktree's commits make together, compared as `git cherry` compares, and still
 /// has these changes: a merge would change nothing (`git merge-tree`, git 2.38). With an older git, nothing counts as squashed.
 fn has_squashed(repository: &Repository, git: Git, branch: &str) -> Result<bool> {
     let Some(base) = git.answer(&["merge-base", "HEAD", branch])? else { return Ok(false) };

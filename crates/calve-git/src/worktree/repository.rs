@@ -39,7 +39,7 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Whether it is there, and has files.
+    /// Returns whether it is there, and has files.
     pub fn is_usable(&self) -> bool {
         !self.is_bare && self.standing == WorktreeState::Intact
     }
@@ -143,7 +143,7 @@ impl Repository {
         first.or_else(|| self.setting("extensions.partialclone"))
     }
 
-    /// How many bytes the names of objects have.
+    /// Returns how many bytes the names of objects have.
     pub(crate) fn hash_bytes(&self) -> usize {
         match self.setting("extensions.objectformat") {
             Some("sha256") => 32,

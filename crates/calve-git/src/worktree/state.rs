@@ -128,7 +128,7 @@ impl LinkedWorktree {
         self.root.as_fd()
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

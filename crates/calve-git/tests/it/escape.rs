@@ -84,7 +84,7 @@ impl Pair {
         audit(&self.new_tree(), &self.old(), options).unwrap()
     }
 
-    /// What an audit finds and does. It says the same before it does it, and finds only what it left when it is done; and the old
+    /// Returns what an audit finds and does. It says the same before it does it, and finds only what it left when it is done; and the old
     /// tree stays as it is.
     #[track_caller]
     pub(crate) fn fixed(&self) -> Vec<Finding> {

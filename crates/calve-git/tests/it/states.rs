@@ -131,7 +131,7 @@ fn attempt_it(attempt: &Attempt, start: &Path) -> Result<bool, Error> {
     }
 }
 
-/// What of a worktree may be lost by force: its directory, if that and its entry name each other, and the entry. By what git lists and by
+/// Returns what of a worktree may be lost by force: its directory, if that and its entry name each other, and the entry. By what git lists and by
 /// the text of the two files.
 fn may_lose(start: &Path, what: &Path) -> Vec<PathBuf> {
     let Ok(listed) = Git::at(start).run(&["worktree", "list", "--porcelain"]) else { return Vec::new() };

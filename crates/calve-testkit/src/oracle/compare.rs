@@ -81,7 +81,7 @@ pub fn assert_same_except(a: impl AsRef<Path>, b: impl AsRef<Path>, left_out: &[
     assert!(found.is_empty(), "`{}` and `{}` differ:{shown}{more}", a.display(), b.display());
 }
 
-/// How the tree `b` differs from `a`, one line for each difference; empty if they are the same.
+/// Returns how the tree `b` differs from `a`, one line for each difference; empty if they are the same.
 ///
 /// # Panics
 /// If one of them is not a directory, or changes while it is read.

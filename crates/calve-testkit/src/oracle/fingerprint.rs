@@ -31,7 +31,7 @@ impl Fingerprint {
         assert!(changes.is_empty(), "`{}` was changed in {} places:{shown}", dir.display(), changes.len());
     }
 
-    /// What is different in `later`, one line for each entry.
+    /// Returns what is different in `later`, one line for each entry.
     pub fn changes(&self, later: &Self) -> Vec<String> {
         let (before, after) = (&self.record, &later.record);
         let pairs = before.pair_with(after, None);

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::must::must;
 use crate::skip::require_program;
 
-/// What `rsync` would have to do to make the tree `b` the same as `a`: its itemized list, empty if they are equal, and
+/// Returns what `rsync` would have to do to make the tree `b` the same as `a`: its itemized list, empty if they are equal, and
 /// empty after a [`skip`](crate::skip()) if there is no `rsync`. Also empty on macOS, whose `rsync` is another program with other options.
 ///
 /// It compares contents, modes, owners, nanosecond times, xattrs, ACLs, hard links, devices and names, but not holes,

@@ -47,7 +47,7 @@ impl Scratch {
     }
 }
 
-/// Whether a path is, or is in, the directory of some test's file system.
+/// Returns whether a path is, or is in, the directory of some test's file system.
 pub(crate) fn is_scratch(path: &Path) -> bool {
     path.iter().any(|part| part.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }

@@ -29,19 +29,19 @@ pub(crate) struct BenchDbArguments {
     /// The first query
     #[arg(long, value_name = "SQL", default_value = "SELECT 1")]
     pub(crate) query: String,
-    /// What is written, ten times [default: delete a row of the largest table]
+    /// The statement that is run ten times [default: delete a row of the largest table]
     #[arg(long, value_name = "SQL")]
     pub(crate) write: Option<String>,
-    /// How long the write load lasts; 0 for none
+    /// The duration of the write load; 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=3600))]
     pub(crate) duration: u64,
-    /// How many clients it has
+    /// The number of its clients
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) clients: u32,
-    /// How often each strategy is run
+    /// The number of runs of each strategy
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
-    /// How often a start with a standby and each kind of reset are timed [default: as often as each strategy is run]
+    /// The number of timed starts with a standby, and of each kind of reset [default: the number of runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) steps: Option<u32>,
     /// Also time a suite: so many workers, with so many tests each, by several ways to give each test its state

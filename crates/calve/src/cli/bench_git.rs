@@ -59,19 +59,19 @@ pub(crate) struct BenchGitArguments {
     /// The branch that all use [default: the one that is checked out there]
     #[arg(long, value_name = "NAME")]
     pub(crate) branch: Option<String>,
-    /// How many clients work at once
+    /// The number of clients that work at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) concurrency: u32,
-    /// How long the clients of each test go on, as in 30s or 10m, in one round
+    /// The time for which the clients of each test go on in one round, such as 30s or 10m
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "iterations")]
     pub(crate) duration: Option<Duration>,
-    /// How many rounds, with each test once in each [default: as many as eight minutes allow, 3 to 10; short ones up to 30]
+    /// The number of rounds, with each test once in each [default: as many as eight minutes allow, 3 to 10; short ones up to 30]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
-    /// How many fetches follow each clone in T5 to T10
+    /// The number of fetches that follow each clone in T5 to T10
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) fetches: u32,
-    /// How many commits back git checkout and git blame go in T1, T3 and T4
+    /// The number of commits that git checkout and git blame go back in T1, T3 and T4
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) back: u32,
     /// How often the user pushes, beside the pushes that fetches wait for
@@ -91,7 +91,7 @@ pub(crate) struct BenchGitArguments {
     /// While that runs, everybody on this machine can read the copies of the repositories.
     #[arg(long)]
     pub(crate) against_daemon: bool,
-    /// Where everything is made, for as long as it takes [default: the directory for temporary files]
+    /// The directory in which everything is made, for as long as it takes [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) into: Option<PathBuf>,
     #[command(flatten)]

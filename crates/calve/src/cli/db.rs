@@ -98,7 +98,7 @@ pub(crate) struct TemplateCreateArguments {
     /// Print nothing but errors, and what COMMAND prints
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// What fills it
+    /// The command that fills it
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<OsString>,
 }
@@ -164,7 +164,7 @@ pub(crate) struct ServerOptions {
     /// Use this strategy or none: snapshot, clonefile, reflink, overlay, copy
     #[arg(long, value_name = "NAME", value_parser = Named(&["snapshot", "clonefile", "reflink", "overlay", "copy"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
-    /// How long it may stay: 90s, 30m, 12h, 7d, or none
+    /// The time that it may stay: 90s, 30m, 12h, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "12h")]
     pub(crate) ttl: Ttl,
     /// Say on stderr which files an overlay copies as a whole, at the moment it has done so, and who opened them
@@ -211,7 +211,7 @@ pub(crate) struct RunArguments {
     /// Leave the server running when CMD fails, and say where it is
     #[arg(long)]
     pub(crate) keep_on_failure: bool,
-    /// What to run
+    /// The command to run
     #[arg(value_name = "CMD", last = true, required = true)]
     pub(crate) command: Vec<OsString>,
 }
@@ -253,10 +253,10 @@ pub(crate) struct PoolArguments {
     /// The template
     #[arg(value_name = "TEMPLATE", requires = "size")]
     pub(crate) template: Option<String>,
-    /// How many servers wait; 0 ends the pool
+    /// The number of servers that wait; 0 ends the pool
     #[arg(long, value_name = "N", requires = "template")]
     pub(crate) size: Option<usize>,
-    /// How long they wait when nobody takes one: 90s, 30m, 12h, 7d, or none
+    /// The time that they wait when nobody takes one: 90s, 30m, 12h, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "10m")]
     pub(crate) idle: Ttl,
     /// Keep the pool when the session ends

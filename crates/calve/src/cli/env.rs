@@ -24,7 +24,7 @@ Examples:
   [ports]        web = 3000
   [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
 pub(crate) struct EnvArguments {
-    /// How lines are written: sh, fish, dotenv, direnv, mise
+    /// The format of the lines: sh, fish, dotenv, direnv, mise
     #[arg(long, value_name = "FORMAT", value_parser = Named(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
     /// Print the environment as JSON on stdout (schema calve.environment/1)
@@ -38,7 +38,7 @@ pub(crate) struct EnvArguments {
 /// current directory, with the variables that `calve env` prints.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArguments {
-    /// What to run
+    /// The command to run
     #[arg(value_name = "CMD", last = true, required = true)]
     pub(crate) command: Vec<OsString>,
 }

@@ -42,10 +42,10 @@ pub(crate) struct GitCloneArguments {
     /// https, ssh, git or file URL, USER@HOST:PATH, or a directory
     #[arg(value_name = "URL")]
     pub(crate) url: OsString,
-    /// Where to [default: the last part of URL]
+    /// The destination [default: the last part of URL]
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// What it is for: dev, ci, history, blobs [default: dev; ci when the environment has CI=true]
+    /// The purpose: dev, ci, history, blobs [default: dev; ci when the environment has CI=true]
     #[arg(long = "for", value_name = "PURPOSE", value_parser = Named(&["dev", "ci", "history", "blobs"], purpose), hide_possible_values = true)]
     pub(crate) purpose: Option<Purpose>,
     /// Check out this branch or tag
@@ -121,7 +121,7 @@ pub(crate) struct GitAdviseArguments {
     /// Numbers that `calve bench git --export-json FILE` has written [default: the published ones]
     #[arg(long, value_name = "FILE")]
     pub(crate) bench: Option<PathBuf>,
-    /// How many jobs a day the fleet runs
+    /// The number of jobs that the fleet runs in a day
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) jobs: u64,
     /// Print the advice as JSON on stdout (schema calve.git-advice/1)

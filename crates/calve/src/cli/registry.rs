@@ -12,7 +12,7 @@ pub(crate) struct PushOptions {
     /// Which
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Where to: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named
+    /// The destination: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named
     #[arg(value_name = "REFERENCE")]
     pub(crate) reference: String,
     /// Add a hash of what FILE contains to the tag: TAG-HASH, or key-HASH without a tag (repeatable, the order counts)
@@ -24,7 +24,7 @@ pub(crate) struct PushOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct PullOptions {
-    /// Where from: HOST[:PORT]/REPOSITORY[:TAG], or with @sha256:DIGEST
+    /// The source: HOST[:PORT]/REPOSITORY[:TAG], or with @sha256:DIGEST
     #[arg(value_name = "REFERENCE")]
     pub(crate) reference: String,
     /// The template's name here [default: the last part of the repository]

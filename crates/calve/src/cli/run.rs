@@ -46,7 +46,7 @@ pub(crate) struct RunArguments {
     /// Print nothing but errors, and what CMD prints
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// What to run
+    /// The command to run
     #[arg(value_name = "CMD", last = true, required = true)]
     pub(crate) command: Vec<OsString>,
 }

@@ -13,7 +13,7 @@ use super::threads;
 /// a number where the file system lets it be known, else two numbers that it lies between. Nothing is written.
 #[derive(Debug, Args)]
 pub(crate) struct DuArguments {
-    /// What to look at
+    /// The files and directories to look at
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
     /// Print the answer as JSON on stdout (schema calve.du/1)
@@ -34,7 +34,7 @@ pub(crate) struct DuArguments {
 /// so that the next run need not read them again.
 #[derive(Debug, Args)]
 pub(crate) struct DedupeArguments {
-    /// Where to look for files
+    /// The directories to look for files in
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Say what would be shared, and share nothing
@@ -75,7 +75,7 @@ pub(crate) struct ReshareArguments {
     /// The clone
     #[arg(value_name = "DST")]
     pub(crate) dst: PathBuf,
-    /// What it was cloned from [default: in a linked git worktree, the same path in the main one]
+    /// The tree that it was cloned from [default: in a linked git worktree, the same path in the main one]
     #[arg(long = "with", value_name = "SRC")]
     pub(crate) src: Option<PathBuf>,
     /// Say what would be shared, and share nothing

@@ -37,7 +37,7 @@ pub(crate) struct AddArguments {
     /// Keep spares of the whole git worktree that SRC is in (by default the current directory), for `calve worktree add`
     #[arg(long, conflicts_with_all = ["exclude", "one_file_system"])]
     pub(crate) worktree: bool,
-    /// How many to keep ready
+    /// The number to keep ready
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) count: NonZeroUsize,
     /// Keep them in a hidden directory in DIR

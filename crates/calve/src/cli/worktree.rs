@@ -49,13 +49,13 @@ pub(crate) struct AddArguments {
     /// The branch to check out or to make, - for the one before, origin/NAME, pr/NUMBER, or a tag or commit
     #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]
     pub(crate) branch: String,
-    /// What a new branch begins at [default: HEAD]
+    /// The commit that a new branch begins at [default: HEAD]
     #[arg(long, value_name = "REV")]
     pub(crate) base: Option<String>,
     /// The worktree to take files from: its branch, path or name [default: this one]
     #[arg(long, value_name = "WORKTREE", add = ArgValueCandidates::new(branch_names::of_worktrees))]
     pub(crate) from: Option<PathBuf>,
-    /// Where to [default: ../REPOSITORY.BRANCH, or what .calve.toml says]
+    /// The path of the new worktree [default: ../REPOSITORY.BRANCH, or what .calve.toml says]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Option<PathBuf>,
     /// Check out the commit BRANCH, and no branch
@@ -70,7 +70,7 @@ pub(crate) struct AddArguments {
     /// Write the worktree's ports and the URLs of its services to this file in it, such as .env.local, unless git tracks it or somebody else made it
     #[arg(long, value_name = "FILE", value_parser = file_inside)]
     pub(crate) env_file: Option<PathBuf>,
-    /// Where the data of services comes from: a worktree, template, or none yet [default: the worktree of the files, else the template]
+    /// The source of the data of services: a worktree, template, or none yet [default: the worktree of the files, else the template]
     #[arg(long, value_name = "WORKTREE|template|none", default_value = "", hide_default_value = true, value_parser = DataFrom::parse)]
     pub(crate) data_from: DataFrom,
     /// Run no hooks of .calve.toml

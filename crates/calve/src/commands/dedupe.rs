@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &Cancel) -> Result<(), Fa
     space_receipt::complete(report.unreadable)
 }
 
-/// Where hashes are kept; without a home they are not.
+/// Returns where hashes are kept; without a home they are not.
 fn cache(quiet: bool) -> Option<std::path::PathBuf> {
     match home::directory() {
         Ok(home) => Some(home.join("hashes")),

@@ -151,7 +151,7 @@ fn connection() -> Result<ConnectionOptions, Failure> {
     Ok(options)
 }
 
-/// Where podman and docker keep credentials, in the order in which podman looks for them.
+/// Returns where podman and docker keep credentials, in the order in which podman looks for them.
 fn credential_files() -> CredentialFiles {
     let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = env::home_dir();
@@ -166,7 +166,7 @@ fn credential_files() -> CredentialFiles {
     CredentialFiles(files.into_iter().flatten().collect())
 }
 
-/// Where podman and skopeo look for the policy, in their order.
+/// Returns where podman and skopeo look for the policy, in their order.
 fn policy_files() -> PolicyFiles {
     let own = env::home_dir().map(|home| home.join(".config/containers/policy.json"));
     PolicyFiles(own.into_iter().chain([PathBuf::from("/etc/containers/policy.json")]).collect())

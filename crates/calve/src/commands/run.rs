@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
     if code == 0 { Ok(()) } else { Err(Failure::Reported(code)) }
 }
 
-/// Whether the user is asked what to do with the changes.
+/// Returns whether the user is asked what to do with the changes.
 fn asks(arguments: &RunArguments) -> bool {
     let RunArguments { keep, apply, discard, json, diff, quiet, .. } = arguments;
     keep.is_none() && ![apply, discard, json, diff, quiet].contains(&&true) && consent::can_ask()
@@ -330,7 +330,7 @@ fn outside(dst: &Path, trees: &[PathBuf]) -> Result<PathBuf, Failure> {
     Ok(dst.file_name().map_or_else(|| dst.clone(), |name| parent.join(name)))
 }
 
-/// Where the changes are, while the command runs: not where the command would see them.
+/// Returns where the changes are, while the command runs: not where the command would see them.
 fn changes(trees: &[PathBuf]) -> Result<PathBuf, Failure> {
     let home = home::directory()
         .map_err(|why| Failure::stated(FAILED, format!("no directory for changes: {why}"), "set CALVE_HOME"))?;

@@ -69,12 +69,12 @@ pub(crate) fn watch_in_background(cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the spares are that a clone may use, if anywhere.
+/// Returns where the spares are that a clone may use, if anywhere.
 pub(crate) fn to_use() -> Option<SpareUse> {
     home::directory().ok().map(|home| SpareUse::in_home(&home))
 }
 
-/// Where state is kept.
+/// Returns where state is kept.
 fn state() -> Result<PathBuf, Failure> {
     home::directory().map_err(|why| {
         let hint = "set CALVE_HOME to the directory in which Calve may keep its state";

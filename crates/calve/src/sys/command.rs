@@ -126,7 +126,7 @@ fn pass_on(asked: usize, child: &Child) {
     }
 }
 
-/// Why a program was not started, as shells have it: the kernel says that it may not be executed as soon as one directory of `PATH` may not
+/// Returns why a program was not started, as shells have it: the kernel says that it may not be executed as soon as one directory of `PATH` may not
 /// be searched, and the program is in none.
 pub(crate) fn without_closed_directories(program: &OsStr, error: std::io::Error) -> std::io::Error {
     let is_path = program.as_encoded_bytes().contains(&b'/');

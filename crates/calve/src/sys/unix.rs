@@ -25,12 +25,12 @@ pub(crate) fn start_reaper(program: &Path, parent: &Path) {
     let _ = calve_core::start_reaper(program, parent);
 }
 
-/// Whether nobody's files are closed to this process for their owner's sake.
+/// Returns whether nobody's files are closed to this process for their owner's sake.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether what is there belongs to this user or to root.
+/// Returns whether what is there belongs to this user or to root.
 pub(crate) fn is_trusted(path: &Path) -> io::Result<bool> {
     let owner = fs_err::metadata(path)?.uid();
     Ok(owner == 0 || owner == rustix::process::geteuid().as_raw())
@@ -52,14 +52,14 @@ pub(crate) fn spares() -> Option<SpareUse> {
     crate::commands::spares::to_use()
 }
 
-/// Whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
+/// Returns whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
 pub(crate) fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
     let beside = || dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = if dst.is_dir() { dst } else { beside() };
     Spares::at(spares()?.home).offer(src, place).ok()
 }
 
-/// Whether a volume can be made here.
+/// Returns whether a volume can be made here.
 pub(crate) fn can_have_volumes() -> bool {
     calve_volume::is_possible()
 }
@@ -95,7 +95,7 @@ pub(crate) fn supervise(cancel: &Cancel) -> Result<(), calve_db::Error> {
     calve_db::supervise(lock, talk, cancel)
 }
 
-/// How a command of the user's ended: the exit code to pass on, and the words. `None` when it ended well.
+/// Returns how a command of the user's ended: the exit code to pass on, and the words. `None` when it ended well.
 pub(crate) fn command_end(status: std::process::ExitStatus) -> Option<(u8, String)> {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.code(), status.signal()) {

@@ -128,7 +128,7 @@ fn is_only_a_lock(left: &[String]) -> bool {
     left.iter().all(|name| name.ends_with(".lock"))
 }
 
-/// What a receipt owns up to not having kept.
+/// Returns what a receipt owns up to not having kept.
 fn aspects_said_to_be_lost(receipt: &Value) -> Vec<Aspect> {
     let warnings = receipt["warnings"].as_array().unwrap();
     let mut lost = Vec::new();

@@ -148,12 +148,12 @@ fn staged(dir: &Path) -> Option<PathBuf> {
     name.map(|name| dir.join(name))
 }
 
-/// How many entries a flat tree has; 0 when it is gone.
+/// Returns how many entries a flat tree has; 0 when it is gone.
 fn count(dir: &Path) -> usize {
     std::iter::once(fs_err::read_dir(dir)).flatten().flatten().count()
 }
 
-/// Whether some of 10,000 entries and more are there, and most are yet to come: a signal has to be noticed before the last.
+/// Returns whether some of 10,000 entries and more are there, and most are yet to come: a signal has to be noticed before the last.
 fn is_at_work_in(staged: &Path) -> bool {
     (101..4_000).contains(&count(staged))
 }

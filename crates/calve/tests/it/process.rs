@@ -23,7 +23,7 @@ pub(crate) fn reapers(dir: &Path) -> Vec<u32> {
     .collect()
 }
 
-/// How many descriptors a process has open in all its threads, whose tables are their own; what they share is counted for
+/// Returns how many descriptors a process has open in all its threads, whose tables are their own; what they share is counted for
 /// each, so this is never too low.
 pub(crate) fn open_descriptors(id: u32) -> usize {
     let threads = match fs_err::read_dir(format!("/proc/{id}/task")) {

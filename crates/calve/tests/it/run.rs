@@ -56,7 +56,7 @@ fn what_the_command_writes_is_dropped() {
     }
 }
 
-/// What the document lists: "before path after", each kind by its first letter.
+/// Returns what the document lists: "before path after", each kind by its first letter.
 fn listed(spot: &Spot, script: &str) -> Vec<String> {
     let document = run(spot, &["--json"], script).succeeds().json();
     let kind = |kind: &Value| kind.as_str().map_or("-", |kind| &kind[..1]).to_owned();

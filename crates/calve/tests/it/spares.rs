@@ -62,7 +62,7 @@ impl Place {
         eventually("the refill is over", || self.is_free("") && self.is_free("waiting"));
     }
 
-    /// Whether nobody holds the lock of a directory of the store.
+    /// Returns whether nobody holds the lock of a directory of the store.
     fn is_free(&self, name: &str) -> bool {
         let Ok(directory) = fs_err::File::open(self.home().join("spares").join(name)) else { return true };
         flock(directory.file(), FlockOperation::NonBlockingLockExclusive).is_ok()
@@ -281,7 +281,7 @@ fn what_a_process_was_killed_at_writing_goes_with_the_spares() {
     }
 }
 
-/// How many times something is killed: all that are promised take a while.
+/// Returns how many times something is killed: all that are promised take a while.
 pub(crate) fn rounds() -> usize {
     std::env::var("CALVE_SPARE_KILLS").map_or(40, |wanted| wanted.parse().unwrap())
 }

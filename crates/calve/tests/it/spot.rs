@@ -140,7 +140,7 @@ pub(crate) fn eventually_nothing_left(dir: impl AsRef<Path>) {
     }
 }
 
-/// How many entries there are below a directory, of which some may be gone already.
+/// Returns how many entries there are below a directory, of which some may be gone already.
 fn entries_below(dir: &Path) -> usize {
     let entries = std::iter::once(fs_err::read_dir(dir)).flatten().flatten().flatten();
     let is_dir = |entry: &fs_err::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());

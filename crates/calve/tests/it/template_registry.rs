@@ -39,7 +39,7 @@ fn pull(spot: &Spot, home: &str, server: &Server, image: &str) -> Calve {
     template(spot, home, &["pull", "--plain-http", "--json", &format!("{}/{image}", server.host)])
 }
 
-/// Where a template of that home has its files.
+/// Returns where a template of that home has its files.
 fn tree(spot: &Spot, home: &str, name: &str) -> PathBuf {
     let shown = template(spot, home, &["show", "--json", name]).succeeds().json();
     shown["tree"].as_str().unwrap().into()

@@ -81,7 +81,7 @@ impl Host {
         fs_err::metadata(self.image(name)).unwrap().blocks() * 512
     }
 
-    /// What `doctor` finds: code and whether it was repaired.
+    /// Returns what `doctor` finds: code and whether it was repaired.
     fn findings(&self, name: &str) -> Vec<(String, bool)> {
         let ran = self.calve(["doctor", "--json", name]).run();
         let document = ran.json();

@@ -54,7 +54,7 @@ impl Project {
         self.spot.tree("main")
     }
 
-    /// What a program prints. It finds nothing on the network.
+    /// Returns what a program prints. It finds nothing on the network.
     #[track_caller]
     pub(crate) fn run<S: AsRef<OsStr>>(
         &self,

@@ -58,7 +58,7 @@ impl Head {
         Ok(Some(head))
     }
 
-    /// How the body's end is known.
+    /// Returns how the body's end is known.
     pub(super) fn body(&self) -> io::Result<Extent> {
         if self.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
             return Ok(Extent::Chunks { left: 0, begun: false });

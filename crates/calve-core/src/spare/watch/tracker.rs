@@ -150,7 +150,7 @@ impl Tracker {
         self.watches.queue()
     }
 
-    /// How many directories are watched.
+    /// Returns how many directories are watched.
     pub(crate) fn watched(&self) -> usize {
         self.directories.len()
     }
@@ -386,12 +386,12 @@ impl Tracker {
         self.is_unsettled = false;
     }
 
-    /// Whether there are suspects that [`Self::settle`] has not tried to clear.
+    /// Returns whether there are suspects that [`Self::settle`] has not tried to clear.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.is_unsettled || self.is_settling()
     }
 
-    /// Whether [`Self::settle`] has begun and not ended.
+    /// Returns whether [`Self::settle`] has begun and not ended.
     pub(crate) fn is_settling(&self) -> bool {
         !self.settling.is_empty()
     }

@@ -85,12 +85,12 @@ const _: () = {
     assert!(size_of::<InodeLookup>() == 4096);
 };
 
-/// Whether an open directory is the root of a btrfs subvolume.
+/// Returns whether an open directory is the root of a btrfs subvolume.
 pub(crate) fn is_subvolume(directory: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
     Ok(stat.st_ino == SUBVOLUME_INODE && magic(directory)? == BTRFS_MAGIC)
 }
 
-/// Whether two open directories are on one btrfs. Device numbers do not tell: every subvolume has its own.
+/// Returns whether two open directories are on one btrfs. Device numbers do not tell: every subvolume has its own.
 pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     matches!((btrfs_identity(a), btrfs_identity(b)), (Ok(a), Ok(b)) if a == b)
 }

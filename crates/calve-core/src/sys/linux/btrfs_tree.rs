@@ -116,7 +116,7 @@ pub(crate) fn btrfs_subvolume(directory: BorrowedFd<'_>) -> Result<u64> {
     Ok(lookup.tree)
 }
 
-/// Whether a subvolume shares, or may share, parts of its tree with a snapshot, so that an extent has users that its own item does
+/// Returns whether a subvolume shares, or may share, parts of its tree with a snapshot, so that an extent has users that its own item does
 /// not name.
 pub(crate) fn btrfs_was_snapshotted(directory: BorrowedFd<'_>, subvolume: u64) -> Result<bool> {
     /// The place of `last_snapshot` in `struct btrfs_root_item`.
@@ -228,7 +228,7 @@ fn parse(start: u64, bytes: u64, item: &[u8]) -> DiskExtent {
     extent
 }
 
-/// How many times a btrfs writes its metadata: its profile. BTRFS_IOC_SPACE_INFO needs no privilege.
+/// Returns how many times a btrfs writes its metadata: its profile. BTRFS_IOC_SPACE_INFO needs no privilege.
 pub(crate) fn btrfs_metadata_copies(directory: BorrowedFd<'_>) -> Result<u64> {
     const SLOTS: usize = 64;
     #[repr(C)]

@@ -146,12 +146,12 @@ pub(crate) fn dedupe_range(
     }
 }
 
-/// Whether a file may not be changed by anybody: immutable, or append-only.
+/// Returns whether a file may not be changed by anybody: immutable, or append-only.
 pub(crate) fn is_unchangeable(file: BorrowedFd<'_>) -> bool {
     rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.intersects(IFlags::IMMUTABLE | IFlags::APPEND))
 }
 
-/// Whether only one of two files has copy-on-write turned off.
+/// Returns whether only one of two files has copy-on-write turned off.
 pub(crate) fn differ_in_nocow(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     let nocow = |file| rustix::fs::ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW));
     nocow(a) != nocow(b)

@@ -122,7 +122,7 @@ pub(crate) fn is_of_the_system(_xattr: &CStr) -> bool {
 /// Whether the system has a call that clones a file or directory to a new name.
 pub(crate) const HAS_CLONEFILE: bool = false;
 
-/// Why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
+/// Returns why [`clone_directory`] cannot be used between these two; `None` where it may be tried.
 pub(crate) fn clone_directory_refusal(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>) -> Option<String> {
     Some("only macOS has clonefile".into())
 }
@@ -240,7 +240,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// Whether the next call asks the kernel for more: a good moment to share work.
+    /// Returns whether the next call asks the kernel for more: a good moment to share work.
     pub(crate) fn at_refill(&self) -> bool {
         self.0.is_buffer_empty()
     }
@@ -281,7 +281,7 @@ pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &std::path::Path, flags: 
     super::retry(|| rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve))
 }
 
-/// Whether btrfs keeps the contents of a written-out file inside its metadata, where they cannot be shared.
+/// Returns whether btrfs keeps the contents of a written-out file inside its metadata, where they cannot be shared.
 ///
 /// Only the extent itself tells (FS_IOC_FIEMAP): st_blocks is rounded up to whole blocks, at least since Linux 6.18.
 pub(crate) fn is_inline(file: BorrowedFd<'_>, size: u64) -> bool {
@@ -324,12 +324,12 @@ pub(crate) fn copy_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: usize)
     rustix::fs::copy_file_range(src, None, dst, None, bytes)
 }
 
-/// Where data begins, at or after `position`. ENXIO when there is none, EINVAL where the file system cannot tell.
+/// Returns where data begins, at or after `position`. ENXIO when there is none, EINVAL where the file system cannot tell.
 pub(crate) fn seek_data(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Data(position))
 }
 
-/// Where the data at `position` ends.
+/// Returns where the data at `position` ends.
 pub(crate) fn seek_hole(fd: BorrowedFd<'_>, position: u64) -> Result<u64> {
     rustix::fs::seek(fd, SeekFrom::Hole(position))
 }
@@ -384,7 +384,7 @@ pub(crate) fn lower_priority() {
     }
 }
 
-/// How long some task has waited for processor, memory and disk since the system was started, in microseconds (/proc/pressure, Linux 4.20).
+/// Returns how long some task has waited for processor, memory and disk since the system was started, in microseconds (/proc/pressure, Linux 4.20).
 pub(crate) fn stalled() -> Option<[u64; 3]> {
     Some([pressure("cpu")?, pressure("memory")?, pressure("io")?])
 }

@@ -30,7 +30,7 @@ pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
     }
 }
 
-/// Whether something is mounted exactly here.
+/// Returns whether something is mounted exactly here.
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     let stat = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?;
     if stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
@@ -47,7 +47,7 @@ pub(crate) fn real_path(directory: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
 }
 
-/// Whether `inner` is `outer` or inside it, reached through another mount (a bind mount of a part of it): then going up from `inner`
+/// Returns whether `inner` is `outer` or inside it, reached through another mount (a bind mount of a part of it): then going up from `inner`
 /// never meets `outer`. Goes by the paths on the file system itself, which the mount table tells.
 pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedFd<'_>) -> bool {
     // Nearly always one mount, and then nothing has to be read.

@@ -112,7 +112,7 @@ fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
     }
 }
 
-/// How many watches one program may have: a quarter of what the user has.
+/// Returns how many watches one program may have: a quarter of what the user has.
 pub(crate) fn most_watches() -> usize {
     const LIMITS: [&CStr; 2] = [c"/proc/sys/fs/inotify/max_user_watches", c"/proc/sys/user/max_inotify_watches"];
     let limits = LIMITS.into_iter().filter_map(number_in);
@@ -127,7 +127,7 @@ fn number_in(path: &CStr) -> Option<usize> {
     std::str::from_utf8(&digits[..length]).ok()?.trim().parse().ok()
 }
 
-/// Whether every change on this file system is made through this kernel's own names and is told to watches. Not so for network file
+/// Returns whether every change on this file system is made through this kernel's own names and is told to watches. Not so for network file
 /// systems, FUSE and overlays.
 pub(crate) fn tells_watches(directory: BorrowedFd<'_>) -> bool {
     /// EXT4_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC of linux/magic.h; BCACHEFS_STATFS_MAGIC.

@@ -25,7 +25,7 @@ struct XfsGeometry {
     _rest: [u64; 2],
 }
 
-/// How many low bits of an inode number tell where in its allocation group the inode is. `None` where there are no such groups.
+/// Returns how many low bits of an inode number tell where in its allocation group the inode is. `None` where there are no such groups.
 pub(crate) fn allocation_group_shift(directory: BorrowedFd<'_>) -> Option<u32> {
     let geometry = xfs_geometry(directory)?;
     let inodes_per_block = geometry.block_bytes.checked_div(geometry.inode_bytes)?;
@@ -52,7 +52,7 @@ fn xfs_geometry(directory: BorrowedFd<'_>) -> Option<XfsGeometry> {
     unsafe { ioctl(directory, Getter::<FSGEOMETRY_V1, XfsGeometry>::new()) }.ok()
 }
 
-/// How an XFS keeps its inodes.
+/// Returns how an XFS keeps its inodes.
 pub(crate) fn xfs_inodes(directory: BorrowedFd<'_>) -> Option<InodeSpace> {
     const SPARSE_INODES: u32 = 1 << 18;
     const FSCOUNTS: Opcode = opcode::read::<XfsCounts>(b'X', 113);
@@ -76,7 +76,7 @@ struct XfsCounts {
     allocated_inodes: u64,
 }
 
-/// Whether an XFS was made with blocks that can be shared.
+/// Returns whether an XFS was made with blocks that can be shared.
 pub(super) fn xfs_can_reflink(directory: BorrowedFd<'_>) -> bool {
     const REFLINK: u32 = 1 << 20;
     xfs_geometry(directory).is_some_and(|geometry| geometry.flags & REFLINK != 0)

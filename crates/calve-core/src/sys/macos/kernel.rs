@@ -151,14 +151,14 @@ fn system_value(name: &CStr) -> Option<Vec<u8>> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Where the file system of an open file is mounted, and what it is called ("apfs").
+/// Returns where the file system of an open file is mounted, and what it is called ("apfs").
 pub(super) fn mounted(fd: BorrowedFd<'_>) -> Result<(PathBuf, String)> {
     let mounted = rustix::fs::fstatfs(fd)?;
     let name = String::from_utf8_lossy(text(&mounted.f_fstypename)).into_owned();
     Ok((path(text(&mounted.f_mntonname)), name))
 }
 
-/// Where anything is mounted (getfsstat(2)).
+/// Returns where anything is mounted (getfsstat(2)).
 pub(super) fn mount_points() -> Result<Vec<PathBuf>> {
     Ok(mounts()?.iter().map(|mount| path(text(&mount.f_mntonname))).collect())
 }

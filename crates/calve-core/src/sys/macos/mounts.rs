@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::{PATH_ONLY, Result, kernel};
 
-/// Whether something is mounted exactly here, or the system makes it look so (`/Users` is on another volume than `/`).
+/// Returns whether something is mounted exactly here, or the system makes it look so (`/Users` is on another volume than `/`).
 pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     if path_of(directory)? == seen(&kernel::mounted(directory)?.0) {
         return Ok(true);

@@ -60,7 +60,7 @@ pub(crate) fn undecodable_path() -> (std::path::PathBuf, &'static str) {
 mod tests {
     use super::*;
 
-    /// How many calls were made, and what came of them, when the first `failing` end with `errno`.
+    /// Returns how many calls were made, and what came of them, when the first `failing` end with `errno`.
     fn calls(failing: u32, errno: Errno) -> (u32, Result<()>) {
         let mut calls = 0;
         let ended = while_table_is_full(|| {

@@ -59,7 +59,7 @@ impl Info {
         self.tag & SURROGATE != 0
     }
 
-    /// Whether two looks saw the same contents and metadata.
+    /// Returns whether two looks saw the same contents and metadata.
     pub(crate) fn is_same_version(&self, other: &Self) -> bool {
         (self.size, self.times.written, self.changed) == (other.size, other.times.written, other.changed)
     }

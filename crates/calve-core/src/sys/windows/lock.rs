@@ -24,7 +24,7 @@ pub(crate) fn try_lock(file: &File) -> io::Result<()> {
     done(unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &mut overlapped) })
 }
 
-/// Whether [`try_lock`] has failed because the lock is held.
+/// Returns whether [`try_lock`] has failed because the lock is held.
 pub(crate) fn is_locked_by_another(error: &io::Error) -> bool {
     is(error, ERROR_LOCK_VIOLATION) || is(error, ERROR_IO_PENDING)
 }

@@ -102,7 +102,7 @@ pub(crate) fn patiently<T>(patience: Duration, mut call: impl FnMut() -> io::Res
 /// How long the rename that publishes a clone is tried again, which may be hours of work.
 pub(crate) const PUBLISH_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether another program's open handle is the reason. A directory is not empty as long as what was deleted in it is open.
+/// Returns whether another program's open handle is the reason. A directory is not empty as long as what was deleted in it is open.
 pub(crate) fn is_in_use(error: &io::Error) -> bool {
     [ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_DIR_NOT_EMPTY].iter().any(|code| is(error, *code))
 }
@@ -112,7 +112,7 @@ pub(crate) fn in_use() -> io::Error {
     io::Error::from_raw_os_error(ERROR_SHARING_VIOLATION.cast_signed())
 }
 
-/// Whether an error has this number, be it as it is or in an HRESULT, as the crate `windows` has it.
+/// Returns whether an error has this number, be it as it is or in an HRESULT, as the crate `windows` has it.
 pub(crate) fn is(error: &io::Error, code: u32) -> bool {
     /// FACILITY_WIN32.
     const HRESULT: u32 = 0x8007_0000;

@@ -122,7 +122,7 @@ impl Link {
         Some(OsString::from_wide(&shown.or_else(|| name(0))?))
     }
 
-    /// Whether a volume is mounted here, which is a junction of its own kind.
+    /// Returns whether a volume is mounted here, which is a junction of its own kind.
     pub(crate) fn is_mounted_volume(&self) -> bool {
         const VOLUME: &[u8] = b"\\\0?\0?\0\\\0V\0o\0l\0u\0m\0e\0{\0";
         self.tag() == IO_REPARSE_TAG_MOUNT_POINT

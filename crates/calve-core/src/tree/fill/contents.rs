@@ -71,7 +71,7 @@ impl Flush {
         Self { seen: AtomicUsize::new(Self::WATCHED), slow: AtomicUsize::default() }
     }
 
-    /// Whether now is the time. A large file may be slow because of its many extents.
+    /// Returns whether now is the time. A large file may be slow because of its many extents.
     fn is_due(&self, bytes: u64, took: Duration) -> bool {
         const SLOW: Duration = Duration::from_millis(2);
         const LARGE_BYTES: u64 = 1 << 20;

@@ -87,7 +87,7 @@ impl Worker<'_> {
         self.vanished(at.node.path_of(name))
     }
 
-    /// Whether a plain copy fails because of an entry of that kind.
+    /// Returns whether a plain copy fails because of an entry of that kind.
     fn is_refused(&self, kind: FileType) -> bool {
         let Some(plain) = self.fill.keep.plain() else { return false };
         match kind {

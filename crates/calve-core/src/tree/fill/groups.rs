@@ -26,7 +26,7 @@ impl Groups {
         Self { shift, busy: [const { AtomicUsize::new(0) }; PLACES] }
     }
 
-    /// Whether there is anything to keep apart.
+    /// Returns whether there is anything to keep apart.
     pub(super) fn matter(&self) -> bool {
         self.shift.is_some()
     }

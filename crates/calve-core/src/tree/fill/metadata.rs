@@ -305,7 +305,7 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// Whether overlayfs made the attribute for itself (overlayfs.rst).
+/// Returns whether overlayfs made the attribute for itself (overlayfs.rst).
 pub(crate) fn is_overlays_own(name: &CStr) -> bool {
     [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
 }
@@ -332,7 +332,7 @@ pub(crate) fn times(stat: &Stat) -> Timestamps {
     }
 }
 
-/// Whether an entry was written to between two looks at it.
+/// Returns whether an entry was written to between two looks at it.
 pub(crate) fn same_version(before: &Stat, after: &Stat) -> bool {
     (before.st_mtime, before.st_mtime_nsec, before.st_ctime, before.st_ctime_nsec, before.st_size)
         == (after.st_mtime, after.st_mtime_nsec, after.st_ctime, after.st_ctime_nsec, after.st_size)

@@ -38,7 +38,7 @@ pub(crate) fn check(
     check_room(&needed, dst, dst_path)
 }
 
-/// Whether so much is free where `dst` is.
+/// Returns whether so much is free where `dst` is.
 pub(crate) fn check_room(needed: &Room, dst: BorrowedFd<'_>, dst_path: &Path) -> Result<(), Error> {
     let no_room = |needed, available, unit| {
         let path = dst_path.to_path_buf();

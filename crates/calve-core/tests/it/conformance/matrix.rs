@@ -134,7 +134,7 @@ impl Found {
     }
 }
 
-/// How many bytes of a file are no hole.
+/// Returns how many bytes of a file are no hole.
 fn data_bytes(path: &Path) -> u64 {
     use rustix::fs::{SeekFrom, seek};
     let file = fs::File::open(path).unwrap();

@@ -128,7 +128,7 @@ fn what_is_inlined_can_be_left_among_the_shared() {
     }
 }
 
-/// What `df` shows as used, when everything is on the disk.
+/// Returns what `df` shows as used, when everything is on the disk.
 fn used(volume: &Volume) -> u64 {
     volume.settle();
     let room = rustix::fs::statvfs(volume.path()).unwrap();

@@ -251,7 +251,7 @@ fn a_disk_that_gets_full_in_the_middle_of_a_refill_has_nothing_of_it_afterwards(
     place.claim("two");
 }
 
-/// How many races: all that are promised take a while.
+/// Returns how many races: all that are promised take a while.
 fn races() -> usize {
     std::env::var("CALVE_SPARE_RACES").map_or(50, |wanted| wanted.parse().unwrap())
 }

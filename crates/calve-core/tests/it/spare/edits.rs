@@ -283,7 +283,7 @@ fn set_owner(path: &Path, group: u32) {
     let _ = std::os::unix::fs::lchown(path, None, Some(group));
 }
 
-/// How many edits: all that are promised take a while.
+/// Returns how many edits: all that are promised take a while.
 pub(super) fn edits() -> u64 {
     let wanted = std::env::var("CALVE_SPARE_EDITS").ok();
     wanted.map_or(400, |wanted| wanted.parse().unwrap())

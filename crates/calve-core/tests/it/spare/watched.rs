@@ -57,7 +57,7 @@ impl Drop for Watcher {
     }
 }
 
-/// How a clone's spare was checked, and how many entries were brought up to date.
+/// Returns how a clone's spare was checked, and how many entries were brought up to date.
 fn checked(report: &CloneReport) -> Option<(SpareCheck, u64)> {
     report.spare.as_ref().map(|spare| (spare.checked, spare.entries_updated))
 }

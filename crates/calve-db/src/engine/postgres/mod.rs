@@ -81,7 +81,7 @@ const INIT: &[&str] = &["--auth=trust", "--encoding=UTF8", "--no-sync"];
 const LOCALE: &str = if cfg!(target_vendor = "apple") { "--locale=C" } else { "--locale=C.UTF-8" };
 
 impl Postgres {
-    /// Whether [`SYNCED_AT_ONCE`] is known to this version, and as good here as a call for each file.
+    /// Returns whether [`SYNCED_AT_ONCE`] is known to this version, and as good here as a call for each file.
     fn is_synced_at_once(&self, version: &str) -> bool {
         let kernel = rustix::system::uname();
         cfg!(target_os = "linux")

@@ -122,7 +122,7 @@ pub(super) fn memory_bytes(path: &Path) -> Option<u64> {
     head(&Directory::open(path).ok()?).ok()??.memory_bytes
 }
 
-/// Whether the append-only files have everything. A server that was killed while it first wrote them has left some all the same.
+/// Returns whether the append-only files have everything. A server that was killed while it first wrote them has left some all the same.
 pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
     match Directory::open(path)?.subdirectory(APPEND_ONLY)? {
         Some(files) => Ok(files.stat(APPEND_ONLY_LIST)?.is_some()),
@@ -141,7 +141,7 @@ fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
     Ok(newest)
 }
 
-/// Whether the data is to be loaded from the append-only files. They stay when a server is told to write none any more, so that of two
+/// Returns whether the data is to be loaded from the append-only files. They stay when a server is told to write none any more, so that of two
 /// only the time tells which has the data.
 pub(super) fn is_older_than_append_only_files(path: &Path) -> Result<bool> {
     let data = Directory::open(path)?;

@@ -47,7 +47,7 @@ pub(crate) fn freeze() -> io::Result<Frozen> {
     }
 }
 
-/// Whether all threads of a process have stopped (proc_pid_stat(5), field 3).
+/// Returns whether all threads of a process have stopped (proc_pid_stat(5), field 3).
 fn is_stopped(pid: u32) -> bool {
     let Ok(threads) = fs_err::read_dir(format!("/proc/{pid}/task")) else { return false };
     threads.flatten().all(|thread| {

@@ -30,7 +30,7 @@ impl ProcessHandle {
         let _ = rustix::process::pidfd_send_signal(&self.descriptor, signal);
     }
 
-    /// Whether it has not ended yet.
+    /// Returns whether it has not ended yet.
     pub(crate) fn lives(&self) -> bool {
         let mut wait = [rustix::event::PollFd::new(&self.descriptor, rustix::event::PollFlags::IN)];
         let now = rustix::event::Timespec::default();

@@ -38,7 +38,7 @@ pub(crate) fn remove_segment(segment: &Segment) {
     });
 }
 
-/// How a segment begins.
+/// Returns how a segment begins.
 pub(crate) fn read_segment(segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> {
     as_owner(segment, || head(segment))
 }

@@ -136,7 +136,7 @@ impl Server {
         let _ = rustix::process::pidfd_send_signal(&self.descriptor, signal);
     }
 
-    /// How it ended, if it has.
+    /// Returns how it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<Ended> {
         self.collect(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }

@@ -62,7 +62,7 @@ impl Detector for Leaving {
     }
 }
 
-/// Whether going along `target` from `folder` comes above the root of the tree.
+/// Returns whether going along `target` from `folder` comes above the root of the tree.
 fn leaves(folder: &Path, target: &Path) -> bool {
     let mut depth = folder.components().count();
     for part in target.components() {

@@ -253,7 +253,7 @@ impl Recipe {
         steps
     }
 
-    /// Whether git links or copies the files of a repository on this machine, instead of asking a server.
+    /// Returns whether git links or copies the files of a repository on this machine, instead of asking a server.
     pub fn is_local(&self) -> bool {
         self.url.kind() == Transport::Local
     }

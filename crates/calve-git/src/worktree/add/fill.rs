@@ -100,7 +100,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     Ok(FillReport { path: here, donor: request.donor, is_untrusted: request.is_untrusted, carried, left, audit })
 }
 
-/// Whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.
+/// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.
 fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failed =

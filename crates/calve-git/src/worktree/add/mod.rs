@@ -426,7 +426,7 @@ fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) 
     );
 }
 
-/// Whether a `.git` file points to a worktree's entry, rather than a submodule's.
+/// Returns whether a `.git` file points to a worktree's entry, rather than a submodule's.
 fn is_worktree(pointer: &Path) -> bool {
     fs_err::read(pointer).is_ok_and(|text| {
         text.starts_with(b"gitdir: ") && text.split(|&byte| byte == b'/').any(|name| name == b"worktrees")

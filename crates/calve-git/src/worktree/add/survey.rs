@@ -308,7 +308,7 @@ fn replaced(
     replaced
 }
 
-/// Whether something ignored lies in a directory that is not tracked: what makes it ignored may be in there and stay behind.
+/// Returns whether something ignored lies in a directory that is not tracked: what makes it ignored may be in there and stay behind.
 fn hidden_in_untracked(status: &Status) -> bool {
     status.untracked.iter().any(|untracked| {
         let is_rules = untracked.path == b".gitignore" || untracked.path.ends_with(b"/.gitignore");

@@ -182,7 +182,7 @@ fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
     Error::refused(reason, Remedy::Transfer(TransferFailure::of(&said)))
 }
 
-/// Whether what is asked for is a pull request's: it is fetched as one, its revision begins at the branch of one (`pr/123`,
+/// Returns whether what is asked for is a pull request's: it is fetched as one, its revision begins at the branch of one (`pr/123`,
 /// `heads/pr/123~2`), or at what a worktree that is not trusted has checked out.
 pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, target: &Target) -> bool {
     let is_of_untrusted = |branch: &str| {
@@ -209,7 +209,7 @@ fn begin(revision: &str) -> &str {
     revision.split(['~', '^', '@', ':']).next().unwrap_or_default()
 }
 
-/// Whether a revision means another commit in another worktree: `HEAD~2`, `@`, `ORIG_HEAD`.
+/// Returns whether a revision means another commit in another worktree: `HEAD~2`, `@`, `ORIG_HEAD`.
 fn is_here(revision: &str) -> bool {
     let begin = begin(revision);
     begin.is_empty() || begin.ends_with("HEAD")

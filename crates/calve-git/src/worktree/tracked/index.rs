@@ -71,12 +71,12 @@ impl IndexEntry {
         hex(&self.oid)
     }
 
-    /// Whether the file is that large, in bytes, as far as the entry can tell.
+    /// Returns whether the file is that large, in bytes, as far as the entry can tell.
     pub(crate) fn has_size(&self, size: u64) -> bool {
         self.size == low(size)
     }
 
-    /// Whether a file of these attributes is the one that git looked at when it wrote the entry.
+    /// Returns whether a file of these attributes is the one that git looked at when it wrote the entry.
     pub(crate) fn is_of(&self, stat: &Stat) -> bool {
         let (seconds, nanoseconds) = mtime(stat);
         self.mtime.0 == seconds && (self.mtime.1 == 0 || self.mtime.1 == nanoseconds) && self.size == size(stat)
@@ -246,7 +246,7 @@ impl Index {
         }
     }
 
-    /// How many bytes the names of objects have.
+    /// Returns how many bytes the names of objects have.
     pub(crate) fn hash_bytes(&self) -> usize {
         self.hash_bytes
     }

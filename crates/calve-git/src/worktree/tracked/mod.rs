@@ -263,7 +263,7 @@ impl Tracked {
         Ok(Settled { cloned, written })
     }
 
-    /// How many files are cloned, and how many git writes, as far as can be told ahead.
+    /// Returns how many files are cloned, and how many git writes, as far as can be told ahead.
     pub(crate) fn counts(&self, is_sparse: bool) -> (u64, u64) {
         let left_out = if is_sparse { self.left_out } else { 0 };
         (self.clean.len() as u64, (self.by_git.len() as u64).saturating_sub(left_out))

@@ -135,7 +135,7 @@ fn has_no_link(path: &Path) -> bool {
     }
 }
 
-/// Whether it is a copy for others to fetch from (`git clone --mirror`): no files, and each fetch overwrites all references.
+/// Returns whether it is a copy for others to fetch from (`git clone --mirror`): no files, and each fetch overwrites all references.
 fn is_mirror(git: &Git) -> Result<bool> {
     let is_bare = git.output(&["config", "--type=bool", "core.bare"])?.stdout.starts_with(b"true");
     let all = git.output(&["config", "--get-regexp", r"^remote\..*\.fetch$", r"^\+refs/\*:refs/\*$"])?;

@@ -19,7 +19,7 @@ fn git(at: &Path, arguments: &[&str]) -> String {
     try_git(at, arguments).unwrap_or_else(|said| panic!("git {arguments:?}: {said}"))
 }
 
-/// What git prints, or how it fails.
+/// Returns what git prints, or how it fails.
 pub(super) fn try_git(at: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = git_command(at);
     for who in ["AUTHOR", "COMMITTER"] {

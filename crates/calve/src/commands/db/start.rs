@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Fai
     Ok(())
 }
 
-/// Whether a standby may be there, and the process that starts the next one can sweep. A name may be that of a server that was killed.
+/// Returns whether a standby may be there, and the process that starts the next one can sweep. A name may be that of a server that was killed.
 fn may_wait_for_a_sweep(arguments: &StartArguments, options: &StartOptions) -> Result<bool, Failure> {
     let is_possible = options.may_be_standby() && options.name.is_none();
     Ok(is_possible && calve_db::has_pool(&unswept_home()?, &arguments.template))

@@ -89,7 +89,7 @@ pub(super) fn uninstall(quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the unit belongs.
+/// Returns where the unit belongs.
 fn path() -> Result<PathBuf, Failure> {
     let absolute = |path: PathBuf| Some(path).filter(|path| path.is_absolute());
     let configuration = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).and_then(absolute);
@@ -121,7 +121,7 @@ fn is_there(program: &str) -> bool {
     env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// Whether systemd's manager of this user's services runs: this is where it listens.
+/// Returns whether systemd's manager of this user's services runs: this is where it listens.
 fn is_running() -> bool {
     let runtime: OsString = env::var_os("XDG_RUNTIME_DIR").unwrap_or_default();
     !runtime.is_empty() && Path::new(&runtime).join("systemd/private").exists()

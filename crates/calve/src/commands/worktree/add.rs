@@ -274,7 +274,7 @@ fn say(added: &AddReport, is_detached: bool) {
     }
 }
 
-/// Where worktrees are subvolumes, but that which was cloned is not one.
+/// Returns where worktrees are subvolumes, but that which was cloned is not one.
 fn could_be_a_snapshot(added: &AddReport) -> bool {
     let is_subvolume = |path: &Path| calve_core::is_subvolume(path).ok();
     ![Strategy::Snapshot, Strategy::Spare].contains(&added.clone.strategy)

@@ -27,7 +27,7 @@ pub(crate) fn run(command: &WorktreeCommand, cancel: &Cancel) -> Result<(), Fail
     }
 }
 
-/// Where the user is.
+/// Returns where the user is.
 fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| {
         Failure::stated(

@@ -255,7 +255,7 @@ fn joined(source: &str) -> String {
     lines.fold(first, |joined, line| joined + line.trim_start()).replace("\\\"", "'")
 }
 
-/// Whether a test asserts the remedy: by its words, its name, or its name in JSON.
+/// Returns whether a test asserts the remedy: by its words, its name, or its name in JSON.
 fn asserts(test: &str, remedy: &str, words: &BTreeMap<String, String>) -> bool {
     let in_json = remedy.chars().enumerate().fold(String::new(), |mut name, (at, c)| {
         if c.is_uppercase() && at > 0 {

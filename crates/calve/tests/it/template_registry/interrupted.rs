@@ -14,7 +14,7 @@ use super::{has_nothing, pull, push, template, tree};
 use crate::process::send;
 use crate::spot::{Spot, eventually, names};
 
-/// How much of images is in that home.
+/// Returns how much of images is in that home.
 pub(super) fn arrived(spot: &Spot, home: &str) -> u64 {
     let directory = spot.join(home).join("templates/arrivals");
     if !directory.exists() {

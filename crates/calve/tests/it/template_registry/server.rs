@@ -148,12 +148,12 @@ impl Server {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
-    /// How many bytes of blobs were answered since the last time.
+    /// Returns how many bytes of blobs were answered since the last time.
     pub(super) fn blob_bytes(&self) -> u64 {
         self.blob_bytes.swap(0, Ordering::SeqCst)
     }
 
-    /// How many of the requests since the last time begin with this.
+    /// Returns how many of the requests since the last time begin with this.
     pub(super) fn count(&self, start: &str) -> usize {
         self.asked().iter().filter(|asked| asked.line.starts_with(start)).count()
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::services::{MARIADB, MYSQL, POSTGRES, Shop};
 use crate::terminal::Terminal;
 
-/// What differs: kind and name, and the numbers of rows on both sides.
+/// Returns what differs: kind and name, and the numbers of rows on both sides.
 fn differing(document: &Value) -> Vec<(String, Value, Value)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let one = |found: &Value| {

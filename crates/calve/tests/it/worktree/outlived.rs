@@ -171,7 +171,7 @@ fn a_branch_of_a_remote_that_moves_meanwhile_is_followed_from_where_it_was() {
     assert_eq!(git(&path, ["rev-parse", "--abbrev-ref", "@{upstream}"]).trim(), "origin/x");
 }
 
-/// Whether a process waits for a lock that flock(2) gives (proc_locks(5)).
+/// Returns whether a process waits for a lock that flock(2) gives (proc_locks(5)).
 fn waits_for_a_lock(id: u32) -> bool {
     let locks = fs_err::read_to_string("/proc/locks").unwrap();
     let id = id.to_string();

@@ -132,7 +132,7 @@ fn in_entries(repo: &Repo) -> Vec<String> {
     if all.exists() { paths_below(&all) } else { Vec::new() }
 }
 
-/// Where the spares of a repository's worktree are, if there are any.
+/// Returns where the spares of a repository's worktree are, if there are any.
 fn home(repo: &Repo) -> PathBuf {
     repo.spot.join("home")
 }

@@ -140,7 +140,7 @@ pub(super) fn is_clean(worktree: &Path) {
     assert_eq!(git(worktree, ["status", "--porcelain"]), "", "`{}` is not clean", worktree.display());
 }
 
-/// What git knows of tracked files: path, type and permissions, content. Of those that a sparse checkout leaves out, the path.
+/// Returns what git knows of tracked files: path, type and permissions, content. Of those that a sparse checkout leaves out, the path.
 pub(super) fn tracked(worktree: &Path) -> Vec<(String, u32, Vec<u8>)> {
     let listed = git(worktree, ["ls-files", "-t", "-z"]);
     let all = listed.split('\0').filter(|line| !line.is_empty()).map(|line| {

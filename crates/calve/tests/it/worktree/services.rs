@@ -105,7 +105,7 @@ impl Shop {
         document["servers"].as_array().unwrap().clone()
     }
 
-    /// What there is of services, also what is only half made.
+    /// Returns what there is of services, also what is only half made.
     pub(super) fn data(&self) -> Vec<String> {
         let entries = fs_err::read_dir(self.home().join("db/services")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -78,7 +78,7 @@ fn pip(project: &Project, tree: &Path, args: &[&str]) -> String {
     project.run(tree, "python3", [&of_the_tree[..], args].concat())
 }
 
-/// What the program prints: its environment, and its source.
+/// Returns what the program prints: its environment, and its source.
 fn whereabouts(tree: &Path) -> String {
     format!("{0}/.venv\n{0}/src/mine.py\n", tree.display())
 }

@@ -80,7 +80,7 @@ pub(crate) fn write_acl(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
     result(unsafe { acl_set_fd_np(fd.as_raw_fd(), acl.0.as_ptr(), EXTENDED) })
 }
 
-/// Whether a list is as long as the number of entries that it names.
+/// Returns whether a list is as long as the number of entries that it names.
 fn is_whole(bytes: &[u8]) -> bool {
     let field = bytes.get(COUNT_AT..COUNT_AT + 4).and_then(|field| <[u8; 4]>::try_from(field).ok());
     let entries = field.map(|count| u64::from(u32::from_ne_bytes(count)));

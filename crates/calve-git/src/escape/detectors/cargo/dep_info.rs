@@ -49,7 +49,7 @@ fn words(text: &[u8], words: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Whether these sources ask for `OUT_DIR`, and only to include what is in there.
+/// Returns whether these sources ask for `OUT_DIR`, and only to include what is in there.
 pub(super) fn only_included(texts: &[Vec<u8>]) -> bool {
     let mut asked = false;
     for text in texts {

@@ -57,7 +57,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Why an entry is left out, going by its own name and place; `None` when it is carried.
+    /// Returns why an entry is left out, going by its own name and place; `None` when it is carried.
     pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<LeftReason> {
         // Asked for every entry: `file_name` would take the whole path apart.
         let bytes = path.as_os_str().as_bytes();
@@ -86,7 +86,7 @@ fn is_runtime(name: &[u8]) -> bool {
             && RUNTIME_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning.as_bytes()))
 }
 
-/// Whether a name is one under which people keep secrets. Not in directories that package managers fill.
+/// Returns whether a name is one under which people keep secrets. Not in directories that package managers fill.
 pub(crate) fn is_secret(path: &Path, is_directory: bool) -> bool {
     let Some(name) = path.file_name().map(OsStrExt::as_bytes) else { return false };
     if dependency(path).is_some() {
