@@ -106,7 +106,7 @@ export interface CloneReceipt {
     skipped: SkippedEntry[];
     /** Entries of the source that changed while they were cloned, relative to the source. At most 10,000. */
     changed: ReceiptPath[];
-    /** What else the user should know. */
+    /** Other facts that the user should know. */
     warnings: Warning[];
     /** The time in milliseconds from the start to the published clone. */
     elapsed_ms: number;
@@ -119,7 +119,7 @@ export interface RemoveReceipt {
     trash: ReceiptPath | null;
     /** The number of entries that were deleted so far. */
     deleted_entries: number;
-    /** What else the user should know. */
+    /** Other facts that the user should know. */
     warnings: Warning[];
     /** The time that the removal took in milliseconds, without deletion in the background. */
     elapsed_ms: number;
@@ -141,7 +141,7 @@ export interface Offer {
     available: boolean;
     /** Why the strategy is not available. Null if it is. */
     reason: string | null;
-    /** What would make the strategy available. Null if it is available or nothing would. */
+    /** The condition that would make the strategy available. Null if it is available or nothing would. */
     remedy: string | null;
 }
 /** The strategies that can be used between two directories. */
