@@ -46,7 +46,7 @@ pub struct Pulled {
     pub digest: String,
     /// The key of what travels: equal templates have the same on every machine.
     pub key: String,
-    /// The size of what was fetched.
+    /// The size of what was fetched of the image's layers and of the template's manifest. That of the image's own manifest is not in it.
     pub fetched_bytes: u64,
     /// The size of the files that were taken from the template's version that was here before.
     pub reused_bytes: u64,
@@ -75,8 +75,7 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
         return Err(Error::NotATemplate { reference: reference.to_string(), what: what.into() });
     }
     let arrivals = Arrivals::open(templates)?;
-    let size = bytes.len() as u64;
-    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, size, digest: &digest };
+    let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };
     let pulled = receive(templates, reference, (name, old), &image, options);
     // A wrong image would be wrong again. After other errors the next pull goes on.
     if matches!(pulled, Ok(_) | Err(Error::BadAnswer { .. } | Error::NotATemplate { .. })) {
@@ -104,8 +103,6 @@ struct Image<'a> {
     registry: &'a Registry<'a>,
     arrivals: &'a Arrivals,
     manifest: &'a ImageManifest,
-    /// Of the manifest, in bytes.
-    size: u64,
     digest: &'a str,
 }
 
@@ -116,10 +113,9 @@ fn receive(
     image: &Image<'_>,
     options: &PullOptions,
 ) -> Result<Pulled, Error> {
-    let Image { registry, arrivals, manifest, size, digest } = image;
+    let Image { registry, arrivals, manifest, digest } = image;
     let (reuse, known) = Reuse::of(templates, old.as_ref()).unzip();
     let (sent, manifest_bytes) = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
-    let manifest_bytes = size + manifest_bytes;
     let key = sent.key();
     let pulled = |template, is_up_to_date, swept| Pulled {
         template,

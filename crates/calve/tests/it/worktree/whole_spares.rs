@@ -358,20 +358,19 @@ fn spares_for_worktrees_and_for_copies_are_not_mixed_up() {
         assert!(!is_subvolume(&repo.spot.join(name)), "{name}");
         receipt["strategy"].clone()
     };
-    for (kind, other) in [("--worktree", "--exclude=/.git"), ("--exclude=/.git", "--worktree")] {
+    for (round, kind, other) in [("1", "--worktree", "--exclude=/.git"), ("2", "--exclude=/.git", "--worktree")] {
         spares(&repo, &["add", "-q", kind, "."]).succeeds();
         spares(&repo, &["pause", "-q", "."]).succeeds();
-        let (worktree, copied) =
-            (add(&repo, &[&format!("only{kind}")])["clone"]["strategy"].clone(), copy(&format!("only{kind}")));
+        let worktree = add(&repo, &[&format!("only{round}")])["clone"]["strategy"].clone();
+        let copied = copy(&format!("only-copy{round}"));
         assert_eq!((worktree == "spare", copied == "spare"), (kind == "--worktree", kind != "--worktree"), "{kind}");
         spares(&repo, &["add", "-q", kind, "."]).succeeds();
         spares(&repo, &["add", "-q", other, "."]).succeeds();
         spares(&repo, &["pause", "-q", "."]).succeeds();
-        let both = add(&repo, &[&format!("both{kind}")]);
-        let path = is_spare(&both);
+        let path = is_spare(&add(&repo, &[&format!("both{round}")]));
         assert!(is_subvolume(&path));
         is_clean(&path);
-        assert_eq!(copy(&format!("both{kind}")), "spare");
+        assert_eq!(copy(&format!("both-copy{round}")), "spare");
         spares(&repo, &["remove", "-q", "."]).succeeds();
     }
 }
