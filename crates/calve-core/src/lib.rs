@@ -108,7 +108,7 @@ pub use {
     },
     clone::build::{BuildPaths, build_tree},
     clone::merge::{Overwrite, merge_tree},
-    clone::stage::{StageReport, StagedTree, has_subvolumes, is_subvolume, stage, supersede},
+    clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
     private::{Beginning, Change, Changes, Network, PrivateOverlay, StartRefusal, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},

@@ -389,13 +389,6 @@ pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
     sys::is_subvolume(directory.as_fd(), &stat).map_err(failed)
 }
 
-/// Returns whether a directory is on a file system that has subvolumes.
-pub fn has_subvolumes(path: &Path) -> Result<bool, Error> {
-    let failed = |errno| Error::io(Operation::OpenDirectory, path, errno);
-    let directory = sys::open_at(rustix::fs::CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
-    Ok(sys::magic(directory.as_fd()).map_err(failed)? == sys::BTRFS_MAGIC)
-}
-
 fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclude), Error> {
     let source = Source::open(src)?;
     if source.single().is_some() {
