@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::sys;
+use crate::tree::pool::joined;
 use crate::tree::source::Source;
 
 /// A set of places, as bits; none for work that is in nobody's way.
@@ -128,9 +129,7 @@ pub(super) fn for_each<W: Send>(
         let start = |_| std::thread::Builder::new().name("calve".into()).spawn_scoped(scope, other).ok();
         let others: Vec<_> = (1..threads.min(turns.most_threads())).map_while(start).collect();
         let mut states = vec![worker()];
-        for other in others {
-            states.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
+        states.extend(others.into_iter().map(joined));
         states
     })
 }

@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use rustix::fs::{Mode, Stat};
@@ -23,6 +22,7 @@ use crate::error::{Error, TemplateError};
 use crate::operation::Operation;
 use crate::strategy::make_snapshotable_directory;
 use crate::sys;
+use crate::tree::pool::joined;
 use crate::tree::stable::Moment;
 
 /// How often files are written to the disk while more of them arrive.
@@ -178,10 +178,6 @@ pub fn sync_during<T>(file_system: BorrowedFd<'_>, write: impl FnOnce() -> T) ->
         drop(end);
         (written, joined(synced))
     })
-}
-
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), Error> {

@@ -55,10 +55,7 @@ impl<T: Send> Pool<T> {
                     Err(error) => self.one_thread_less(error),
                 }
             }
-            handles
-                .into_iter()
-                .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
+            handles.into_iter().map(joined).collect()
         });
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
@@ -177,4 +174,9 @@ pub(crate) fn open_directories_per_worker(threads: usize, descriptors_per_direct
     const PER_WORKER: usize = 6;
     let share = (crate::sys::MOST_DESCRIPTORS - RESERVED) / threads;
     (share.saturating_sub(PER_WORKER) / descriptors_per_directory).max(1)
+}
+
+/// Waits for a thread, and goes on with its panic if it had one.
+pub(crate) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
