@@ -26,8 +26,8 @@ pub fn start_watcher(program: &Path) -> io::Result<Child> {
     start(program, "__watch", Stdio::null())
 }
 
-/// Nothing is done between fork and exec: so this process's memory need not be copied for it, which in a large process takes 10 ms.
-/// The child leaves this one's session by itself.
+/// Starts `program what`, detached from this process's output. Does nothing between fork and exec, so that the kernel need not copy this
+/// process's memory, which takes 10 ms in a large process. The child leaves this process's session by itself.
 fn start(program: &Path, what: &str, input: Stdio) -> io::Result<Child> {
     Command::new(program).arg(what).stdin(input).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/").spawn()
 }

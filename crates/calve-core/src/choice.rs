@@ -29,7 +29,7 @@ impl Strategy {
     pub const ALL: [Self; 7] =
         [Self::Spare, Self::Snapshot, Self::Clonefile, Self::Reflink, Self::Copy, Self::Hardlink, Self::Overlay];
 
-    /// The name used in receipts and on the command line.
+    /// Returns the name that receipts and the command line use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Spare => "spare",

@@ -64,8 +64,8 @@ impl Criteria {
     }
 }
 
-/// The first method that accepts, and the refusals of those before it. `methods` are in order of preference; `refused_already` are
-/// those that were tried.
+/// Returns the first method that accepts, and the refusals of those before it. `methods` are in order of preference; `refused_already` are
+/// the refusals of methods that were tried.
 pub(crate) fn choose<M>(
     methods: impl IntoIterator<Item = M>,
     strategy_of: impl Fn(&M) -> Strategy,

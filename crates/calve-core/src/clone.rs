@@ -35,7 +35,7 @@ pub fn clone_tree(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Clon
     clone_and_change(src, dst, options, |_| Ok(()))
 }
 
-/// [`clone_tree`]. What `change` does to the staged tree is published with it.
+/// Does the work of [`clone_tree`], and publishes the clone with the changes that `change` makes to the staged tree.
 pub(crate) fn clone_and_change(
     src: &Path,
     dst: &Path,

@@ -188,7 +188,7 @@ impl Error {
         Self::Io { operation, path: path.into(), source: without_path(reason.into()) }
     }
 
-    /// The operating system's error number, where one is behind this error.
+    /// Returns the operating system's error number, or `None` if no error of the system is behind this one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Io { source, .. } => source.raw_os_error(),
@@ -278,7 +278,7 @@ impl Protection {
     }
 }
 
-/// Bytes in units of 1,000, as disks are sold; anything else as it is.
+/// Formats bytes in units of 1,000, as disks are sold, and anything else as it is.
 fn amount(number: u64, unit: &str) -> String {
     let units = ["kB", "MB", "GB", "TB", "PB"];
     if unit != "bytes" || number < 1000 {
@@ -292,7 +292,8 @@ fn moved_to(path: &Option<PathBuf>) -> String {
     path.as_ref().map_or_else(String::new, |path| format!(", and that is now at `{}`", Shown(path)))
 }
 
-/// `/`, `.`, `..` and what ends in one of them: not an entry of a directory, so that nothing can take its place.
+/// Returns whether a path ends in no name: `/`, `.`, `..` and paths whose last part is `.` or `..`. It is not an entry of a directory, so
+/// nothing can take its place.
 fn ends_in_no_name(path: &Path) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();
     let is_separator = |byte: &u8| std::path::is_separator(char::from(*byte));

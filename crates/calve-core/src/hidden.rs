@@ -51,7 +51,7 @@ impl<'n> Hidden<'n> {
     }
 }
 
-/// A new name. `random` makes it one that nobody else has.
+/// Composes a new name. `random` makes it one that nobody else has.
 pub(crate) fn new_name(purpose: Purpose, user: u32, machine: &str, boot: &str, random: u64) -> String {
     format!("{PREFIX}{}-{user}-{machine}-{boot}-{random:016x}", purpose.word())
 }

@@ -102,7 +102,7 @@ pub struct Selection(Arc<Choose>);
 type Choose = dyn Fn(&Path, bool) -> Decision + Send + Sync;
 
 impl Selection {
-    /// The choice that `choose` makes.
+    /// Creates a selection from the function `choose`.
     pub fn new(choose: impl Fn(&Path, bool) -> Decision + Send + Sync + 'static) -> Self {
         Self(Arc::new(choose))
     }

@@ -57,7 +57,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     })
 }
 
-/// The place that is meant by `dst`: in it where it is a directory, otherwise beside it. Returns which.
+/// Opens the place that `dst` means: inside `dst` if it is a directory, otherwise beside it. Returns whether it is a directory.
 fn place_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())

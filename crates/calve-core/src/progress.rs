@@ -17,12 +17,12 @@ impl Progress {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Files, directories and others done so far.
+    /// Returns the number of files, directories and other entries done so far.
     pub fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Bytes of file contents done so far, shared or written.
+    /// Returns the bytes of file contents done so far, shared or written.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -42,12 +42,12 @@ pub(crate) trait Pace: std::fmt::Debug + Send + Sync {
 }
 
 impl Cancel {
-    /// A switch that is also thrown by whoever holds `flag` (a signal handler, say).
+    /// Creates a switch from `flag`, which other code can set too (a signal handler, say).
     pub fn from_flag(flag: Arc<AtomicBool>) -> Self {
         Self { flag, pace: None }
     }
 
-    /// The same switch, for an operation that is held up.
+    /// Returns the same switch, for an operation that `pace` holds up.
     #[allow(dead_code, reason = "Windows has no spares")]
     pub(crate) fn with_pace(&self, pace: Arc<dyn Pace>) -> Self {
         Self { flag: Arc::clone(&self.flag), pace: Some(pace) }

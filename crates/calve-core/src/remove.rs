@@ -168,7 +168,7 @@ fn remove_directory(
     Ok(())
 }
 
-/// The errors of a rename that deleting in place may do without.
+/// Returns whether deleting in place may still work after a rename failed with this error.
 fn refused_rename(error: &std::io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOSPC | Errno::DQUOT))

@@ -26,7 +26,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// All of them together.
+    /// Returns the number of all entries together.
     pub fn total(&self) -> u64 {
         self.directories + self.files + self.symlinks + self.fifos + self.devices + self.hard_links
     }
@@ -172,7 +172,7 @@ pub enum SpareCheck {
 }
 
 impl SpareCheck {
-    /// A stable word for programs.
+    /// Returns a stable word for programs.
     pub fn code(self) -> &'static str {
         match self {
             Self::Frozen => "frozen",

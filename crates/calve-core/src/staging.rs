@@ -93,7 +93,7 @@ impl<'p> Staging<'p> {
         Ok(false)
     }
 
-    /// A strategy is about to make a subvolume under the reserved name.
+    /// Records that a strategy is about to make a subvolume under the reserved name.
     pub(crate) fn expect_subvolume(&self) -> sys::Result<()> {
         self.lock.as_ref().map_or(Ok(()), Lock::record_subvolume)
     }
@@ -135,13 +135,13 @@ impl<'p> Staging<'p> {
         sys::open_at(self.parent(), self.name(), DIRECTORY, Mode::empty())
     }
 
-    /// The staged directory.
+    /// Returns the staged directory, once it is made.
     pub(crate) fn root(&self) -> Option<BorrowedFd<'_>> {
         self.root.as_ref().map(|root| root.as_fd())
     }
 
-    /// From now on it is the entry `name` of the staged directory that will be published (a file, for which moving to another
-    /// directory needs no permission on itself).
+    /// Makes the entry `name` of the staged directory the one to publish (a file, for which moving to another directory needs no permission
+    /// on itself).
     pub(crate) fn publish_inside(&mut self, name: CString) {
         self.inside = Some(name);
     }
@@ -248,8 +248,8 @@ impl<'p> Staging<'p> {
         Err(exists())
     }
 
-    /// For file systems without the rename flags (NFS, some FUSE ones). A directory can be renamed only over an empty
-    /// directory, so nothing can be lost; anything else gets its name by a link, which never replaces.
+    /// Publishes on file systems without the rename flags (NFS, some FUSE ones). A directory can be renamed only over an empty directory,
+    /// so nothing can be lost; anything else gets its name by a link, which never replaces.
     fn rename_without_flags(&self, from: BorrowedFd<'_>, name: &CStr, existing: Existing) -> Result<bool, Error> {
         let (parent, dst) = (self.location.parent(), self.location.name());
         let path = self.location.path();
@@ -272,7 +272,7 @@ impl<'p> Staging<'p> {
         }
     }
 
-    /// After the rename: what is left under the hidden name goes. The clone is published, so nothing here is a failure of it.
+    /// Removes what the rename left under the hidden name. The clone is published, so nothing here is a failure of it.
     fn settle(mut self, replaced: bool) -> Publication {
         let parent = self.location.parent();
         let Some(lock) = self.lock.take() else { return Publication::default() };

@@ -80,7 +80,7 @@ fn refused(above: BorrowedFd<'_>, name: &[u8], errno: Errno, path: &Path) -> Err
     Error::io(Operation::EnterDirectory, path, errno)
 }
 
-/// The same error, for another file in that directory.
+/// Repeats the error of a directory for another file in it.
 pub(super) fn again(error: &Error) -> Error {
     match error {
         Error::OutsideRoot { path, reason } => Error::OutsideRoot { path: path.clone(), reason },

@@ -40,7 +40,7 @@ fn in_place(
     fill_made(directory, file, is_new, item, options, path)
 }
 
-/// The file, empty, and whether it is new.
+/// Opens the file of an item, or creates it, and returns it empty. Returns also whether it is new.
 pub(super) fn make(
     directory: BorrowedFd<'_>,
     item: &Item<'_>,
@@ -66,7 +66,7 @@ pub(super) fn fill_made(
     fill(file, item, options, path).inspect_err(|_| take_back(directory, item, is_new))
 }
 
-/// Half a file is worse than none.
+/// Removes a new file whose contents could not be written: half a file is worse than none.
 pub(super) fn take_back(directory: BorrowedFd<'_>, item: &Item<'_>, is_new: bool) {
     if is_new {
         let _ = rustix::fs::unlinkat(directory, item.name, AtFlags::empty());
@@ -104,7 +104,7 @@ fn by_rename(
     })
 }
 
-/// The file that a rename takes the place of, if there is one.
+/// Returns the attributes of the regular file that a rename will replace, or `None` if there is none.
 fn replaced(directory: BorrowedFd<'_>, item: &Item<'_>, options: &WriteOptions) -> Option<Stat> {
     if options.existing == ExistingFile::Refuse {
         return None;
@@ -132,7 +132,7 @@ enum WriteRefusal {
     Kind(&'static str),
 }
 
-/// The file, empty, and whether it is new.
+/// Does the work of [`make`]. Its errors have no path.
 fn open(
     directory: BorrowedFd<'_>,
     name: &[u8],
@@ -161,7 +161,7 @@ fn create(directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> sys::Result<Owne
     sys::open_at(directory, name, flags, Mode::from_raw_mode(mode as _))
 }
 
-/// A file that is there, emptied. A FIFO without a reader would otherwise be waited for.
+/// Opens an existing file and empties it. Does not wait for a FIFO's reader.
 fn existing(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, WriteRefusal> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match sys::open_at(directory, name, flags, Mode::empty()) {

@@ -40,7 +40,7 @@ impl Gain {
         next.min(planned)
     }
 
-    /// A batch of so many files took that long with `threads`.
+    /// Takes note that a batch of `files` files took `elapsed` with `threads` threads.
     pub(super) fn learn(&mut self, threads: usize, files: u64, elapsed: Duration) {
         if self.settled || files < LARGE {
             return;
@@ -69,7 +69,7 @@ impl Gain {
 mod tests {
     use super::*;
 
-    /// The threads of each batch, where one with so many threads takes `cost`.
+    /// Returns the number of threads of each batch, where a batch with so many threads takes `cost` milliseconds.
     fn batches(planned: usize, files: u64, cost: fn(usize) -> u64) -> Vec<usize> {
         let mut gain = Gain::default();
         let one = |_| {

@@ -366,7 +366,7 @@ impl Run<'_> {
         self.options.progress.add(files, bytes);
     }
 
-    /// None of the files in it can be written. Each has its own path in its error.
+    /// Reports that none of a unit's files can be written. With [`OnError::Collect`] each file gets an error of its own.
     fn directory_failed(&self, unit: &Unit<'_>, error: Error) {
         let mut items = unit.items.iter();
         if self.options.on_error == OnError::Collect {

@@ -43,7 +43,8 @@ pub(super) struct Plan<'a> {
     pub(super) threads: usize,
 }
 
-/// `limit` says how many threads are worth it where so many make sense.
+/// Divides the entries into units of work, and chooses the number of threads. `limit` gets the number of threads that make sense, and
+/// returns how many are worth it.
 pub(super) fn plan<'a>(
     entries: &[WriteEntry<'a>],
     root: &Path,
@@ -62,8 +63,8 @@ pub(super) fn plan<'a>(
     Plan { units: share(groups, files, threads), refused, threads }
 }
 
-/// The files of each directory, in the order of the entries. Of two entries with one path only the later is kept, or the earlier
-/// where an existing file is an error.
+/// Groups the files by directory, in the order of the entries. Keeps only the later of two entries with one path, or the earlier where an
+/// existing file is an error.
 fn by_directory<'a>(
     entries: &[WriteEntry<'a>],
     root: &Path,
@@ -114,7 +115,7 @@ fn by_directory<'a>(
     groups
 }
 
-/// Large groups in pieces where there are too few of them to keep every thread busy.
+/// Splits large groups into pieces where there are too few groups to keep every thread busy.
 fn share(groups: Vec<Unit<'_>>, files: usize, threads: usize) -> Vec<Unit<'_>> {
     let piece = if threads == 1 { usize::MAX } else { (files / (threads * 8)).max(FILES_PER_THREAD) };
     let mut units = Vec::with_capacity(groups.len());
@@ -130,7 +131,7 @@ fn share(groups: Vec<Unit<'_>>, files: usize, threads: usize) -> Vec<Unit<'_>> {
     units
 }
 
-/// A path in its directory and its name, or why it cannot be written below a root.
+/// Splits a path into its directory and its name. Returns an error, in words, if the path cannot be written below a root.
 fn split(path: &Path) -> Result<(Cow<'_, [u8]>, &[u8]), &'static str> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.is_empty() {
@@ -160,7 +161,7 @@ fn split(path: &Path) -> Result<(Cow<'_, [u8]>, &[u8]), &'static str> {
     Ok((Cow::Owned(parts.join(&b'/')), name))
 }
 
-/// The path of a file, for errors.
+/// Joins the path of a file, for errors.
 pub(super) fn join(root: &Path, directory: &[u8], name: &[u8]) -> PathBuf {
     let mut path = root.to_path_buf();
     for part in [directory, name] {

@@ -163,7 +163,8 @@ impl Merge {
         Ok(())
     }
 
-    /// An entry that was made elsewhere has nothing from this directory that it would have if it had been made in it.
+    /// Fails where an entry that is made in this directory gets something that an entry made elsewhere lacks: the directory's group
+    /// (set-group-ID) or its default access control list. Fails with EXDEV if the directory is on another device than the root.
     fn check_heritage(&self, directory: BorrowedFd<'_>, stat: &Stat, path: &Path) -> Result<(), Error> {
         const SET_GID: RawMode = 0o2000;
         let refused = |errno| Error::io(Operation::Publish, path, errno);
@@ -182,7 +183,7 @@ impl Merge {
         Ok(())
     }
 
-    /// A directory that goes to another one has to be written to: its `..` changes.
+    /// Fails if a directory that goes to another directory cannot be written to: its `..` changes.
     fn check_movable(&self, staged: BorrowedFd<'_>, name: &CStr, kind: FileType) -> sys::Result<()> {
         if kind != FileType::Directory || self.is_root {
             return Ok(());
@@ -222,7 +223,7 @@ fn open_all(at: &Place<'_>, name: &CStr) -> sys::Result<[OwnedFd; 3]> {
     Ok([open(at.src)?, open(at.staged)?, open(at.dst)?])
 }
 
-/// All names in a directory, with the kind of each.
+/// Returns all names in a directory, with the kind of each.
 fn entries(directory: BorrowedFd<'_>) -> sys::Result<Vec<(CString, FileType)>> {
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory, &mut buffer)?;

@@ -101,7 +101,7 @@ impl Scrub<'_> {
         self.descend(pool, node, directory, below, buffer, depth)
     }
 
-    /// The directory keeps its times.
+    /// Deletes the entries `doomed` of a directory, and gives the directory its times back.
     fn delete(&self, node: &Arc<Node>, directory: BorrowedFd<'_>, mut doomed: Names) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::SetTimes, self.path.join(node.path()), errno);
         let before = rustix::fs::fstat(directory).map_err(failed)?;
@@ -141,7 +141,8 @@ impl Scrub<'_> {
         Ok(())
     }
 
-    /// Entries of somebody else cannot be looked into, nor be deleted. They came with the snapshot, and they stay.
+    /// Warns of a directory that cannot be read. Its entries belong to somebody else, so they cannot be deleted either: they came with the
+    /// snapshot, and they stay.
     fn unopened(&self, node: &Node, errno: Errno) -> Result<(), Error> {
         if errno != Errno::ACCESS {
             return Err(Error::io(Operation::OpenDirectory, self.path.join(node.path()), errno));

@@ -397,7 +397,7 @@ fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclude
     Ok((source, Exclude::new(&options.exclude)?.and_select(options.select.clone())))
 }
 
-/// The names of a relative path: those of the directories, and the last. `None` unless all of them are plain names.
+/// Splits a relative path into the names of its directories and the last name. Returns `None` unless all of them are plain names.
 fn components(path: &Path) -> Option<(Vec<CString>, CString)> {
     let mut names = Vec::new();
     for component in path.components() {

@@ -471,7 +471,7 @@ struct ApplyFailure {
     left: Option<(PathBuf, Errno)>,
 }
 
-/// The directory that an entry is in, and its name. `None` for the root.
+/// Returns the directory that an entry is in, and the entry's name. `None` for the root.
 fn above(path: &Path) -> Option<(&Path, CString)> {
     let name = CString::new(path.file_name()?.as_bytes()).ok()?;
     Some((path.parent().unwrap_or(Path::new("")), name))
@@ -516,7 +516,8 @@ impl Seal {
         self.set(&self.stat, &self.stat, &self.xattrs)
     }
 
-    /// In this order: a change of owner clears what the others set, and an access control list sets the mode of the group.
+    /// Sets the owner, the attributes and the mode, in this order: a change of owner clears what the others set, and an access control list sets
+    /// the mode of the group.
     fn set(&self, owner: &Stat, mode: &Stat, xattrs: &Xattrs) -> sys::Result<()> {
         let now = rustix::fs::fstat(&self.directory)?;
         if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {

@@ -42,14 +42,14 @@ pub struct Version {
     pub contents: Option<Vec<u8>>,
 }
 
-/// The directory that `path` is in, below `root`, and its name there.
+/// Opens the directory that `path` is in, below `root`, and returns it with the entry's name.
 fn open_above(root: BorrowedFd<'_>, path: &Path) -> sys::Result<(OwnedFd, CString)> {
     let name = CString::new(path.file_name().ok_or(Errno::INVAL)?.as_bytes()).map_err(|_| Errno::INVAL)?;
     let directory = node_of(path.parent().unwrap_or(Path::new(""))).open(root, sys::PATH_ONLY)?;
     Ok((directory, name))
 }
 
-/// The size of the file `path` below `root`.
+/// Returns the size, in bytes, of the file `path` below `root`. Does not follow a symlink.
 pub(super) fn size(root: BorrowedFd<'_>, path: &Path) -> sys::Result<u64> {
     let (directory, name) = open_above(root, path)?;
     Ok(rustix::fs::statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?.st_size.cast_unsigned())

@@ -12,8 +12,9 @@ use crate::tree::fill::metadata::{is_overlays_own, may_be_lost};
 /// The names, each with its value.
 pub(super) type Xattrs = BTreeMap<CString, Vec<u8>>;
 
-/// Whether it is not the command's: properties of btrfs, which other file systems, where the copy may be, do not have (btrfs-property(8)); labels, which
-/// the system's policy gives by the place (selinux(8)); what the overlay keeps for itself.
+/// Returns whether an attribute belongs to the place and not to the command: properties of btrfs, which other file systems, where the copy
+/// may be, do not have (btrfs-property(8)); labels, which the system's policy gives by the place (selinux(8)); attributes that the overlay
+/// keeps for itself.
 fn is_of_the_place(name: &CStr) -> bool {
     name.to_bytes().starts_with(b"btrfs.") || name == c"security.selinux" || is_overlays_own(name)
 }

@@ -41,7 +41,7 @@ impl<'a> Deletion<'a> {
         Self { threads: thread_count(threads), progress, cancel, last: None, opens_up: true, unlocks: false }
     }
 
-    /// A deletion that belongs to a clone.
+    /// Creates a deletion with the threads, the progress and the cancellation of a clone.
     pub(crate) fn of(options: &'a CloneOptions) -> Self {
         Self::new(options.threads, &options.progress, &options.cancel)
     }
@@ -372,7 +372,7 @@ impl Worker<'_, '_> {
         self.frames.push(Frame { doomed, directory: Some(directory), identity: None, names });
     }
 
-    /// All names of a frame are done. The last holder removes the directory.
+    /// Ends a frame whose names are all done. The directory's last holder removes it.
     fn done(&mut self, frame: Frame) {
         let Some(parent) = frame.doomed.parent.clone() else { return };
         let local = self.frames.last().is_some_and(|below| Arc::ptr_eq(&below.doomed, &parent));

@@ -18,7 +18,7 @@ use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{HiddenName, Lock, Purpose, Reach, recognise};
 
-/// Names of this user and machine in `parent`, whatever their purpose.
+/// Finds the hidden names of this user and machine in `parent`, whatever their purpose.
 pub(crate) fn find(parent: BorrowedFd<'_>) -> sys::Result<Vec<HiddenName>> {
     // A descriptor of its own: the position in the directory is the descriptor's.
     let directory = sys::open_at(parent, c".", DIRECTORY, Mode::empty())?;

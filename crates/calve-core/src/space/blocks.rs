@@ -63,7 +63,7 @@ pub(super) fn share_blocks(finder: &Finder<'_>, sharing: &mut Sharing) {
     }
 }
 
-/// The bytes that lie in a common place now and did not before.
+/// Shares a range, and returns the bytes that lie in a common place now and did not before.
 fn share_range(finder: &Finder<'_>, src: &OwnedFd, dst: &OwnedFd, one: &Match) -> sys::Result<u64> {
     let (from, to) = (u64::from(one.src_block) * BLOCK, u64::from(one.dst_block) * BLOCK);
     let length = u64::from(one.blocks) * BLOCK;
@@ -88,7 +88,7 @@ fn share_range(finder: &Finder<'_>, src: &OwnedFd, dst: &OwnedFd, one: &Match) -
     Ok(common()?.saturating_sub(before))
 }
 
-/// The parts of extents inside a range, with positions from its beginning.
+/// Returns the parts of extents inside a range, with positions from its beginning.
 fn cut(extents: &[Extent], from: u64, length: u64) -> Vec<Extent> {
     let inside = extents.iter().filter_map(|extent| {
         let begin = extent.logical.max(from);

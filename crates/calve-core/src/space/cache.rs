@@ -51,7 +51,7 @@ pub(super) fn file_name(directory: &Path, volume: &Volume) -> PathBuf {
 }
 
 impl Cache {
-    /// Empty when there is none. An error, in words, when there is one that cannot be used.
+    /// Loads the cache from a file. It is empty if there is no file. Returns an error, in words, if there is a file that cannot be used.
     pub(super) fn load(path: &Path) -> Result<Self, &'static str> {
         let mut bytes = Vec::new();
         let read = open(path, OFlags::RDONLY).and_then(|mut file| {

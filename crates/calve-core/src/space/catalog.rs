@@ -146,7 +146,7 @@ impl Catalog {
         CStr::from_bytes_until_nul(names.unwrap_or_default()).unwrap_or_default()
     }
 
-    /// For messages.
+    /// Returns the path of an item, for messages.
     pub(super) fn path(&self, item: &Item, roots: &[Source]) -> PathBuf {
         let directory = &self.directories[item.directory as usize];
         let mut below = directory.node.path();
@@ -180,7 +180,7 @@ impl<'a> Opener<'a> {
         self.kept.clear();
     }
 
-    /// `None` when it is not what it was when the catalog was made.
+    /// Opens an item. Returns `None` if the item has changed since the catalog was made.
     pub(super) fn open(&mut self, item: &Item) -> sys::Result<Option<OwnedFd>> {
         let name = self.catalog.name(item);
         let directory = self.directory(item.directory)?;
@@ -219,7 +219,7 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// Changes when a file does.
+/// Returns a number that changes when the file does.
 fn stamp(stat: &Stat) -> u64 {
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
     let parts = [stat.st_mtime as u64, stat.st_mtime_nsec as u64, stat.st_ctime as u64, stat.st_ctime_nsec as u64];
@@ -235,7 +235,7 @@ fn hash(start: u64, bytes: &[u8]) -> u64 {
     mix(words.fold(start, mix), bytes.len() as u64)
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+/// Mixes `word` into `state` with the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 fn mix(state: u64, word: u64) -> u64 {
     let mut z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

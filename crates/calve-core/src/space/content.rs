@@ -19,14 +19,14 @@ impl Reader {
         Self(vec![0; PART])
     }
 
-    /// The hash of the first block, to tell large files apart without reading them.
+    /// Hashes the first block, to tell large files apart without reading all of them.
     pub(super) fn beginning(&mut self, file: BorrowedFd<'_>) -> sys::Result<Content> {
         let read = read_at(file, &mut self.0[..4096], 0)?;
         Ok(shortened(&blake3::hash(&self.0[..read])))
     }
 
-    /// The hash of a file of `size` bytes. Parts that are zeros do not count, so that holes need not be read. `None` when it is
-    /// shorter by now.
+    /// Hashes a file of `size` bytes. In a large file, parts that are zeros do not count, so that holes need not be read. Returns `None` if
+    /// the file is shorter by now.
     pub(super) fn whole(
         &mut self,
         file: BorrowedFd<'_>,

@@ -46,7 +46,7 @@ fn class(item: &Item) -> (u16, u64) {
     (item.file_system, item.size)
 }
 
-/// Contents that are only known to be those of one group: not a hash, which would have the lowest bit set.
+/// Returns whether contents are a placeholder for those of one group. A hash would have the lowest bit set.
 fn is_placeholder(known: &KnownContent) -> bool {
     known.is_known() && known.content[0] & 1 == 0
 }
@@ -100,7 +100,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Ranges of items of one size: two or more.
+    /// Returns the ranges of items of one size that have two items or more.
     fn classes(&self) -> Vec<std::ops::Range<usize>> {
         let items = &self.catalog.items;
         let mut classes = Vec::new();
@@ -116,7 +116,7 @@ impl<'a> Finder<'a> {
         classes
     }
 
-    /// Items of one path.
+    /// Groups the items that have one path in different trees.
     fn teams(&self, classes: &[std::ops::Range<usize>]) -> Groups {
         let items = &self.catalog.items;
         let mut teams = Groups::default();
@@ -133,7 +133,7 @@ impl<'a> Finder<'a> {
         teams
     }
 
-    /// Decides who of a class is hashed, and who is taken to hold the same as the file of the same path in another tree.
+    /// Decides which items of a class are hashed, and which are taken to hold the same as the file of the same path in another tree.
     fn plan(&mut self, class: std::ops::Range<usize>, leaders: &mut HashMap<u32, u32>, to_hash: &mut Vec<u32>) {
         let first = self.known[class.start];
         if first.is_known() && self.known[class.clone()].iter().all(|known| known.content == first.content) {
@@ -296,7 +296,7 @@ impl<'a> Finder<'a> {
         groups
     }
 
-    /// Files that did not hold what the file of the same path holds are hashed, and get another chance.
+    /// Hashes the files that did not hold the same as the file of the same path, and gives them another chance.
     fn second_round(&mut self, classes: &[std::ops::Range<usize>], mut differing: Vec<u32>, sharing: &mut Sharing) {
         differing.sort_unstable();
         let mut again = Vec::new();

@@ -20,7 +20,7 @@ impl Inodes {
         }
     }
 
-    /// The groups of 64 inodes of a device: how many are in the set wholly, and how many in part.
+    /// Counts the groups of 64 inodes of a device: first those that are in the set as a whole, then those in part.
     pub(super) fn groups(&self, device: u32) -> (u64, u64) {
         let mut counts = (0, 0);
         for (key, bits) in &self.0 {

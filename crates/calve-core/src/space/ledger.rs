@@ -65,7 +65,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// At most `most` uses stay in memory, if there is a directory to put the rest into.
+    /// Creates a ledger that keeps at most `most` uses in memory, if there is a directory for the rest.
     pub(super) fn new(most: usize, scratch: Option<&Path>) -> Self {
         let scratch = scratch.map(Path::to_path_buf);
         Self { memory: Vec::new(), most, scratch, file: None, runs: Vec::new(), written: 0 }
@@ -94,7 +94,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Everything, sorted. Equal ones come out as often as they were added.
+    /// Returns all uses, sorted. Equal uses come out as often as they were added.
     pub(super) fn sorted(&mut self) -> Result<SortedUses<'_>, Error> {
         self.memory.sort_unstable();
         let mut runs: Vec<Run<'_>> = Vec::new();
@@ -111,7 +111,7 @@ impl Ledger {
     }
 }
 
-/// A file without a name, or one that loses it at once.
+/// Creates a file that loses its name at once.
 fn unnamed(directory: &Path) -> io::Result<File> {
     let name = directory.join(format!(".calve-scratch-{:016x}", sys::random()));
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;

@@ -66,7 +66,7 @@ pub(super) fn size(stat: &Stat) -> u64 {
 /// The items of a btrfs (linux/btrfs_tree.h): each has a header of 25 bytes in its leaf.
 const ITEM: u64 = 25;
 
-/// An inode, its reference, and its two entries in the directory.
+/// Returns the bytes that an inode with this name takes in the metadata: the inode, its reference, and its two entries in the directory.
 pub(super) fn named_items(name: &CStr) -> u64 {
     let name = name.to_bytes().len() as u64;
     (ITEM + 160) + (ITEM + 10 + name) + 2 * (ITEM + 30 + name)
@@ -150,8 +150,8 @@ pub(super) fn entry(
     Ok(measured)
 }
 
-/// A file that tells how many clones it has. What it shares is counted once for all of a family; whether any of that is also shared
-/// with clones that were written to since, which have left the family, nobody can tell.
+/// Measures a file that tells how many clones it has. The blocks that it shares are counted once for the whole family. Nobody can tell
+/// whether clones that were written to since, which have left the family, share any of those blocks.
 fn each_of_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, mut each: impl FnMut(Part)) {
     let private = family.private.min(blocks);
     measured.exclusive = private;
@@ -171,7 +171,7 @@ pub(super) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<std::os::fd
     }
 }
 
-/// A use of an extent, as the ledger keeps it.
+/// Converts a part to a use of an extent, as the ledger keeps it.
 pub(super) fn use_of(volume: &Volume, root: u32, part: &Part) -> Use {
     let Part { start, length, shared, encoded, family } = *part;
     Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }

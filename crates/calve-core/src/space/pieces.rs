@@ -38,7 +38,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// A piece, and its source with the others.
+    /// Returns a piece, and its source with the other files.
     pub(super) fn get(&self, at: usize) -> (&Piece, Vec<u32>) {
         let piece = &self.pieces[at];
         let others = &self.members[piece.start as usize..piece.end as usize];
@@ -85,8 +85,8 @@ pub(super) fn pieces(finder: &Finder<'_>, groups: Groups) -> (Pieces, Turns) {
     (Pieces { members, pieces }, turns)
 }
 
-/// The groups in which something can be shared, each after its directory: files of one directory after each other, so that its
-/// descriptor is kept.
+/// Returns the groups in which something can be shared, each after the number of its directory. They are in the order of the directories,
+/// so that a directory's descriptor is kept for all its files.
 fn in_order(finder: &Finder<'_>, groups: &Groups) -> Vec<(u32, u32)> {
     let against = finder.options.against.len();
     let item = |at: usize| &finder.catalog.items[groups.members[at] as usize];

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::sys::{self, Extent};
 
-/// The extents of an open file.
+/// Reads all extents of an open file.
 pub(super) fn extents_of(file: BorrowedFd<'_>) -> sys::Result<Vec<Extent>> {
     let mut extents = Vec::new();
     sys::extents(file, 0, |extent| {
@@ -16,7 +16,7 @@ pub(super) fn extents_of(file: BorrowedFd<'_>) -> sys::Result<Vec<Extent>> {
     Ok(extents)
 }
 
-/// A file's place on the disk, by its first extent. Zero when it has none.
+/// Returns a file's place on the disk, by its first extent. Zero if it has none.
 pub(super) fn place(extents: &[Extent]) -> u64 {
     match extents.first() {
         Some(first) if first.inline => INLINE,
@@ -47,7 +47,7 @@ pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
     common
 }
 
-/// The bytes of a file that have a place.
+/// Returns the bytes of a file that have a place.
 pub(super) fn placed_bytes(extents: &[Extent]) -> u64 {
     extents.iter().filter(|extent| extent.placed).map(|extent| extent.length).sum()
 }

@@ -37,7 +37,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turns {
-    /// The numbers below `count`, each in the places that `places` says.
+    /// Creates turns for the numbers below `count`, each in the places that `places` returns.
     pub(super) fn new(count: usize, places: impl Fn(usize) -> Places) -> Self {
         let mut waiting: Vec<(Places, VecDeque<u32>)> = Vec::new();
         for piece in 0..count {
@@ -50,7 +50,7 @@ impl Turns {
         Self { queue: Mutex::new(Queue { waiting, busy: 0 }), left: Condvar::new(), pieces: count }
     }
 
-    /// For work that is in nobody's way.
+    /// Creates turns for work that is in nobody's way.
     pub(super) fn in_order(count: usize) -> Self {
         Self::new(count, |_| 0)
     }

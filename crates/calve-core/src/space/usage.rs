@@ -138,7 +138,7 @@ pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Res
     })
 }
 
-/// Which of the roots are inside another, or the same as an earlier one.
+/// Returns which of the roots are inside another root, or the same as an earlier one.
 fn nested(roots: &[Source]) -> Result<Vec<bool>, Error> {
     let mut nested = vec![false; roots.len()];
     for (index, root) in roots.iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::reason::WarningCode;
 use crate::report::Warning;
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 
-/// The usage of each path, and of all together.
+/// Computes the usage of each path, and of all paths together.
 pub(super) fn verdict(
     tally: Tally,
     shared: &SharedTally<'_>,
@@ -83,7 +83,7 @@ fn has_other_users(here: u32, in_all: u32, family: u32) -> bool {
     in_all > here || if family == 0 { here == 1 } else { here < family }
 }
 
-/// One for each path, and the last for all of them.
+/// Returns one sum for each path, and as the last one the sum of all paths.
 fn scopes(tally: &Tally, nested: &[bool]) -> Vec<Sum> {
     let roots = nested.len();
     let mut all = tally.sums[roots].clone();
@@ -165,7 +165,7 @@ impl<'a> ByExtent<'a> {
     }
 }
 
-/// The figures that are left when all is known.
+/// Computes the figures that depend on everything else.
 fn conclude(sum: Sum, inodes: &Inodes, volumes: &[Arc<Volume>]) -> Usage {
     let mut usage = sum.usage;
     let mut all = Range::default();

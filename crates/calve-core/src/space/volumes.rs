@@ -37,7 +37,7 @@ impl Volume {
         &self.path
     }
 
-    /// Bytes that are free now, for everybody or for root alone.
+    /// Returns the bytes that are free now, for everybody or for root alone.
     pub(super) fn free_bytes(&self) -> Option<u64> {
         let status = rustix::fs::fstatvfs(&self.directory).ok()?;
         Some(status.f_bfree.saturating_mul(status.f_frsize))
@@ -56,7 +56,7 @@ impl Volumes {
         Self { exact: true, ..Self::default() }
     }
 
-    /// The one that an open directory is on.
+    /// Returns the volume that an open directory is on. Adds it if it was not met before.
     pub(super) fn of(
         &self,
         directory: BorrowedFd<'_>,
@@ -100,13 +100,13 @@ impl Volumes {
         Ok(Arc::clone(&known[device as usize]))
     }
 
-    /// All that were met, in the order of their numbers.
+    /// Returns all volumes that were met, in the order of their numbers.
     pub(super) fn all(&self) -> Vec<Arc<Volume>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The subvolume that a directory is in, if all users of its extents can be found out: by root, and where no snapshot shares parts
+/// Returns the subvolume that a directory is in, if all users of its extents can be found out: by root, and where no snapshot shares parts
 /// of its tree.
 fn exact_subvolume(directory: BorrowedFd<'_>) -> Option<u64> {
     let subvolume = sys::btrfs_subvolume(directory).ok()?;

@@ -24,9 +24,9 @@ use super::volumes::{Volume, Volumes};
 
 /// A worker's treatment of the entries that it finds. Nothing that one of these meets ends the walk.
 pub(super) trait Visit: Send {
-    /// A directory was opened. Its entries follow, on the same worker.
+    /// Receives a directory that was opened. Its entries follow, on the same worker.
     fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat);
-    /// Anything else.
+    /// Receives any other entry.
     fn entry(&mut self, here: &OpenedDirectory<'_>, name: &CStr, stat: &Stat);
 }
 
@@ -93,7 +93,7 @@ impl Walk<'_> {
     }
 }
 
-/// The path to show for something below a root.
+/// Returns the path to show for something below a root.
 pub(super) fn full_path(root: &Source, below: &Path) -> PathBuf {
     if root.single().is_some() || below.as_os_str().is_empty() {
         return root.path().to_path_buf();

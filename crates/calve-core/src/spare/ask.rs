@@ -31,7 +31,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// The answer as it is sent.
+    /// Encodes the answer as it is sent.
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Self::Unchanged => b"unchanged\n".to_vec(),
@@ -47,7 +47,7 @@ impl Answer {
         }
     }
 
-    /// An answer that is not whole says nothing.
+    /// Decodes an answer. One that is not whole becomes `Unknown`.
     fn decode(bytes: &[u8]) -> Self {
         let changed = || {
             let rest = bytes.strip_prefix(b"changed ")?;
@@ -67,8 +67,8 @@ impl Answer {
     }
 }
 
-/// A path to the socket in the store `home`, which is open as `directory`. A socket's own path may have 107 bytes at the most (unix(7)), so a
-/// long one goes by way of the descriptor.
+/// Returns a path to the socket in the store `home`, which is open as `directory`. A socket's own path may have 107 bytes at the most
+/// (unix(7)), so a long path goes through the descriptor.
 pub(crate) fn socket_path(home: &Path, directory: BorrowedFd<'_>) -> PathBuf {
     const LONGEST: usize = 100;
     let path = home.join(SOCKET);

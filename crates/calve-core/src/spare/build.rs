@@ -150,7 +150,7 @@ pub(super) fn unfit(source: &Source, staged: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// On a file system where a spare takes its full size, a fifth of the disk stays free.
+/// Fails if less than a fifth of the disk would stay free, on a file system where a spare takes its full size.
 fn check_room(
     source: &Source,
     taken: &record::RecordDraft,

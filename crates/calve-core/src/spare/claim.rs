@@ -272,7 +272,7 @@ pub(super) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> 
     Ok(())
 }
 
-/// The body of a record that was read to find out what is in the source.
+/// Returns the body of a record that was read earlier to find out what is in the source.
 fn read_before<'c>(claim: &'c Claim<'_, '_>) -> Option<&'c Arc<RecordBody>> {
     claim.options.spares.as_ref()?.record.as_ref()
 }
@@ -317,7 +317,7 @@ fn compare(
     Ok((if only.is_some() { SpareCheck::Watched } else { SpareCheck::Walked }, differences, Some(body)))
 }
 
-/// The directories whose entries may have changed, when these paths have.
+/// Returns the directories whose entries may have changed if these paths have.
 pub(super) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
     let mut directories = HashSet::new();
     for path in paths {

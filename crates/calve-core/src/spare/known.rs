@@ -110,7 +110,7 @@ impl Spares {
 }
 
 impl SpareUse {
-    /// Spares the claim of a spare that is known reading its record again.
+    /// Keeps the claim of a known spare from reading its record again.
     pub fn knowing(&mut self, source: &KnownSource) {
         self.record = Some(Arc::clone(&source.body));
     }

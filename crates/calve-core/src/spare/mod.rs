@@ -179,7 +179,7 @@ pub struct RefillReport {
 }
 
 impl Spares {
-    /// The spares that are kept in the directory `home`, which need not be there.
+    /// Returns the spares that are kept in the directory `home`, which need not exist.
     pub fn at(home: impl Into<PathBuf>) -> Self {
         Self { home: home.into() }
     }

@@ -32,7 +32,7 @@ impl std::fmt::Debug for SpareNames {
 }
 
 impl SpareNames {
-    /// The names of a record, whose body this is, after these differences were worked on.
+    /// Combines the body of a record with the differences that were worked on since.
     pub(super) fn new(body: Arc<RecordBody>, differences: &Differences) -> Self {
         Self { body, touched: differences.directories.clone() }
     }

@@ -462,7 +462,7 @@ impl Entry<'_> {
     }
 }
 
-/// The directories of a record, each followed by those below it. `None` when it is damaged.
+/// Parses the directories of a record, each followed by those below it. Returns `None` if the record is damaged.
 pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
     let mut rest = Bytes(body);
     let mut blocks = Vec::new();
@@ -505,7 +505,7 @@ impl<'b> Block<'b> {
     }
 }
 
-/// The names of all recorded entries with one of these inodes.
+/// Returns the directory and the name of each recorded entry that has one of these inodes.
 pub(crate) fn names_of(blocks: &[Block<'_>], inodes: &HashSet<u64>) -> Vec<(PathBuf, std::ffi::CString)> {
     let mut found = Vec::new();
     for block in blocks {

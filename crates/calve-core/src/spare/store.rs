@@ -54,7 +54,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// `None` for a selection by a function, which cannot be compared with another.
+    /// Returns the shape that these options give. `None` for a plain copy, and for a selection by a function, which cannot be compared with
+    /// another one.
     pub(super) fn of(options: &CloneOptions, staged: bool) -> Option<Self> {
         let (exclude, mounts, unreadable) = (options.exclude.clone(), options.mounts, options.unreadable);
         (options.select.is_none() && options.keep.plain().is_none()).then_some(Self {
@@ -128,7 +129,7 @@ pub(super) struct Definition {
 }
 
 impl Definition {
-    /// The name of the set's directory.
+    /// Returns the name of the set's directory.
     pub(super) fn id(&self) -> String {
         let place = self.place.as_ref().map_or(&b""[..], |place| place.as_os_str().as_bytes());
         let mut rest = blake3::Hasher::new();
@@ -339,7 +340,7 @@ impl Set {
         rustix::fs::statat(&self.directory, SET, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// The path of the directory in which its spares are.
+    /// Returns the path of the directory that has the set's spares.
     pub(super) fn place_path(&self) -> PathBuf {
         match &self.definition.place {
             None => self.path.clone(),
@@ -374,7 +375,7 @@ impl Set {
     }
 }
 
-/// The name of the directory for spares that are not in the store.
+/// Returns the name of this user's directory for spares that are not in the store.
 fn place_name() -> String {
     format!(".calve-spares-{}", rustix::process::geteuid().as_raw())
 }
@@ -402,7 +403,7 @@ pub(super) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<SpareDire
     Ok(found)
 }
 
-/// A name for a new spare. Names sort by age.
+/// Makes a name for a new spare. Names sort by age.
 pub(super) fn new_spare_name(built_ns: u64) -> CString {
     CString::new(format!("{built_ns:016x}-{:016x}", sys::random())).unwrap_or_default()
 }
@@ -414,7 +415,7 @@ fn is_spare_name(name: &CStr) -> bool {
 }
 
 impl SpareDirectory {
-    /// Its name, for the watcher.
+    /// Returns the name of the spare for the watcher.
     pub(super) fn id(&self, set: &Set) -> String {
         format!("{}/{}", set.id, self.name.to_string_lossy())
     }
@@ -463,7 +464,7 @@ impl Drop for HeldLock {
     }
 }
 
-/// `None` if another process has it and the operation does not wait.
+/// Locks the entry `name` of a directory. Returns `None` if another process has the lock and the operation does not wait.
 fn lock(
     directory: BorrowedFd<'_>,
     name: &CStr,

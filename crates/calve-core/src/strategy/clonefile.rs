@@ -67,7 +67,7 @@ impl Method for Clonefile {
 /// Properties that the call does not keep (clonefile(2), and measurements of others).
 const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, copies sockets, and gives everything to you unless you are root";
 
-/// The reasons for which the call declines; anything else is a failure.
+/// Returns the reason for which the call declines, or `None` for an error that is a failure.
 fn refusal(errno: Errno) -> Option<Reason> {
     Some(match errno {
         Errno::NOTSUP | Errno::NOSYS => Reason::new("the file system has no clonefile"),

@@ -40,7 +40,7 @@ fn check_room(job: &Job<'_, '_>) -> Result<(), Error> {
     room::check(source.directory(), parent, source.path(), job.dst_path, job.exclude, &job.options.cancel)
 }
 
-/// The per-file strategies differ only in how contents are made.
+/// Runs a per-file strategy. Such strategies differ only in how they make contents.
 pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) -> Result<Outcome, Failure> {
     let Some(dst_root) = job.below.or(job.staging.root()) else {
         return Err(Failure::Refused(Reason::new("no staged directory")));

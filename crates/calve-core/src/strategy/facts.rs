@@ -34,7 +34,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Before anything is known.
+    /// Returns the facts before anything is known.
     pub(crate) fn nothing() -> Self {
         let untried = || Err(Reason::new("not tried"));
         Self {
@@ -97,7 +97,7 @@ fn with_new_file(root: BorrowedFd<'_>, then: impl FnOnce(BorrowedFd<'_>)) -> sys
 
 const PROBE_NAME: &CStr = c".calve-probe";
 
-/// The number of nested subvolumes, or why a snapshot is out of the question. Whether the call is permitted, only the call tells.
+/// Returns the number of nested subvolumes, or why a snapshot is out of the question. Only the call itself tells whether it is permitted.
 fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason> {
     let src = source.directory();
     if source.single().is_some() {
@@ -133,8 +133,8 @@ fn cannot_list(errno: Errno) -> Reason {
     Reason::new(format!("cannot list the subvolumes nested in it: {}", std::io::Error::from(errno)))
 }
 
-/// Only root and the owner of a subvolume may snapshot it, and each nested one takes a snapshot of its own, made in the copy of the
-/// directory that it is in.
+/// Fails if the user may not snapshot one of the nested subvolumes. Only root and the owner of a subvolume may snapshot it, and each nested
+/// one takes a snapshot of its own, made in the copy of the directory that it is in.
 fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), Reason> {
     const OWNER_MAY_CHANGE: RawMode = 0o300;
     for path in nested {

@@ -84,8 +84,8 @@ pub(crate) struct WholeRoot {
     pub(crate) locks: u32,
 }
 
-/// Until it is published nobody else may look into a tree. Returns what the root was like before. Only the mode changes, and with it
-/// an access control list's mask: setting the mode again brings both back.
+/// Closes a tree to other users until it is published. Returns the root's attributes from before. Only the mode changes, and with it an
+/// access control list's mask: setting the mode again brings both back.
 pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<WholeRoot> {
     let stat = rustix::fs::fstat(root)?;
     let locks = crate::sys::unlock(root)?;
@@ -106,7 +106,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// The fastest method that accepts, and the refusals of those before it. `refused_already`: those that were tried.
+/// Returns the fastest method that accepts, and the refusals of those before it. `refused_already` are the refusals of methods that were
+/// tried.
 pub(crate) fn choose(
     facts: &Facts,
     criteria: &Criteria,

@@ -120,7 +120,7 @@ impl OverlayMount {
         &self.mount_point
     }
 
-    /// The directory that holds what was changed.
+    /// Returns the directory that holds the changes.
     pub fn upper(&self) -> Option<PathBuf> {
         self.state.as_ref().map(|state| state.path.join("upper"))
     }
@@ -152,8 +152,8 @@ impl Drop for OverlayMount {
 }
 
 impl State {
-    /// `upper` and `work` under a hidden name. The upper directory gets the source's metadata: it is what the root of the
-    /// mounted tree shows.
+    /// Makes `upper` and `work` under a hidden name. Gives the upper directory the source's metadata, which the root of the mounted tree
+    /// shows.
     pub(crate) fn make(parent: &Path, source: &Source) -> Result<Self, Error> {
         let failed = |errno| Error::io(Operation::CreateUpper, parent, errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

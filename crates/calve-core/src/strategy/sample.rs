@@ -51,7 +51,8 @@ pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: Borrowe
     }
 }
 
-/// Without a file to try with, the destination's own ability decides, if the source is on the same device.
+/// Tries a reflink with a file of its own, for a source without files to try with. Then the destination's own ability decides, if the
+/// source is on the same device.
 fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
     let here = rustix::fs::fstat(root).map(|stat| stat.st_dev);
     if here != Ok(source.stat().st_dev) && !sys::same_btrfs(source.directory(), root) {
@@ -68,7 +69,7 @@ fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) 
     tried.map_err(|errno| reason(errno, root))
 }
 
-/// All of a small file, the first blocks of a large one: sharing takes time in proportion to the extents.
+/// Reflinks all of a small file, or the first blocks of a large one: sharing takes time in proportion to the extents.
 fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> {
     const PART_BYTES: u64 = 64 * 1024;
     let stat = rustix::fs::fstat(src)?;

@@ -85,7 +85,7 @@ pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
     Ok(is_subvolume)
 }
 
-/// The reasons for which a snapshot declines; anything else is a failure.
+/// Returns the reason for which a snapshot declines, or `None` for an error that is a failure.
 fn refusal(errno: Errno) -> Option<Reason> {
     Some(match errno {
         Errno::PERM | Errno::ACCESS => {
@@ -105,8 +105,8 @@ fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
     Error::io(Operation::Snapshot, job.source.path(), errno)
 }
 
-/// A snapshot has an empty directory where a subvolume was nested. Replaces each by a snapshot of that subvolume.
-/// `at` is where they are in the source. One that is left out stays an empty directory.
+/// Replaces each empty directory that a snapshot has where a subvolume was nested by a snapshot of that subvolume. `at` is the place of
+/// `src` in the source. A nested subvolume that is left out stays an empty directory.
 fn nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, at: &Path, exclude: &Exclude) -> Result<usize, (PathBuf, Errno)> {
     let mut count = 0;
     let listed = sys::nested_subvolumes(src).map_err(|errno| (PathBuf::new(), errno))?;

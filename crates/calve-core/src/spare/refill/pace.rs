@@ -184,7 +184,7 @@ mod tests {
     struct Load(Vec<Child>);
 
     impl Load {
-        /// `None` where the system does not tell of it.
+        /// Starts four busy processes per processor. Returns `None` where the system does not report how long tasks wait.
         fn new() -> Option<Self> {
             sys::stalled()?;
             let count = std::thread::available_parallelism().unwrap().get() * 4;

@@ -28,7 +28,7 @@ pub(super) struct QuestionSocket {
 }
 
 impl QuestionSocket {
-    /// `None` if another process has the lock.
+    /// Takes the watcher's lock, and listens on the socket. Returns `None` if another process has the lock.
     pub(super) fn open(home: &Home) -> Result<Option<Self>, Error> {
         let lock_path = home.path().join(LOCK);
         let failed = |errno| Error::io(Operation::LockSpares, &lock_path, errno);
@@ -99,7 +99,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// `None` for one that does not come, or is none.
+    /// Reads a question from a connection. Returns `None` for one that does not come in time, or is not a question.
     fn read(mut stream: UnixStream) -> Option<Self> {
         const PATIENCE: Duration = Duration::from_millis(200);
         const LONGEST: u64 = 256;

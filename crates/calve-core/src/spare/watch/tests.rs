@@ -25,7 +25,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// `a/f`, `a/deep/g`, `b/h` and `i`.
+    /// Watches a tree of `a/f`, `a/deep/g`, `b/h` and `i`.
     fn new() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let src = directory.path().join("src");
@@ -33,7 +33,7 @@ impl Watched {
         Self::of(directory)
     }
 
-    /// `None` on systems without a watcher.
+    /// Watches the tree `src` in a directory. Returns `None` on systems without a watcher.
     fn of(directory: tempfile::TempDir) -> Option<Self> {
         if sys::most_watches() == 0 {
             return None;
@@ -48,7 +48,7 @@ impl Watched {
         self.directory.path().join("src").join(below)
     }
 
-    /// The directories that may have changed.
+    /// Returns the directories that may have changed.
     fn changed(&mut self) -> Vec<String> {
         self.tracker.catch_up().unwrap();
         let changed = self.tracker.changed_since(self.moment);
@@ -162,7 +162,7 @@ fn a_file_that_is_open_for_writing_before_the_watch_begins_is_a_suspect() {
     assert_eq!(watched.changed(), ["b"]);
 }
 
-/// A name that is gone may have been another name of an entry that is still there.
+// A name that is gone may have been another name of an entry that is still there.
 #[test]
 fn after_a_removal_nothing_is_known() {
     type Removal = fn(&Path);

@@ -139,13 +139,13 @@ impl Tracker {
         self.lost.map_or(Ok(self.sequence), Err)
     }
 
-    /// The directories in which anything can have changed since that moment.
+    /// Returns the directories in which anything can have changed since that moment.
     pub(crate) fn changed_since(&self, moment: u64) -> impl Iterator<Item = &Path> {
         let changed = move |one: &&Directory| one.changed > moment || one.is_open_ended || !one.suspects.is_empty();
         self.directories.values().filter(changed).map(|one| one.path.as_path())
     }
 
-    /// The queue: it can be read from when something has happened.
+    /// Returns the queue of the watches. It can be read from when something has happened.
     pub(crate) fn queue(&self) -> BorrowedFd<'_> {
         self.watches.queue()
     }

@@ -95,7 +95,7 @@ pub(crate) fn same_btrfs(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
     matches!((btrfs_identity(a), btrfs_identity(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The identity of a btrfs, which all its subvolumes have in common.
+/// Returns the identity of a btrfs, which all its subvolumes have in common.
 pub(crate) fn btrfs_identity(directory: BorrowedFd<'_>) -> Result<[u8; 16]> {
     if magic(directory)? != BTRFS_MAGIC {
         return Err(Errno::NOTTY);
@@ -129,10 +129,9 @@ pub(crate) fn delete_subvolume(parent: BorrowedFd<'_>, name: &CStr) -> Result<()
     unsafe { ioctl(parent, Setter::<SNAP_DESTROY_V2, VolumeArgs>::new(args)) }
 }
 
-/// The paths, relative to the subvolume `root`, of the subvolumes directly below it.
+/// Returns the paths, relative to the subvolume `root`, of the subvolumes directly below it.
 ///
-/// Needs no privilege (Linux 4.18). A child in a directory that the caller may not search is an error: it must not be
-/// overlooked.
+/// Needs no privilege (Linux 4.18). Fails if a child is in a directory that the caller may not search: it must not be overlooked.
 pub(crate) fn nested_subvolumes(root: BorrowedFd<'_>) -> Result<Vec<CString>> {
     let mut paths = Vec::new();
     let mut from = 0;

@@ -54,7 +54,7 @@ const DATA: u64 = 1;
 /// An extent is never longer (BTRFS_MAX_EXTENT_SIZE).
 const LONGEST_EXTENT: u64 = 128 << 20;
 
-/// Bytes in an item, read without care for alignment; zero beyond its end.
+/// Reads eight bytes of an item, whatever their alignment. Returns zero beyond the item's end.
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let found = bytes.get(at..at + 8).and_then(|part| part.try_into().ok());
     u64::from_le_bytes(found.unwrap_or_default())
@@ -105,7 +105,7 @@ struct RootOf {
     name: [u8; 4080],
 }
 
-/// The number of the subvolume that an open directory is in.
+/// Returns the number of the subvolume that an open directory is in.
 pub(crate) fn btrfs_subvolume(directory: BorrowedFd<'_>) -> Result<u64> {
     const INO_LOOKUP: Opcode = opcode::read_write::<RootOf>(MAGIC, 18);
     const _: () = assert!(size_of::<RootOf>() == 4096);
@@ -148,7 +148,7 @@ impl<'a> DiskExtents<'a> {
         Self { directory, query: new_search(EXTENT_TREE), read: VecDeque::new(), next: None, ended: false }
     }
 
-    /// The first extent that ends after `place`. Places must be asked for in ascending order.
+    /// Returns the first extent that ends after `place`. Places must be asked for in ascending order.
     pub(crate) fn at(&mut self, place: u64) -> Result<Option<&DiskExtent>> {
         let far = self.next.is_none_or(|(object, ..)| place.saturating_sub(object) > 2 * LONGEST_EXTENT);
         if far && !self.ended {

@@ -170,12 +170,13 @@ pub(crate) fn space_rules(directory: BorrowedFd<'_>) -> SpaceRules {
     }
 }
 
-/// Extents tell more.
+/// Fails: extents tell more.
 pub(crate) fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<CloneFamily> {
     Err(Errno::OPNOTSUPP)
 }
 
-/// The most that one request for sharing may cover, on the file system of an open directory. `None` where nothing can be shared.
+/// Returns the most bytes that one request for sharing may cover, on the file system of an open directory. `None` where nothing can be
+/// shared.
 pub(crate) fn most_bytes_per_dedupe(directory: BorrowedFd<'_>) -> Option<u64> {
     match magic(directory).ok()? {
         // Longer ones are cut by the kernel (BTRFS_MAX_DEDUPE_LEN).

@@ -6,13 +6,13 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::sys::word;
 
-/// A short word for this boot of the kernel. Equal for all containers on it.
+/// Returns a short word for this boot of the kernel, the same for all containers on it.
 pub(crate) fn boot_identity() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| word(&read("/proc/sys/kernel/random/boot_id").unwrap_or_default()))
 }
 
-/// A short word for this machine, the same after a restart.
+/// Returns a short word for this machine, the same after a restart.
 pub(crate) fn machine_identity() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| {

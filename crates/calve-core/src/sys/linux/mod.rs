@@ -74,42 +74,42 @@ pub(crate) fn reflink_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: u64
     unsafe { ioctl(dst, Setter::<FICLONERANGE, CloneRange>::new(range)) }
 }
 
-/// Clones a whole directory in one call. Not a thing that Linux has.
+/// Fails: Linux cannot clone a directory in one call.
 pub(crate) fn clone_directory(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOSYS)
 }
 
-/// Clones a file with its metadata in one call.
+/// Fails: Linux cannot clone a file with its metadata in one call.
 pub(crate) fn clone_file(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOSYS)
 }
 
-/// No copy has flags that forbid changes.
+/// Returns no flags: no copy has flags that forbid changes.
 pub(crate) fn unlock(_file: BorrowedFd<'_>) -> Result<u32> {
     Ok(0)
 }
 
-/// As [`unlock`].
+/// Does nothing, as [`unlock`] returns no flags.
 pub(crate) fn lock(_file: BorrowedFd<'_>, _locks: u32) -> Result<()> {
     Ok(())
 }
 
-/// There is no chflags(2).
+/// Returns no flags: there is no chflags(2).
 pub(crate) fn flags_to_keep(_src: BorrowedFd<'_>) -> u32 {
     0
 }
 
-/// As [`flags_to_keep`].
+/// Does nothing, as [`flags_to_keep`] returns no flags.
 pub(crate) fn add_flags(_file: BorrowedFd<'_>, _flags: u32, _src: &Stat) -> Result<()> {
     Ok(())
 }
 
-/// Lists are attributes.
+/// Does nothing: access control lists are attributes.
 pub(crate) fn keep_acl(_src: BorrowedFd<'_>, _clone: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }
 
-/// As [`keep_acl`].
+/// Returns false: access control lists are attributes.
 pub(crate) fn has_acls_inside(_directory: BorrowedFd<'_>) -> Result<bool> {
     Ok(false)
 }
@@ -174,10 +174,13 @@ pub(crate) fn private_descriptors(keep: &[BorrowedFd<'_>]) {
 }
 
 unsafe extern "C" {
-    /// close_range(2), Linux 5.9, glibc 2.34 and musl 1.2.4 (through `syscall` so that older libcs will do).
+    /// Makes a system call by its number. Older libcs have no close_range(2) (Linux 5.9, glibc 2.34, musl 1.2.4), and this way they will
+    /// do.
     fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
 }
 
+/// Calls close_range(2).
+///
 /// # Safety
 /// The descriptors in the range must not be used by this thread afterwards.
 unsafe fn close_range(first: u32, last: u32, flags: u32) -> std::ffi::c_long {
@@ -202,7 +205,7 @@ impl ListingBuffer {
         Self(Vec::with_capacity(32 * 1024))
     }
 
-    /// A stand-in while the real one is lent out.
+    /// Creates a stand-in while the real buffer is lent out.
     pub(crate) fn empty() -> Self {
         Self(Vec::new())
     }
@@ -310,7 +313,7 @@ pub(crate) fn is_shared_by_machines(directory: BorrowedFd<'_>) -> Result<bool> {
     magic(directory).map(copies_on_the_server)
 }
 
-/// File systems whose server copies for us when asked with copy_file_range(2): the bytes do not travel.
+/// Returns whether this is a file system whose server copies for us when asked with copy_file_range(2): the bytes do not travel.
 pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     const NFS: u64 = 0x6969;
     const CIFS: u64 = 0xff53_4d42;
@@ -319,7 +322,7 @@ pub(crate) fn copies_on_the_server(magic: u64) -> bool {
     matches!(magic, NFS | CIFS | SMB2 | CEPH)
 }
 
-/// copy_file_range(2) from the one file offset to the other.
+/// Copies up to `bytes` bytes with copy_file_range(2), from the one file offset to the other.
 pub(crate) fn copy_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: usize) -> Result<usize> {
     rustix::fs::copy_file_range(src, None, dst, None, bytes)
 }
@@ -364,7 +367,7 @@ pub(crate) fn make_node(parent: BorrowedFd<'_>, name: &CStr, kind: FileType, mod
     rustix::fs::mknodat(parent, name, kind, mode, like.st_rdev)
 }
 
-/// The magic number of the file system of an open file (statfs(2)).
+/// Returns the magic number of the file system of an open file (statfs(2)).
 pub(crate) fn magic(fd: BorrowedFd<'_>) -> Result<u64> {
     // The field's type differs between architectures; the numbers are 32 bits wide.
     Ok(rustix::fs::fstatfs(fd)?.f_type as u64 & 0xffff_ffff)
@@ -399,7 +402,7 @@ fn pressure(what: &str) -> Option<u64> {
     text.split_once("total=")?.1.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// 64 random bits, for names that nobody can guess or collide with.
+/// Returns 64 random bits, for names that nobody can guess or collide with.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0u8; 8];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {

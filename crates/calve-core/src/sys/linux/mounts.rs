@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Result;
 
-/// The id of the mount that an open file was reached through (statx(2), Linux 5.8); the device number on older kernels.
+/// Returns the id of the mount that an open file was reached through (statx(2), Linux 5.8); the device number on older kernels.
 pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
     let flags = StatxFlags::MNT_ID;
     match rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, flags) {
@@ -20,7 +20,7 @@ pub(super) fn mount_id(fd: BorrowedFd<'_>) -> Result<u64> {
     }
 }
 
-/// A number that no other mount since the start of the system has had (statx(2), Linux 6.8); on older kernels the mount's id.
+/// Returns a number that no other mount since the start of the system has had (statx(2), Linux 6.8); on older kernels the mount's id.
 pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
     /// STATX_MNT_ID_UNIQUE of linux/stat.h.
     const UNIQUE: u32 = 0x4000;
@@ -40,7 +40,7 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     Ok(mount_id(parent.as_fd())? != mount_id(directory)?)
 }
 
-/// The path of an open directory, free of links.
+/// Returns the path of an open directory, free of links.
 pub(crate) fn real_path(directory: BorrowedFd<'_>) -> Result<PathBuf> {
     let link = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let target = rustix::fs::readlinkat(CWD, link, Vec::new())?;
@@ -61,7 +61,7 @@ pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedF
     }
 }
 
-/// The file system's device and the directory's path on it. `None` where the mount table does not tell.
+/// Returns the file system's device and the directory's path on it. `None` where the mount table does not tell.
 fn place_on_device(directory: BorrowedFd<'_>) -> Option<(Vec<u8>, PathBuf)> {
     let id = mount_id(directory).ok()?;
     let line = mount_lines().ok()?.into_iter().find(|line| line.id == id)?;
@@ -69,7 +69,7 @@ fn place_on_device(directory: BorrowedFd<'_>) -> Option<(Vec<u8>, PathBuf)> {
     Some((line.device, line.root.join(path.strip_prefix(&line.point).ok()?)))
 }
 
-/// The mount points below an open directory, not counting itself. From /proc/self/mountinfo (proc(5)).
+/// Returns the mount points below an open directory, not counting itself. From /proc/self/mountinfo (proc(5)).
 pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     let root = real_path(directory)?;
     let mut below: Vec<PathBuf> = mount_lines()?
@@ -81,7 +81,7 @@ pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     Ok(below)
 }
 
-/// The name of the file system that an open directory is on, as in /proc/self/mountinfo ("ext4"), else its magic number.
+/// Returns the name of the file system that an open directory is on, as in /proc/self/mountinfo ("ext4"), else its magic number.
 pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
     by_longest_prefix(directory).unwrap_or_else(|| match super::magic(directory) {
         Ok(magic) => format!("magic {magic:#x}"),
@@ -103,7 +103,7 @@ fn by_longest_prefix(directory: BorrowedFd<'_>) -> Option<String> {
         .map(|line| line.file_system)
 }
 
-/// The options of the mount that an open directory is on, those of the mount and those of the file system. Empty where the mount
+/// Returns the options of the mount that an open directory is on, those of the mount and those of the file system. Empty where the mount
 /// table does not tell.
 pub(crate) fn mount_options(directory: BorrowedFd<'_>) -> String {
     let line = || mount_lines().ok()?.into_iter().find(|line| Some(line.id) == mount_id(directory).ok());
@@ -135,7 +135,7 @@ fn mount_lines() -> Result<Vec<MountLine>> {
     Ok(text.split(|&byte| byte == b'\n').filter_map(parse_line).collect())
 }
 
-/// `36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/root rw`; blanks are octal escapes.
+/// Parses a line like `36 35 98:0 /root /mount/point rw,noatime shared:1 - ext4 /dev/root rw`; blanks are octal escapes.
 fn parse_line(line: &[u8]) -> Option<MountLine> {
     let mut fields = line.split(|&byte| byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;

@@ -42,7 +42,7 @@ pub(crate) fn mount_overlay(
     move_mount(mount.as_fd(), c"", target, c"", flags)
 }
 
-/// Linux 6.13 takes layers as descriptors; before, by a path without characters that the option parser would interpret.
+/// Adds a layer by its descriptor (Linux 6.13). Older kernels get it by a path without characters that the option parser would interpret.
 fn layer(
     context: BorrowedFd<'_>,
     key: &std::ffi::CStr,

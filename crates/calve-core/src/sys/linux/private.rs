@@ -89,7 +89,7 @@ pub(crate) fn contain(
     Ok(Steps(told))
 }
 
-/// Mounts of its own for this process; without privilege, in a user namespace that maps this user to itself.
+/// Gives this process mounts of its own; without privilege, in a user namespace that maps this user to itself.
 fn enter_namespaces() -> Result<()> {
     let (user, group) = (geteuid(), getegid());
     let new_user = if user.is_root() { UnshareFlags::empty() } else { UnshareFlags::NEWUSER };
@@ -104,7 +104,7 @@ fn enter_namespaces() -> Result<()> {
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
 }
 
-/// A network of its own for this process, with a loopback device alone.
+/// Gives this process a network of its own, with a loopback device alone.
 fn leave_network() -> Result<()> {
     // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };

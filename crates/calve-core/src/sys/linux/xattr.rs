@@ -25,7 +25,7 @@ fn proc_path(directory: BorrowedFd<'_>, name: &CStr) -> Result<CString> {
     CString::new(path).map_err(|_| Errno::INVAL)
 }
 
-/// The attributes' names, one after the other, each with a NUL. Empty where the file system has none.
+/// Lists the attributes' names, one after the other, each with a NUL. Empty where the file system has none.
 pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     if buffer.len() < 256 {
         buffer.resize(256, 0);
@@ -65,8 +65,8 @@ pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     rustix::fs::fremovexattr(file, name)
 }
 
-/// XFS shows its ACLs to root twice, the second time in its own form (`trusted.SGI_ACL_FILE`), which means nothing elsewhere.
-/// Takes those names out, and says how long the list is then.
+/// Removes the second names that XFS shows root for its access control lists (`trusted.SGI_ACL_FILE`). Those are in its own form, which
+/// means nothing elsewhere. Returns the length of the list without them.
 fn leave_out_second_forms(names: &mut [u8]) -> usize {
     const SECOND: &[u8] = b"trusted.SGI_ACL_";
     if !names.windows(SECOND.len()).any(|part| part == SECOND) {
@@ -79,7 +79,7 @@ fn leave_out_second_forms(names: &mut [u8]) -> usize {
 }
 
 impl XattrTarget<'_> {
-    /// The value of one attribute.
+    /// Reads the value of one attribute into `buffer`, which grows as needed, and returns its length.
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
         if buffer.len() < 1024 {
             buffer.resize(1024, 0);

@@ -82,7 +82,7 @@ pub(super) fn xfs_can_reflink(directory: BorrowedFd<'_>) -> bool {
     xfs_geometry(directory).is_some_and(|geometry| geometry.flags & REFLINK != 0)
 }
 
-/// The bits that it takes to count to `count`: its logarithm, rounded up.
+/// Returns the number of bits that it takes to count to `count`: its logarithm, rounded up.
 fn bits(count: u32) -> u32 {
     u32::BITS - count.saturating_sub(1).leading_zeros()
 }
