@@ -74,7 +74,7 @@ pub(crate) fn lock(file: BorrowedFd<'_>, locks: u32) -> Result<()> {
     kernel::set_flags(file, kernel::flags(file)? | locks)
 }
 
-/// The flags of a file that a copy is to have too.
+/// Returns the flags of a file that a copy is to have too.
 pub(crate) fn flags_to_keep(src: BorrowedFd<'_>) -> u32 {
     kernel::flags(src).unwrap_or(0) & (kernel::KEPT | kernel::OF_ROOT)
 }
@@ -151,7 +151,7 @@ pub(crate) fn sync_file(fd: BorrowedFd<'_>) -> Result<()> {
     }
 }
 
-/// 64 random bits, for names that nobody can guess or collide with.
+/// Returns 64 random bits, for names that nobody can guess or collide with.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: the call writes `bytes.len()` bytes to where `bytes` is.
@@ -162,13 +162,13 @@ pub(crate) fn random() -> u64 {
     }
 }
 
-/// A short word for this boot of the kernel.
+/// Returns a short word for this boot of the kernel.
 pub(crate) fn boot_identity() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(|| word(&kernel::boot().unwrap_or_default()))
 }
 
-/// A short word for this machine, the same after a restart.
+/// Returns a short word for this machine, the same after a restart.
 pub(crate) fn machine_identity() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| match kernel::host() {

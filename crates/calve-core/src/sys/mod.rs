@@ -60,12 +60,12 @@ pub(crate) use windows::*;
 /// How many files may be open at a time. A shell on macOS permits 256 to a program, where others start with 1,024.
 pub(crate) const MOST_DESCRIPTORS: usize = if cfg!(target_os = "macos") { 160 } else { 256 };
 
-/// FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
+/// Hashes with FNV-1a, 32 bits (Fowler, Noll, Vo): short, stable over versions, no secret.
 fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// The hash as eight digits, for names.
+/// Returns the hash as eight digits, for names.
 fn word(bytes: &[u8]) -> String {
     format!("{:08x}", hash(bytes))
 }

@@ -8,42 +8,42 @@ use rustix::io::Errno;
 
 use super::Result;
 
-/// A file can only be cloned to a name that does not exist yet (fclonefileat(2)), never into an open file, and copyfile(3)
-/// unlinks and makes anew. So nothing is shared file by file here: the `clonefile` strategy takes the whole tree.
+/// Fails: a file can only be cloned to a name that does not exist yet (fclonefileat(2)), never into an open file, and copyfile(3) unlinks
+/// and makes anew. So nothing is shared file by file here: the `clonefile` strategy takes the whole tree.
 pub(crate) fn reflink(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<()> {
     Err(Errno::OPNOTSUPP)
 }
 
-/// As [`reflink`].
+/// Fails, as [`reflink`] does.
 pub(crate) fn reflink_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _bytes: u64) -> Result<()> {
     Err(Errno::OPNOTSUPP)
 }
 
-/// There is no such attribute.
+/// Returns false: there is no such attribute.
 pub(crate) fn copy_nocow(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// There is no such attribute.
+/// Returns false: there is no such attribute.
 pub(crate) fn clear_nocow(_directory: BorrowedFd<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// The device number: mounts have no numbers of their own.
+/// Returns the device number: mounts have no numbers of their own.
 #[allow(clippy::unnecessary_cast, reason = "the field's type differs between systems")]
 pub(crate) fn mount_identity(fd: BorrowedFd<'_>) -> Result<u64> {
     Ok(rustix::fs::fstat(fd)?.st_dev as u64)
 }
 
-/// Nothing tells.
+/// Returns `None`: these systems do not tell how long tasks wait.
 pub(crate) fn stalled() -> Option<[u64; 3]> {
     None
 }
 
-/// Threads share one descriptor table; there is no other.
+/// Does nothing: threads share one descriptor table, and there is no other.
 pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
 
-/// There is no such call.
+/// Fails: there is no such call.
 pub(crate) fn open_beneath(_root: BorrowedFd<'_>, _path: &std::path::Path, _flags: OFlags) -> Result<OwnedFd> {
     Err(Errno::NOSYS)
 }
@@ -63,7 +63,7 @@ impl ListingBuffer {
         Self
     }
 
-    /// A stand-in while the real one is lent out.
+    /// Creates a stand-in while the real buffer is lent out.
     pub(crate) fn empty() -> Self {
         Self
     }
@@ -133,22 +133,22 @@ pub(crate) fn open_directory_same_mount(parent: BorrowedFd<'_>, name: &CStr) -> 
     Ok(fd)
 }
 
-/// Only asked of btrfs.
+/// Returns false: only btrfs is asked.
 pub(crate) fn is_inline(_file: BorrowedFd<'_>, _size: u64) -> bool {
     false
 }
 
-/// There are no allocation groups to tell apart.
+/// Returns `None`: there are no allocation groups to tell apart.
 pub(crate) fn allocation_group_shift(_directory: BorrowedFd<'_>) -> Option<u32> {
     None
 }
 
-/// There is no XFS.
+/// Returns `None`: there is no XFS.
 pub(crate) fn unnamed_file_on_xfs(_directory: BorrowedFd<'_>) -> Option<OwnedFd> {
     None
 }
 
-/// Returns where several threads make files has not been measured.
+/// Returns the pattern for file systems on which several threads make files side by side: other patterns were not measured.
 pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::CreationPattern {
     super::CreationPattern::SideBySide
 }
@@ -156,17 +156,17 @@ pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::CreationPattern {
 /// The number that tells btrfs on Linux. No file system here has it.
 pub(crate) const BTRFS_MAGIC: u64 = 0x9123_683e;
 
-/// Not a thing that these systems have.
+/// Returns false: these systems have no such servers.
 pub(crate) fn copies_on_the_server(_magic: u64) -> bool {
     false
 }
 
-/// Not a thing that these systems have.
+/// Fails: these systems have no copy_file_range(2).
 pub(crate) fn copy_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _bytes: usize) -> Result<usize> {
     Err(Errno::NOSYS)
 }
 
-/// File systems are told apart by name: their numbers are handed out when they are loaded, and none of them means anything.
+/// Returns zero: file systems are told apart by name. Their numbers are handed out when they are loaded, and none of them means anything.
 pub(crate) fn magic(_fd: BorrowedFd<'_>) -> Result<u64> {
     Ok(0)
 }
@@ -183,32 +183,32 @@ pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()>
     rustix::fs::chmodat(parent, name, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Only btrfs has subvolumes.
+/// Returns false: only btrfs has subvolumes.
 pub(crate) fn is_subvolume(_directory: BorrowedFd<'_>, _stat: &Stat) -> Result<bool> {
     Ok(false)
 }
 
-/// Only Linux has btrfs.
+/// Returns false: only Linux has btrfs.
 pub(crate) fn same_btrfs(_a: BorrowedFd<'_>, _b: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// Only btrfs has subvolumes. (APFS snapshots are of whole volumes, and read-only.)
+/// Fails: only btrfs has subvolumes. (APFS snapshots are of whole volumes, and read-only.)
 pub(crate) fn snapshot(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOTSUP)
 }
 
-/// Only btrfs has subvolumes.
+/// Fails: only btrfs has subvolumes.
 pub(crate) fn delete_subvolume(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOTSUP)
 }
 
-/// Only btrfs has subvolumes.
+/// Returns nothing: only btrfs has subvolumes.
 pub(crate) fn nested_subvolumes(_root: BorrowedFd<'_>) -> Result<Vec<CString>> {
     Ok(Vec::new())
 }
 
-/// Only Linux has OverlayFS.
+/// Fails: only Linux has OverlayFS.
 pub(crate) fn mount_overlay(
     _lower: BorrowedFd<'_>,
     _upper: BorrowedFd<'_>,
@@ -219,12 +219,12 @@ pub(crate) fn mount_overlay(
     Err(Errno::NOSYS)
 }
 
-/// No attribute has that meaning here.
+/// Returns an empty name: no attribute has that meaning here.
 pub(crate) fn opaque_attribute() -> &'static std::ffi::CStr {
     c""
 }
 
-/// Only Linux has OverlayFS.
+/// Fails: only Linux has OverlayFS.
 pub(crate) fn is_opaque(_directory: BorrowedFd<'_>, _attribute: &std::ffi::CStr) -> Result<bool> {
     Err(Errno::NOSYS)
 }
@@ -238,7 +238,7 @@ impl Steps {
     }
 }
 
-/// Only Linux has mounts that one command sees alone.
+/// Fails: only Linux has mounts that one command sees alone.
 pub(crate) fn contain(
     _command: &mut std::process::Command,
     _layers: &[super::OverlayPaths<'_>],
@@ -248,17 +248,17 @@ pub(crate) fn contain(
     Err(Errno::NOSYS)
 }
 
-/// Only Linux has OverlayFS.
+/// Fails: only Linux has OverlayFS.
 pub(crate) fn detach_mount(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOSYS)
 }
 
-/// There are no bind mounts, or nobody tells.
+/// Returns false: there are no bind mounts, or nobody tells.
 pub(crate) fn is_inside_by_another_mount(_inner: BorrowedFd<'_>, _outer: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// There are no subvolumes.
+/// Fails: there are no subvolumes.
 pub(crate) fn create_subvolume(_parent: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Err(Errno::NOSYS)
 }
@@ -268,12 +268,12 @@ pub(crate) fn mount_options(_directory: BorrowedFd<'_>) -> String {
     String::new()
 }
 
-/// Not looked into: a store through a mapping may go unnoticed.
+/// Returns true without a look: a store through a mapping may go unnoticed.
 pub(crate) fn shows_stores(_file: BorrowedFd<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// As above.
+/// Does nothing: see [`shows_stores`].
 pub(crate) fn write_back_stores(_directory: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }

@@ -32,32 +32,32 @@ pub(crate) fn clone_file(_src: BorrowedFd<'_>, _parent: BorrowedFd<'_>, _name: &
     Err(Errno::NOSYS)
 }
 
-/// No copy has flags that forbid changes.
+/// Returns no flags: no copy has flags that forbid changes.
 pub(crate) fn unlock(_file: BorrowedFd<'_>) -> Result<u32> {
     Ok(0)
 }
 
-/// As [`unlock`].
+/// Does nothing, as [`unlock`] returns no flags.
 pub(crate) fn lock(_file: BorrowedFd<'_>, _locks: u32) -> Result<()> {
     Ok(())
 }
 
-/// There is no chflags(2).
+/// Returns no flags: there is no chflags(2).
 pub(crate) fn flags_to_keep(_src: BorrowedFd<'_>) -> u32 {
     0
 }
 
-/// As [`flags_to_keep`].
+/// Does nothing, as [`flags_to_keep`] returns no flags.
 pub(crate) fn add_flags(_file: BorrowedFd<'_>, _flags: u32, _src: &Stat) -> Result<()> {
     Ok(())
 }
 
-/// Lists are attributes.
+/// Does nothing: access control lists are attributes.
 pub(crate) fn keep_acl(_src: BorrowedFd<'_>, _clone: BorrowedFd<'_>) -> Result<()> {
     Ok(())
 }
 
-/// As [`keep_acl`].
+/// Returns false: access control lists are attributes.
 pub(crate) fn has_acls_inside(_directory: BorrowedFd<'_>) -> Result<bool> {
     Ok(false)
 }
@@ -84,7 +84,7 @@ pub(crate) fn seek_hole(_fd: BorrowedFd<'_>, _position: u64) -> Result<u64> {
     Err(Errno::INVAL)
 }
 
-/// sync(2) need not wait, so it would promise too much.
+/// Fails: sync(2) need not wait, so it would promise too much.
 pub(crate) fn sync_file_system(_fd: BorrowedFd<'_>) -> Result<()> {
     Err(Errno::NOSYS)
 }
@@ -121,7 +121,7 @@ pub(crate) fn lower_priority() {
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
-/// 64 random bits, for names that collide with none: the keys that the standard library has for its hash tables.
+/// Returns 64 random bits, for names that collide with none: the keys that the standard library has for its hash tables.
 pub(crate) fn random() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
@@ -136,12 +136,12 @@ pub(crate) enum XattrTarget<'a> {
     Named(BorrowedFd<'a>, #[allow(dead_code, reason = "others need it")] &'a CStr),
 }
 
-/// The attributes' names. Always empty.
+/// Returns no names.
 pub(crate) fn list_xattrs<'b>(_target: XattrTarget<'_>, _buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     Ok(&[])
 }
 
-/// There are none.
+/// Does nothing: there are no attributes.
 pub(crate) fn remove_xattr(_file: BorrowedFd<'_>, _name: &CStr) -> Result<()> {
     Ok(())
 }
@@ -171,12 +171,12 @@ pub(crate) fn file_system_name(_directory: BorrowedFd<'_>) -> String {
     "this file system".into()
 }
 
-/// Nothing tells: then nothing is swept.
+/// Fails, as nothing tells: then nothing is swept.
 pub(crate) fn is_shared_by_machines(_directory: BorrowedFd<'_>) -> Result<bool> {
     Err(Errno::NOSYS)
 }
 
-/// Nothing is known of what files share.
+/// Returns `Unknown`: nothing tells which blocks files share.
 pub(crate) fn space_rules(_directory: BorrowedFd<'_>) -> SpaceRules {
     SpaceRules::Unknown
 }
@@ -185,12 +185,12 @@ pub(crate) fn clone_family(_directory: BorrowedFd<'_>, _name: &CStr) -> Result<C
     Err(Errno::NOTSUP)
 }
 
-/// There is no portable word for a boot; that for the machine, so that it is never taken for another one.
+/// Returns the word for the machine, so that it is never taken for another one: there is no portable word for a boot.
 pub(crate) fn boot_identity() -> &'static str {
     machine_identity()
 }
 
-/// A short word for this machine, the same after a restart.
+/// Returns a short word for this machine, the same after a restart.
 pub(crate) fn machine_identity() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| word(rustix::system::uname().nodename().to_bytes()))

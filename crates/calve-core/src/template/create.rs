@@ -157,7 +157,7 @@ impl Templates {
     }
 }
 
-/// The directory that a template is made of, without links.
+/// Returns the directory that a template is made of, by its path without links. Fails if it is not a directory.
 fn source(directory: &Path) -> Result<PathBuf, Error> {
     let source = canonical(directory)?;
     if source.is_dir() { Ok(source) } else { Err(TemplateError::NotADirectory(directory.into()).into()) }
@@ -176,7 +176,7 @@ fn is_same_file_system(a: &Path, b: &Path) -> Result<bool, Error> {
     Ok(same_device || sys::same_btrfs(one.as_fd(), other.as_fd()))
 }
 
-/// Templates do not show in `git status`.
+/// Hides templates from `git status`.
 fn hide_from_git(place: &Path) -> Result<(), Error> {
     let path = place.join(GITIGNORE.to_str().unwrap_or_default());
     match store::stat_of(&path)? {

@@ -56,7 +56,7 @@ impl Manifest {
         manifest
     }
 
-    /// The key: equal trees have the same.
+    /// Returns the key. Equal trees have the same key.
     pub(super) fn key(&self) -> String {
         key(self.text.as_bytes())
     }
@@ -66,7 +66,7 @@ pub(super) fn key(text: &[u8]) -> String {
     blake3::hash(text).to_hex().to_string()
 }
 
-/// The order of paths: name by name, so that what is in a directory follows it.
+/// Returns what paths are sorted by: name by name, so that the entries of a directory follow it.
 pub(super) fn order(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/')
 }
@@ -120,12 +120,12 @@ impl Line<'_> {
     }
 }
 
-/// The lines of a manifest, in its order. `None` for one that this version did not write.
+/// Parses the lines of a manifest, in its order. Returns `None` for one that this version did not write.
 pub(super) fn lines(text: &str) -> Option<impl Iterator<Item = Option<Line<'_>>>> {
     lines_after(HEAD, text)
 }
 
-/// The lines of a manifest that begins with `head`.
+/// Parses the lines of a manifest that begins with `head`. Returns `None` for another beginning.
 pub(super) fn lines_after<'t>(head: &str, text: &'t str) -> Option<impl Iterator<Item = Option<Line<'t>>> + use<'t>> {
     let body = text.strip_prefix(head)?;
     Some(body.lines().map(|line| {

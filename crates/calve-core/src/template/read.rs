@@ -158,7 +158,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A symlink, a FIFO, a device or a socket: nothing that could be opened.
+    /// Reads a symlink, a FIFO, a device or a socket: nothing that could be opened.
     fn special(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> sys::Result<(Stat, String)> {
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let device = |kind| {

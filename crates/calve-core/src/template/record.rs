@@ -79,7 +79,7 @@ impl Stamp {
 }
 
 impl Template {
-    /// `own` is the place below CALVE_HOME, which may be moved as a whole.
+    /// Encodes the record of a template. `own` is the place below CALVE_HOME, which may be moved as a whole.
     pub(super) fn encode(&self, own: &Path) -> Vec<u8> {
         let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
         let created = self.created.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -108,7 +108,7 @@ impl Template {
         bytes
     }
 
-    /// `None` for what is no whole record of the template `name`.
+    /// Decodes the record of the template `name`. Returns `None` for bytes that are no whole record of it.
     pub(super) fn decode(name: &str, bytes: &[u8], own: &Path) -> Option<Self> {
         let mut fields = Fields(bytes.strip_suffix(b"\0")?.split(|&byte| byte == 0));
         if fields.bytes()? != VERSION || fields.text()? != name {

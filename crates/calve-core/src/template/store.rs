@@ -46,7 +46,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// The place for versions on CALVE_HOME's own file system.
+    /// Returns the place for versions on CALVE_HOME's own file system.
     pub(super) fn trees(&self) -> PathBuf {
         self.path.join(TREES)
     }
@@ -252,7 +252,7 @@ fn take_away(lock: OwnedFd, path: &Path, version: &str) -> Result<Option<PathBuf
     Ok(trash)
 }
 
-/// The name of the directory for versions that are not below CALVE_HOME.
+/// Returns the name of this user's directory for versions that are not below CALVE_HOME.
 pub(super) fn place_name() -> String {
     format!(".calve-templates-{}", rustix::process::geteuid().as_raw())
 }

@@ -139,7 +139,7 @@ fn compare(written: &str, now: &str) -> Option<Vec<Difference>> {
 
 type Pair<'t> = (Option<Line<'t>>, Option<Line<'t>>);
 
-/// The next line of either, or of both if they are about the same path. The outer `None` is a line that cannot be understood.
+/// Returns the next line of either, or of both if they are about the same path. The outer `None` is a line that cannot be understood.
 fn next<'t>(
     written: &mut Peekable<impl Iterator<Item = Option<Line<'t>>>>,
     now: &mut Peekable<impl Iterator<Item = Option<Line<'t>>>>,
@@ -155,7 +155,7 @@ fn next<'t>(
     Some(Some((old, new)))
 }
 
-/// The keywords that only one has, or whose values differ.
+/// Returns the names of the keywords that only one line has, or whose values differ.
 fn changed(old: &str, new: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (these, others) in [(old, new), (new, old)] {

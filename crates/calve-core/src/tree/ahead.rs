@@ -22,7 +22,7 @@ pub(crate) struct Ahead<Open, More> {
 }
 
 impl<Open, More: Clone> Ahead<Open, More> {
-    /// `most_open`: how many of them may be open.
+    /// Creates an empty stack. At most `most_open` directories of it may be open.
     pub(crate) fn new(most_open: usize) -> Self {
         Self { stack: Vec::new(), most_open }
     }
@@ -42,7 +42,7 @@ impl<Open, More: Clone> Ahead<Open, More> {
         self.stack.clear();
     }
 
-    /// Half of the one nearest to the root, for a worker that has none.
+    /// Splits off half of the names nearest to the root, for a worker that has none.
     pub(crate) fn part(&mut self) -> Option<PendingDirectories<Open, More>> {
         let alone = self.stack.len() == 1;
         let lowest = self.stack.first_mut()?;

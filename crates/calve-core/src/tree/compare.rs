@@ -168,12 +168,12 @@ impl Worker<'_> {
         Ok(is_kind(&a, FileType::Directory) && !self.stays_out(&a))
     }
 
-    /// A mount point with `--one-file-system`: the clone has an empty directory.
+    /// Returns whether a directory is a mount point that `--one-file-system` leaves empty in the clone.
     fn stays_out(&self, directory: &Stat) -> bool {
         self.comparison.mounts == Mounts::Stay && identity(directory).0 != self.root
     }
 
-    /// Names of one inode in the source must be names of one inode in the clone.
+    /// Returns whether two entries are linked alike: names of one inode in the source must be names of one inode in the clone.
     fn linked_alike(&self, a: &Stat, b: &Stat) -> bool {
         if a.st_nlink < 2 || FileType::from_raw_mode(a.st_mode) == FileType::Directory {
             return true;

@@ -368,7 +368,7 @@ impl<'f> Worker<'f> {
         }
     }
 
-    /// The part of a large directory that was given to this worker.
+    /// Makes the part of a large directory that was given to this worker.
     fn some_entries(&mut self, large: &Arc<LargeDirectory>, mut names: Names) -> Result<(), Error> {
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         let pair = self.open_pair(&large.node)?;
@@ -396,7 +396,7 @@ impl<'f> Worker<'f> {
         }
     }
 
-    /// All entries are made: the copy gets its metadata. Nothing in it will change its times again.
+    /// Gives the copy of a directory its metadata, after all its entries were made. Nothing in it will change its times again.
     fn finish(&mut self, at: At<'_>, stat: &Stat) -> Result<(), Error> {
         let path = || at.node.path();
         self.check_frozen(stat, path)?;
@@ -438,7 +438,7 @@ impl<'f> Worker<'f> {
         }
     }
 
-    /// With `--one-file-system`: whether something else is mounted at this directory. Told by the device, as cp does.
+    /// Returns whether another file system is mounted at this directory. Told by the device, as cp does, and only with `--one-file-system`.
     fn is_other_file_system(&self, stat: &Stat) -> Result<bool, Error> {
         if self.fill.mounts == Mounts::Cross {
             return Ok(false);

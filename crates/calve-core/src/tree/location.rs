@@ -88,14 +88,15 @@ impl Location {
         }
     }
 
-    /// The identity of what is there, and whether it is a directory.
+    /// Returns the identity of the entry, and whether it is a directory. `None` if there is none.
     pub(crate) fn existing(&self) -> Result<Option<(Identity, bool)>, Error> {
         let is_directory = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         Ok(self.stat()?.map(|stat| (identity(&stat), is_directory(&stat))))
     }
 }
 
-/// `Path::file_name` and its kin ignore a `.` at the end, which must not be mistaken for the name before it.
+/// Returns the last component of a path. `Path::file_name` and its kin ignore a `.` at the end, which must not be mistaken for the name
+/// before it.
 fn last_component(path: &Path) -> Option<Component<'_>> {
     let bytes = path.as_os_str().as_bytes();
     let trimmed = &bytes[..bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1)];
@@ -108,7 +109,7 @@ fn last_component(path: &Path) -> Option<Component<'_>> {
 /// Device and inode.
 pub(crate) type Identity = (u64, u64);
 
-/// The identity of what is open or named.
+/// Returns the device and the inode of an entry.
 #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
 pub(crate) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino as u64)
@@ -146,7 +147,7 @@ pub(crate) fn any_upwards(
     }
 }
 
-/// The directories above a path's last name, and that name.
+/// Splits a path into the directories above its last name, and that name.
 pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
     let mut names: Vec<CString> = path
         .to_bytes()
@@ -158,7 +159,7 @@ pub(crate) fn split(path: &CStr) -> (Vec<CString>, CString) {
     (names, last)
 }
 
-/// [`open_below`]. Makes the directories that are missing.
+/// Opens directories as [`open_below`] does, and makes those that are missing.
 pub(crate) fn make_below<'a>(
     root: BorrowedFd<'_>,
     names: impl Iterator<Item = &'a CString>,

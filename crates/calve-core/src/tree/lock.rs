@@ -60,8 +60,8 @@ const SUBVOLUME: &CStr = c"subvolume";
 const FAILED: &CStr = c"failed";
 const RECORD: &str = "inode-";
 
-/// Without the device, whose number may be another one after a restart: what is protected is on that of its lock, or a
-/// subvolume there.
+/// Returns the name of a record. It leaves out the device, whose number may be another one after a restart: the entry that a lock protects
+/// is on the lock's device, or a subvolume there.
 fn record_name((_, inode): (u64, u64)) -> CString {
     CString::new(format!("{RECORD}{inode:x}")).unwrap_or_default()
 }
@@ -169,12 +169,12 @@ impl Lock {
         rustix::fs::statat(&self.directory, record, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// For a process that is to hold the lock too: a copy of the descriptor does.
+    /// Returns the descriptor for a process that is to hold the lock too. A copy of it does that.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
-    /// The name that the lock protects.
+    /// Returns the name that the lock protects.
     pub(crate) fn name(&self) -> &CStr {
         &self.name
     }

@@ -28,12 +28,12 @@ impl Node {
         Arc::new(Self { place: Some((Arc::clone(parent), name.to_owned())), sealed: OnceLock::new() })
     }
 
-    /// The path relative to the root.
+    /// Returns the path relative to the root.
     pub(crate) fn path(&self) -> PathBuf {
         self.names().iter().map(|name| OsStr::from_bytes(name.to_bytes())).collect()
     }
 
-    /// The path of an entry of this directory, relative to the root.
+    /// Returns the path of an entry of this directory, relative to the root.
     pub(crate) fn path_of(&self, name: &CStr) -> PathBuf {
         let mut path = self.path();
         path.push(OsStr::from_bytes(name.to_bytes()));
@@ -58,7 +58,8 @@ impl Node {
         }
     }
 
-    /// [`Self::open`] for reading, in the source: leaves the access time alone where that is permitted.
+    /// Opens the directory for reading, in the source, and leaves the access time alone where that is permitted. Otherwise as
+    /// [`Self::open`].
     pub(crate) fn open_source(&self, root: BorrowedFd<'_>) -> sys::Result<OwnedFd> {
         match self.open(root, OFlags::RDONLY | sys::NO_ATIME) {
             Err(Errno::PERM) => self.open(root, OFlags::RDONLY),
@@ -66,7 +67,7 @@ impl Node {
         }
     }
 
-    /// From the root down.
+    /// Returns the names from the root down.
     fn names(&self) -> Vec<&CStr> {
         let mut names = Vec::new();
         let mut node = self;
@@ -79,7 +80,7 @@ impl Node {
     }
 }
 
-/// The directory at a path below the root.
+/// Returns the node of a path below the root.
 pub(crate) fn node_of(path: &Path) -> Arc<Node> {
     path.components().fold(Node::root(), |node, name| {
         Node::child(&node, &CString::new(name.as_os_str().as_bytes()).unwrap_or_default())

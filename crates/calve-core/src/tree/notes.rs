@@ -49,7 +49,7 @@ pub(crate) struct NoteSummary {
 }
 
 impl NoteSummary {
-    /// The error for a source that is one entry, and of which nothing was made: left out, or gone since it was looked at.
+    /// Returns the error for a source that is one entry, and of which nothing was made: left out, or gone since it was looked at.
     pub(crate) fn nothing_made_of(&self, path: &Path) -> Error {
         let path = path.to_path_buf();
         match self.skipped.first() {
@@ -60,7 +60,7 @@ impl NoteSummary {
 }
 
 impl Notes {
-    /// One file was treated otherwise than asked for.
+    /// Notes that one file was treated otherwise than asked for.
     pub(crate) fn fell_back(
         &self,
         from: Strategy,
@@ -76,7 +76,7 @@ impl Notes {
         }
     }
 
-    /// One entry is not in the clone.
+    /// Notes that one entry is not in the clone.
     pub(crate) fn skipped(&self, path: PathBuf, reason: SkipReason) {
         let mut notes = self.lock();
         if !notes.skipped_for.contains(&reason) {
@@ -89,7 +89,7 @@ impl Notes {
         }
     }
 
-    /// One entry was not the same before and after.
+    /// Notes that one entry was not the same before and after.
     pub(crate) fn changed(&self, path: PathBuf) {
         let mut notes = self.lock();
         if notes.changed.len() < MOST {
@@ -99,7 +99,7 @@ impl Notes {
         }
     }
 
-    /// One entry's attribute could not be kept.
+    /// Notes that one entry's attribute could not be kept.
     pub(crate) fn not_kept(
         &self,
         code: WarningCode,
@@ -123,7 +123,7 @@ impl Notes {
         self.lock().warnings.push(Warning { code, path, message });
     }
 
-    /// The clone's files are the source's own.
+    /// Warns that the clone's files are the source's own.
     pub(crate) fn not_independent(&self) {
         let message =
             "hard links: source and clone are the same files, so a write in place on either side changes both";

@@ -79,7 +79,7 @@ impl<T: Send> Pool<T> {
         }
     }
 
-    /// The next piece of shared work; waits for it. `None` when everything is done or the run has stopped.
+    /// Waits for the next piece of shared work. Returns `None` when everything is done or the run has stopped.
     pub(crate) fn next(&self) -> Option<T> {
         let mut state = self.lock();
         loop {

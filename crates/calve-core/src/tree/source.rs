@@ -47,7 +47,7 @@ impl Source {
         Ok(Self { path: path.to_path_buf(), stat, opened })
     }
 
-    /// As given by the caller.
+    /// Returns the path as given by the caller.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -60,7 +60,7 @@ impl Source {
         identity(&self.stat)
     }
 
-    /// The source itself when it is a directory, else the directory it is in.
+    /// Returns the source itself if it is a directory, else the directory it is in.
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         match &self.opened {
             SourceHandle::Directory(directory) => directory.as_fd(),
@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// The name in [`Self::directory`], when it is not a directory.
+    /// Returns the name in [`Self::directory`] and the kind of a source that is not a directory.
     pub(crate) fn single(&self) -> Option<(&CStr, FileType)> {
         match &self.opened {
             SourceHandle::Directory(_) => None,

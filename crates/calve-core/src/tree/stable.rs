@@ -42,7 +42,7 @@ pub(crate) struct Moment {
 const TICK: Duration = Duration::from_millis(11);
 
 impl Moment {
-    /// Now. `staged` is the staged directory: where it is on the source's device, it tells the time.
+    /// Returns the current moment. `staged` is the staged directory: where it is on the source's device, it tells the time.
     fn now(source: &Source, staged: BorrowedFd<'_>) -> sys::Result<Self> {
         if rustix::fs::fstat(staged)?.st_dev != source.stat().st_dev {
             return Ok(Self::of_clock());
@@ -60,7 +60,7 @@ impl Moment {
         Ok(moment)
     }
 
-    /// Now, by this machine's clock. File systems' ticks have passed it when this returns.
+    /// Returns the current moment by this machine's clock. File systems' ticks have passed it when this returns.
     pub(crate) fn of_clock() -> Self {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         std::thread::sleep(TICK);
@@ -167,7 +167,7 @@ pub(crate) struct Quiet<'a> {
     pub(crate) renamed: Option<&'a Stat>,
 }
 
-/// An entry (relative to the source) that has changed since the moment, if there is one.
+/// Finds an entry (relative to the source) that has changed since the moment, if there is one.
 pub(crate) fn changed(quiet: &Quiet<'_>) -> Result<Option<PathBuf>, Error> {
     let (source, since) = (quiet.source, quiet.since);
     let failed = |errno| Error::io(Operation::Stat, source.path(), errno);
@@ -211,7 +211,7 @@ fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
     told(before) == told(now)
 }
 
-/// One directory: the first entry that has changed. Those below are given to the pool.
+/// Finds the first entry of one directory that has changed. Gives those below to the pool.
 fn look(
     quiet: &Quiet<'_>,
     pool: &Pool<Arc<Node>>,

@@ -75,7 +75,7 @@ pub struct Folder<'a> {
 }
 
 impl<'a> Folder<'a> {
-    /// A directory of the only tree.
+    /// Creates a directory of the only tree.
     pub(crate) fn of(node: &'a Arc<Node>, root: BorrowedFd<'a>, directory: BorrowedFd<'a>, path: &'a Path) -> Self {
         Self { tree: 0, node, root, directory, path }
     }
@@ -110,7 +110,7 @@ pub struct ScanReport<V> {
     pub skipped: Vec<Skipped>,
 }
 
-/// `None` for what is not there, and for a path that does not go down.
+/// Returns where to start for a path below `root`. `None` if nothing is there, and for a path that does not go down.
 pub(crate) fn start_at(root: BorrowedFd<'_>, path: &Path) -> Option<Start> {
     let mut parts = Vec::new();
     for part in path.components() {
@@ -171,7 +171,7 @@ pub(crate) struct Position {
     visited: bool,
 }
 
-/// The root of a tree and everything below it. The root's name is empty.
+/// Returns a start at the root of a tree, for it and everything below it. The root's name is empty.
 pub(crate) fn whole_tree(tree: usize) -> Start {
     let mut names = Names::default();
     names.push(FileType::Directory, c"");
@@ -238,7 +238,7 @@ impl<W: Walker> Worker<'_, W> {
         }
     }
 
-    /// `None` when it was no directory, or is left alone.
+    /// Opens an entry below `parent`. Returns `None` if it was no directory, or is left alone.
     fn open_child(
         &mut self,
         parent: &mut Start,

@@ -70,7 +70,7 @@ impl Facts {
         std::fs::remove_file(&path).map_err(failed)
     }
 
-    /// The strategy to use, and the refusals of those before it.
+    /// Returns the strategy to use, and the refusals of those before it.
     pub(super) fn choose(&self, criteria: &Criteria) -> Result<(Strategy, Vec<Refusal>), Error> {
         choose(Strategy::ALL, |strategy| *strategy, |strategy| self.accepts(*strategy, criteria), criteria, &[])
     }
@@ -91,7 +91,7 @@ impl Facts {
     }
 }
 
-/// Some files that have contents.
+/// Finds some files that have contents.
 fn samples(source: &Source) -> Vec<PathBuf> {
     const MOST: usize = 8;
     const MOST_DIRECTORIES: usize = 256;
@@ -184,7 +184,7 @@ fn size_below(directory: &Path) -> u64 {
     size
 }
 
-/// The place that a path leads to, with links followed.
+/// Returns the path that `path` leads to, with links followed.
 pub(super) fn resolved(path: &Path, given: &Path) -> Result<PathBuf, Error> {
     resolve(path).map_err(|error| Error::io(Operation::Open, given, error))
 }

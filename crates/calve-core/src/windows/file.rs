@@ -39,7 +39,7 @@ pub(super) const LINK_FALLS_BACK: [u32; 4] =
 const NOT_SETTABLE: u32 =
     FILE_ATTRIBUTE_COMPRESSED | FILE_ATTRIBUTE_ENCRYPTED | FILE_ATTRIBUTE_SPARSE_FILE | FILE_ATTRIBUTE_REPARSE_POINT;
 
-/// The attributes that are given to a copy.
+/// Returns the attributes that are given to a copy.
 pub(super) fn settable(attributes: u32) -> u32 {
     attributes & !(NOT_SETTABLE | FILE_ATTRIBUTE_NORMAL)
 }
@@ -202,7 +202,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// An access list of its own; what is inherited, the copy has inherited too.
+    /// Keeps an access list of the source's own. An inherited one the copy has inherited too.
     pub(super) fn keep_access(&self, src: &File, dst: &Path, relative: &Path) -> Result<(), Error> {
         let own = sys::own_access(src).map_err(|error| self.src_error(Operation::ReadPermissions, relative, error))?;
         let Some(own) = own else { return Ok(()) };

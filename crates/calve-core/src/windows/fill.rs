@@ -231,7 +231,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// `None` when the entry has gone since its directory was read; then its copy, if there is one, goes too.
+    /// Opens an entry of the source. Returns `None` if the entry has gone since its directory was read; then its copy, if there is one,
+    /// goes too.
     pub(super) fn open_source(&self, relative: &Path, access: u32) -> Result<Option<File>, Error> {
         let (src, dst) = self.paths(relative);
         match sys::patiently(sys::PATIENCE, || sys::open(&src, access)) {

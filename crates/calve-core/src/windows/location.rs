@@ -55,12 +55,12 @@ impl Location {
         })
     }
 
-    /// The identity of what is there, and whether it is a directory.
+    /// Returns the identity of the entry, and whether it is a directory. `None` if there is none.
     pub(crate) fn existing(&self) -> Result<Option<(sys::Identity, bool)>, Error> {
         Ok(self.look()?.map(|info| (info.identity, info.is_directory() && !info.is_link())))
     }
 
-    /// As given by the caller, for messages.
+    /// Returns the path as given by the caller, for messages.
     pub(super) fn given(&self) -> &Path {
         &self.given
     }
@@ -69,12 +69,12 @@ impl Location {
         parent_of(&self.given)
     }
 
-    /// For the system.
+    /// Returns the path of the entry, for the system.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// For the system.
+    /// Returns the path of the directory, for the system.
     pub(super) fn parent(&self) -> &Path {
         &self.parent
     }
@@ -93,7 +93,7 @@ impl Location {
     }
 }
 
-/// The real path of something, with all links in it followed.
+/// Returns the real path of something, with all links in it followed.
 pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     match std::fs::canonicalize(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => sys::verbatim(path),
@@ -106,7 +106,7 @@ pub(super) fn is_inside(inner: &Path, root: sys::Identity) -> bool {
     inner.ancestors().any(|above| sys::look(above).is_ok_and(|info| info.identity == root))
 }
 
-/// [`Path::join`], which would add a separator where there is nothing to join.
+/// Joins paths as [`Path::join`] does, which would add a separator where there is nothing to join.
 pub(super) fn below(root: &Path, relative: &Path) -> PathBuf {
     if relative.as_os_str().is_empty() { root.to_path_buf() } else { root.join(relative) }
 }
@@ -123,7 +123,8 @@ fn parent_of(path: &Path) -> PathBuf {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
 }
 
-/// `Path::components` leaves a `.` at the end out, which must not be mistaken for the name before it.
+/// Returns whether a path ends in `.` or `..`. `Path::components` leaves a `.` at the end out, which must not be mistaken for the name
+/// before it.
 fn ends_in_dots(path: &Path) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();
     let last = bytes.split(|&byte| is_separator(char::from(byte))).rfind(|part| !part.is_empty());

@@ -68,7 +68,7 @@ impl Lock {
         Ok(lock.is_held().then_some(lock))
     }
 
-    /// The path that the lock protects.
+    /// Returns the path that the lock protects.
     pub(super) fn path(&self) -> PathBuf {
         self.parent.join(&self.name)
     }

@@ -84,7 +84,7 @@ fn move_to_trash(location: &Location) -> Result<Lock, Error> {
     Ok(lock)
 }
 
-/// git must not list the trash as untracked files. Best effort.
+/// Keeps git from listing the trash as untracked files. Best effort.
 fn hide_from_git(trash: &Path) {
     // A repository inside a repository is listed whatever its ignore files say.
     let _ = sys::rename_no_replace(&trash.join(".git"), &trash.join(".git.calve-trash"));

@@ -41,7 +41,7 @@ impl<'p> Staging<'p> {
         Ok(staging)
     }
 
-    /// The staged directory.
+    /// Returns the staged directory.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

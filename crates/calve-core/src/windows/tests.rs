@@ -200,7 +200,7 @@ fn verification_finds_what_differs() {
     assert!(differs().is_some());
 }
 
-/// Neither tmpfs nor NTFS has block cloning: whatever a file system says to it has to be known.
+// Neither tmpfs nor NTFS has block cloning: whatever a file system says to it has to be known.
 #[test]
 fn a_refusal_to_share_blocks_is_understood() {
     let directory = tempfile::tempdir().unwrap();

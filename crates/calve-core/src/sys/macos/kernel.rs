@@ -26,7 +26,8 @@ pub(super) const SYMLINK: OFlags = OFlags::from_bits_retain(libc::O_SYMLINK.cast
 
 pub(super) const NO_ATTRIBUTE: Errno = Errno::NOATTR;
 
-/// fclonefileat(2). `keep_acl`: the entries keep their access control lists, instead of getting what their new parent bequeaths.
+/// Clones an open file or directory (fclonefileat(2)). With `keep_acl` the entries keep their access control lists; otherwise they get what
+/// their new parent bequeaths.
 pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {
     const ACL: CloneFlags = CloneFlags::from_bits_retain(4);
     // Without NOOWNERCOPY: root keeps the owners; anybody else owns the clone, whatever the flags. Nothing is resolved by
@@ -37,7 +38,7 @@ pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, ke
 /// The resource fork, the one attribute that is read and written at a position.
 pub(super) const FORK: &CStr = c"com.apple.ResourceFork";
 
-/// fgetxattr(2).
+/// Reads a piece of a resource fork at a position (fgetxattr(2)).
 pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8]) -> Result<usize> {
     let at = u32::try_from(position).map_err(|_| Errno::FBIG)?;
     // SAFETY: an open descriptor, a C string, and a buffer of which the call fills no more than its length.
@@ -46,7 +47,7 @@ pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8])
     usize::try_from(read).map_err(|_| last_error())
 }
 
-/// fsetxattr(2).
+/// Writes a piece of a resource fork at a position (fsetxattr(2)).
 pub(super) fn write_fork(file: BorrowedFd<'_>, position: usize, piece: &[u8]) -> Result<()> {
     let at = u32::try_from(position).map_err(|_| Errno::FBIG)?;
     // SAFETY: an open descriptor, a C string, and a buffer of which the call reads its length.
@@ -62,21 +63,21 @@ pub(super) const KEPT: u32 = LOCKED | libc::UF_NODUMP | libc::UF_OPAQUE | libc::
 /// The flags that forbid changes and that only root sets.
 pub(super) const OF_ROOT: u32 = libc::SF_IMMUTABLE | libc::SF_APPEND;
 
-/// The flags of an open file.
+/// Returns the flags of an open file.
 pub(super) fn flags(fd: BorrowedFd<'_>) -> Result<u32> {
     rustix::fs::fstat(fd).map(|stat| stat.st_flags)
 }
 
-/// fchflags(2).
+/// Sets the flags of an open file (fchflags(2)).
 pub(super) fn set_flags(fd: BorrowedFd<'_>, flags: u32) -> Result<()> {
     // SAFETY: two integers; the descriptor is open as long as `fd` lives.
     result(unsafe { libc::fchflags(fd.as_raw_fd(), flags) })
 }
 
-/// fsync_volume_np(2).
+/// Syncs all of the volume that a file is on, and waits for it (fsync_volume_np(2)).
 pub(super) fn sync_volume(fd: BorrowedFd<'_>) -> Result<()> {
     unsafe extern "C" {
-        /// `<unistd.h>`, macOS 10.8.
+        /// Comes from `<unistd.h>`, macOS 10.8.
         fn fsync_volume_np(fd: c_int, flags: c_int) -> c_int;
     }
     const FULL_SYNC: c_int = 1;
@@ -85,12 +86,12 @@ pub(super) fn sync_volume(fd: BorrowedFd<'_>) -> Result<()> {
     result(unsafe { fsync_volume_np(fd.as_raw_fd(), FULL_SYNC | WAIT) })
 }
 
-/// F_FULLFSYNC.
+/// Syncs a file down to the disk itself (F_FULLFSYNC).
 pub(super) fn full_sync(fd: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::fcntl_fullfsync(fd)
 }
 
-/// renameatx_np(2).
+/// Renames with flags (renameatx_np(2)).
 pub(super) fn rename(
     from: BorrowedFd<'_>,
     name: &CStr,
@@ -126,12 +127,12 @@ pub(crate) fn lower_priority() {
     unsafe { libc::setpriority(PRIO_DARWIN_PROCESS, 0, PRIO_DARWIN_BG) };
 }
 
-/// A value that is another one after each start of the system.
+/// Returns a value that is another one after each start of the system.
 pub(super) fn boot() -> Option<Vec<u8>> {
     system_value(c"kern.bootsessionuuid").or_else(|| system_value(c"kern.boottime"))
 }
 
-/// gethostuuid(2).
+/// Returns the identity of the machine (gethostuuid(2)).
 pub(super) fn host() -> Result<[u8; 16]> {
     let mut id = [0u8; 16];
     let wait = libc::timespec { tv_sec: 1, tv_nsec: 0 };
@@ -139,7 +140,7 @@ pub(super) fn host() -> Result<[u8; 16]> {
     result(unsafe { libc::gethostuuid(id.as_mut_ptr(), &wait) }).map(|()| id)
 }
 
-/// A value of sysctl(3), as it is.
+/// Returns a value of sysctl(3), as it is.
 fn system_value(name: &CStr) -> Option<Vec<u8>> {
     let mut value = vec![0u8; 64];
     let mut length = value.len();
@@ -188,7 +189,7 @@ pub(super) fn is_local(fd: BorrowedFd<'_>) -> Result<bool> {
     Ok(rustix::fs::fstatfs(fd)?.f_flags & libc::MNT_LOCAL.cast_unsigned() != 0)
 }
 
-/// The path of an open file (F_GETPATH).
+/// Returns the path of an open file (F_GETPATH).
 pub(super) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(path(rustix::fs::getpath(fd)?.to_bytes()))
 }
@@ -197,7 +198,7 @@ fn path(bytes: &[u8]) -> PathBuf {
     Path::new(OsStr::from_bytes(bytes)).to_path_buf()
 }
 
-/// A C string in an array.
+/// Returns the C string in an array.
 fn text(array: &[c_char]) -> &[u8] {
     // SAFETY: c_char is a byte, signed or not: the slice covers the same memory for as long, and any byte is valid.
     let bytes = unsafe { std::slice::from_raw_parts(array.as_ptr().cast::<u8>(), array.len()) };

@@ -26,10 +26,9 @@ pub(super) const NO_ATTRIBUTE: Errno = Errno::NODATA;
 const ACL: &CStr = c"user.like.acl";
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// clonefile(2): EEXIST for a name that is there, EXDEV between volumes, ENOTSUP without VOL_CAP_INT_CLONE, EINVAL for the root of a
-/// volume; all or nothing; set-user-ID and set-group-ID bits are dropped, each hard link becomes a file.
-/// The lists of a directory's entries are lost even with CLONE_ACL, and a root that has none of its own gets what its parent bequeaths
-/// (reports).
+/// Behaves as clonefile(2): EEXIST for a name that is there, EXDEV between volumes, ENOTSUP without VOL_CAP_INT_CLONE, EINVAL for the root
+/// of a volume; all or nothing; set-user-ID and set-group-ID bits are dropped, each hard link becomes a file. The lists of a directory's
+/// entries are lost even with CLONE_ACL, and a root that has none of its own gets what its parent bequeaths (reports).
 pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {
     let (volume, kind) = mounted(src)?;
     if path_of(src)? == volume {
@@ -161,7 +160,7 @@ fn remove(parent: BorrowedFd<'_>, name: &CStr) {
     let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
 }
 
-/// renameatx_np(2). A directory that gets another parent is written to, for its `..`: without permission that is EACCES (XNU,
+/// Behaves as renameatx_np(2). A directory that gets another parent is written to, for its `..`: without permission that is EACCES (XNU,
 /// bsd/vfs/vfs_subr.c, vn_authorize_renamex). So is what a list denies the deletion of.
 pub(super) fn rename(
     from: BorrowedFd<'_>,
@@ -239,7 +238,7 @@ pub(super) fn host() -> Result<[u8; 16]> {
     Err(Errno::NOSYS)
 }
 
-/// statfs(2).
+/// Returns a mount's place and the kind of its file system, as statfs(2).
 pub(super) fn mounted(fd: BorrowedFd<'_>) -> Result<(PathBuf, String)> {
     let text = |path: &str| std::fs::read_to_string(path).map_err(|_| Errno::NOSYS);
     let info = text(&format!("/proc/self/fdinfo/{}", fd.as_raw_fd()))?;
@@ -253,7 +252,7 @@ pub(super) fn mounted(fd: BorrowedFd<'_>) -> Result<(PathBuf, String)> {
     Ok((mount_point(line), kind.into()))
 }
 
-/// VOL_CAP_INT_CLONE.
+/// Returns whether the volume has clones (VOL_CAP_INT_CLONE).
 pub(super) fn has_clones(fd: BorrowedFd<'_>) -> Result<bool> {
     Ok(mounted(fd)?.1 == "apfs")
 }
@@ -262,13 +261,13 @@ pub(super) fn is_local(_fd: BorrowedFd<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// getfsstat(2).
+/// Returns all mount points, as getfsstat(2).
 pub(super) fn mount_points() -> Result<Vec<PathBuf>> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(|_| Errno::NOSYS)?;
     Ok(table.lines().map(mount_point).collect())
 }
 
-/// proc(5): a space is `\040`.
+/// Parses the mount point of a line of the mount table, in which a space is `\040` (proc(5)).
 fn mount_point(line: &str) -> PathBuf {
     line.split(' ').nth(4).unwrap_or_default().replace("\\040", " ").into()
 }
@@ -278,7 +277,7 @@ pub(super) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(std::ffi::OsString::from_vec(path.into_bytes()).into())
 }
 
-/// fchmodat(2), which on Linux cannot leave links alone. FIFOs and devices are not opened for it.
+/// Sets a mode as fchmodat(2) does, which on Linux cannot leave links alone. FIFOs and devices are not opened for it.
 pub(crate) fn set_mode_of_name(parent: BorrowedFd<'_>, name: &CStr, mode: Mode) -> Result<()> {
     let file = rustix::fs::openat(parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     rustix::fs::chmod(by_number(file.as_fd()), mode)
@@ -288,8 +287,8 @@ pub(crate) fn make_accessible(parent: BorrowedFd<'_>, name: &CStr) -> Result<()>
     set_mode_of_name(parent, name, Mode::RWXU)
 }
 
-/// fgetxattr(2). A buffer that is too short is filled, and the call succeeds (reports; the manual says ERANGE). An empty one asks
-/// for the length.
+/// Behaves as fgetxattr(2). A buffer that is too short is filled, and the call succeeds (reports; the manual says ERANGE). An empty one
+/// asks for the length.
 pub(super) fn fgetxattr(fd: impl AsFd, name: &CStr, value: &mut [u8]) -> Result<usize> {
     if name == ACL {
         return Err(NO_ATTRIBUTE);
@@ -307,7 +306,7 @@ pub(super) fn fsetxattr(fd: impl AsFd, name: &CStr, value: &[u8], flags: XattrFl
 
 pub(super) const FORK: &CStr = c"user.like.fork";
 
-/// fgetxattr(2) of a resource fork: as much as one call gives, from a position. It may be less than was asked for.
+/// Reads a resource fork as fgetxattr(2) does: as much as one call gives, from a position. It may be less than was asked for.
 pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8]) -> Result<usize> {
     const MOST_IN_ONE_CALL: usize = 1000;
     let mut all = vec![0; 1 << 16];
@@ -318,7 +317,7 @@ pub(super) fn read_fork(file: BorrowedFd<'_>, position: usize, piece: &mut [u8])
     Ok(read)
 }
 
-/// fsetxattr(2): what is behind the piece stays.
+/// Writes a resource fork as fsetxattr(2) does: the bytes behind the piece stay.
 pub(super) fn write_fork(file: BorrowedFd<'_>, position: usize, piece: &[u8]) -> Result<()> {
     let mut all = vec![0; 1 << 16];
     let length = rustix::fs::getxattr(by_number(file), FORK, &mut all[..]).unwrap_or(0);
@@ -356,7 +355,7 @@ pub(super) fn write_acl(fd: BorrowedFd<'_>, acl: &[u8]) -> Result<()> {
     rustix::fs::fsetxattr(fd, ACL, acl, XattrFlags::empty())
 }
 
-/// getattrlistbulk(2).
+/// Returns whether an entry of a directory has a list, as getattrlistbulk(2) tells.
 pub(super) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
     let directory = rustix::fs::openat(directory, c".", READ, Mode::empty())?;
     for entry in Dir::read_from(&directory)? {
@@ -377,7 +376,7 @@ pub(super) fn drop_acl(fd: BorrowedFd<'_>) {
     let _ = rustix::fs::fremovexattr(fd, ACL);
 }
 
-/// A path to what is open, which may be open for its name only.
+/// Returns a path to what is open, which may be open for its name only.
 fn by_number(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }

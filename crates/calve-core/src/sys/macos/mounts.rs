@@ -21,7 +21,7 @@ pub(crate) fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool> {
     }
 }
 
-/// The mount points below an open directory, not counting itself.
+/// Returns the mount points below an open directory, not counting itself.
 pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     let root = path_of(directory)?;
     let mut below: Vec<PathBuf> = kernel::mount_points()?
@@ -33,7 +33,7 @@ pub(crate) fn mounts_below(directory: BorrowedFd<'_>) -> Result<Vec<PathBuf>> {
     Ok(below)
 }
 
-/// The name of the file system that an open directory is on ("apfs").
+/// Returns the name of the file system that an open directory is on ("apfs").
 pub(crate) fn file_system_name(directory: BorrowedFd<'_>) -> String {
     kernel::mounted(directory).map_or_else(|_| "unknown".into(), |(_, name)| name)
 }
@@ -42,7 +42,7 @@ fn path_of(directory: BorrowedFd<'_>) -> Result<PathBuf> {
     Ok(seen(&kernel::path_of(directory)?))
 }
 
-/// A path as users see it: the data volume's directories appear both at the root and where the volume is mounted.
+/// Returns a path as users see it: the data volume's directories appear both at the root and where the volume is mounted.
 fn seen(path: &Path) -> PathBuf {
     match path.strip_prefix("/System/Volumes/Data") {
         Ok(rest) if !rest.as_os_str().is_empty() => Path::new("/").join(rest),

@@ -60,7 +60,7 @@ impl AsFd for Opened<'_> {
     }
 }
 
-/// The attributes' names, one after the other, each with a NUL. Empty where the file system has none.
+/// Lists the attributes' names, one after the other, each with a NUL. Empty where the file system has none.
 pub(crate) fn list_xattrs<'b>(target: XattrTarget<'_>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {
     if buffer.len() < 256 {
         buffer.resize(256, 0);
@@ -89,7 +89,7 @@ pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
 }
 
 impl<'a> XattrTarget<'a> {
-    /// The value of one attribute.
+    /// Reads the value of one attribute into `buffer`, which grows as needed, and returns its length.
     pub(crate) fn read(self, name: &CStr, buffer: &mut Vec<u8>) -> Result<usize> {
         let Some(fd) = self.open()? else { return Err(kernel::NO_ATTRIBUTE) };
         if name == ACL {
@@ -128,7 +128,7 @@ impl<'a> XattrTarget<'a> {
         kernel::fsetxattr(&fd, name, value, XattrFlags::empty())
     }
 
-    /// `None` for what has no attributes and should not be opened: FIFOs, sockets, devices.
+    /// Opens an entry for its attributes. Returns `None` for what has no attributes and should not be opened: FIFOs, sockets, devices.
     fn open(self) -> Result<Option<Opened<'a>>> {
         let (directory, name) = match self {
             Self::Open(fd) => return Ok(Some(Opened::Lent(fd))),

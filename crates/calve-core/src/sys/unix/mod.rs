@@ -13,7 +13,7 @@ use super::Result;
 
 pub(crate) use remedy::remedy;
 
-/// openat(2), repeated when a signal interrupts it: FUSE and network file systems let that happen.
+/// Opens with openat(2), again when a signal interrupts it: FUSE and network file systems let that happen.
 pub(crate) fn open_at(directory: impl AsFd, name: impl Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
     while_table_is_full(|| retry(|| rustix::fs::openat(directory.as_fd(), name, flags, mode)))
 }
@@ -42,14 +42,14 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// The refusals to share a file's contents, or to clone a tree in one call, after which the bytes may be copied: no file system here does
-/// it, not between these two, or not with this one.
+/// Returns whether the bytes may be copied after this refusal to share a file's contents, or to clone a tree in one call: no file system
+/// here does it, not between these two, or not with this one.
 pub(crate) fn permits_copy(errno: Errno) -> bool {
     // On some systems two of them are one number.
     [Errno::NOTSUP, Errno::OPNOTSUPP, Errno::NOTTY, Errno::NOSYS, Errno::XDEV, Errno::INVAL].contains(&errno)
 }
 
-/// A path that is not UTF-8, and how it is printed.
+/// Returns a path that is not UTF-8, and how it is printed.
 #[cfg(test)]
 pub(crate) fn undecodable_path() -> (std::path::PathBuf, &'static str) {
     use std::os::unix::ffi::OsStringExt;

@@ -47,12 +47,12 @@ pub(crate) struct Times {
 }
 
 impl Info {
-    /// Also true for a link to a directory, which is made as one.
+    /// Returns whether this is a directory, or a link to a directory, which is made as one.
     pub(crate) fn is_directory(&self) -> bool {
         self.attributes & FILE_ATTRIBUTE_DIRECTORY != 0
     }
 
-    /// A link or another entry that stands for something elsewhere; never gone into.
+    /// Returns whether this is a link, or another entry that stands for something elsewhere; never gone into.
     pub(crate) fn is_link(&self) -> bool {
         /// The bit of a tag that says so ("name surrogate").
         const SURROGATE: u32 = 0x2000_0000;
@@ -86,7 +86,7 @@ pub(crate) fn pin(path: &Path) -> io::Result<Option<File>> {
     Ok((info.is_directory() && !info.is_link()).then_some(directory))
 }
 
-/// [`info`] of what is at `path`.
+/// Returns the kind of the entry at `path`, as [`info`] does.
 pub(crate) fn look(path: &Path) -> io::Result<Info> {
     info(&open(path, FILE_READ_ATTRIBUTES)?)
 }
@@ -115,7 +115,7 @@ pub(crate) fn info(file: &File) -> io::Result<Info> {
     })
 }
 
-/// ReFS has numbers of 128 bits, of which the older call tells 64: two files may then look like one.
+/// Returns the identity of an open file. ReFS has numbers of 128 bits, of which the older call tells 64: two files may then look like one.
 fn identity(file: &File, general: &BY_HANDLE_FILE_INFORMATION) -> Identity {
     match by_handle::<FILE_ID_INFO>(file, FileIdInfo) {
         Ok(id) => Identity { volume: id.VolumeSerialNumber, file: u128::from_le_bytes(id.FileId.Identifier) },
@@ -131,7 +131,7 @@ fn joined(high: u32, low: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// `T` must be the structure that `class` names, which consists of integers.
+/// Asks for one kind of facts about an open file. `T` must be the structure that `class` names, which consists of integers.
 fn by_handle<T: Copy>(file: &File, class: FILE_INFO_BY_HANDLE_CLASS) -> io::Result<T> {
     let mut structure = MaybeUninit::<T>::zeroed();
     let length = size_of::<T>() as u32;

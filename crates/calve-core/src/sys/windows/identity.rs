@@ -17,7 +17,7 @@ use windows_sys::w;
 use super::done;
 use crate::sys::{hash, word};
 
-/// A short word for this machine, the same after a restart: made from the number that its installation was given.
+/// Returns a short word for this machine, the same after a restart: made from the number that its installation was given.
 pub(crate) fn machine_identity() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| {
@@ -40,13 +40,13 @@ pub(crate) fn machine_identity() -> &'static str {
     })
 }
 
-/// A number for the user that this process runs as, made from the security identifier.
+/// Returns a number for the user that this process runs as, made from the security identifier.
 pub(crate) fn user_identity() -> u32 {
     static USER: OnceLock<u32> = OnceLock::new();
     *USER.get_or_init(|| hash(&user_sid().unwrap_or_default()))
 }
 
-/// The user's security identifier: a `TOKEN_USER` holds a pointer to it, and it is behind that in the same buffer.
+/// Returns the user's security identifier. A `TOKEN_USER` holds a pointer to it, and it is behind that in the same buffer.
 fn user_sid() -> std::io::Result<Vec<u8>> {
     let mut token = null_mut();
     // SAFETY: the handle of this process needs no closing; the token's is written to `token`.
@@ -65,7 +65,7 @@ fn user_sid() -> std::io::Result<Vec<u8>> {
     Ok(bytes.take(length as usize).skip(HEADER_BYTES).collect())
 }
 
-/// 64 random bits, for names that nobody can guess or collide with.
+/// Returns 64 random bits, for names that nobody can guess or collide with.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0u8; 8];
     // SAFETY: no algorithm is named, as the flag asks; eight bytes are written to `bytes`.

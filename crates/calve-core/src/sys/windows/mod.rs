@@ -36,17 +36,17 @@ pub(crate) use security::{own_access, set_access};
 pub(crate) use streams::streams;
 pub(crate) use volume::{Volume, volume};
 
-/// The error of a call that says no by returning zero.
+/// Returns the error of a call that says no by returning zero.
 fn done(returned: i32) -> io::Result<()> {
     if returned == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// With a NUL at its end.
+/// Converts a path to UTF-16 with a NUL at its end.
 fn wide(path: &Path) -> Vec<u16> {
     path.as_os_str().encode_wide().chain([0]).collect()
 }
 
-/// The path from the root of its volume, in the form that is taken as it is.
+/// Returns the path from the root of its volume, in the form that is taken as it is.
 pub(crate) fn verbatim(path: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
     let mut parts = absolute.components();
@@ -107,7 +107,7 @@ pub(crate) fn is_in_use(error: &io::Error) -> bool {
     [ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_DIR_NOT_EMPTY].iter().any(|code| is(error, *code))
 }
 
-/// The error that says so. Renames of directories say something else.
+/// Returns the error of an entry that another program has open. Renames of directories fail with another one.
 pub(crate) fn in_use() -> io::Error {
     io::Error::from_raw_os_error(ERROR_SHARING_VIOLATION.cast_signed())
 }
@@ -120,7 +120,7 @@ pub(crate) fn is(error: &io::Error, code: u32) -> bool {
     found == Some(code) || found == Some(HRESULT | code)
 }
 
-/// A path that is not Unicode, and how it is printed.
+/// Returns a path that is not Unicode, and how it is printed.
 #[cfg(test)]
 pub(crate) fn undecodable_path() -> (PathBuf, &'static str) {
     use std::os::windows::ffi::OsStringExt;

@@ -69,7 +69,7 @@ fn create(program: &Path, line: &OsStr, flags: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// With a NUL at its end.
+/// Returns the path of the system's directory, with a NUL at its end.
 fn system_directory() -> io::Result<Vec<u16>> {
     let mut path = vec![0u16; 1024];
     // SAFETY: at most as many units are written as there is room for.

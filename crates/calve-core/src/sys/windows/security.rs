@@ -23,7 +23,7 @@ pub(crate) struct OwnAccess {
     is_protected: bool,
 }
 
-/// The access list of an open entry, if anything in it is not inherited. `None` also where the file system has none.
+/// Returns the access list of an open entry, if anything in it is not inherited. `None` also where the file system has none.
 pub(crate) fn own_access(file: &File) -> io::Result<Option<OwnAccess>> {
     let mut descriptor = vec![0u64; 64];
     loop {

@@ -16,7 +16,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use super::{done, is, wide};
 
-/// The names of the streams beside the main one, each with its colon (`:Zone.Identifier`). Empty where the file system has none.
+/// Returns the names of the streams beside the main one, each with its colon (`:Zone.Identifier`). Empty where the file system has none.
 pub(crate) fn streams(path: &Path) -> io::Result<Vec<OsString>> {
     let wide = wide(path);
     let mut found = MaybeUninit::<WIN32_FIND_STREAM_DATA>::zeroed();
@@ -42,7 +42,7 @@ pub(crate) fn streams(path: &Path) -> io::Result<Vec<OsString>> {
     }
 }
 
-/// `:name:$DATA` without its type; `None` for the main stream, which has no name.
+/// Parses the name of a stream, `:name:$DATA`, without its type. Returns `None` for the main stream, which has no name.
 fn name(found: &WIN32_FIND_STREAM_DATA) -> Option<OsString> {
     const COLON: u16 = b':' as u16;
     let text = &found.cStreamName;

@@ -25,7 +25,7 @@ pub(crate) struct Volume {
     pub(crate) used: Option<u64>,
 }
 
-/// The volume of the open directory `directory`, which is at `path`.
+/// Returns facts about the volume of the open directory `directory`, which is at `path`.
 pub(crate) fn volume(directory: &File, path: &Path) -> io::Result<Volume> {
     let mut name = [0u16; 64];
     let (mut serial, mut flags, mut longest) = (0, 0, 0);

@@ -66,7 +66,7 @@ impl Flush {
     const WATCHED: usize = 64;
     const SLOW_ONES: usize = 8;
 
-    /// For a single file, after which none follows that would profit.
+    /// Creates one that never flushes, for a single file, after which none follows that would profit.
     pub(crate) fn never() -> Self {
         Self { seen: AtomicUsize::new(Self::WATCHED), slow: AtomicUsize::default() }
     }
@@ -114,8 +114,8 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// A reflink first writes the source's dirty pages, file by file. Slow ones show that there are such pages; all
-    /// of them are then written in one go, which takes far fewer trips to the disk.
+    /// Flushes the source's file system if reflinks are slow. A reflink first writes the source's dirty pages, file by file. Slow ones show
+    /// that there are such pages; all of them are then written in one go, which takes far fewer trips to the disk.
     fn flush_when_slow(&self, src: BorrowedFd<'_>, bytes: u64, took: Duration) {
         if self.flush.is_due(bytes, took) {
             // A failure shows again, with a name, when the file concerned is cloned.
@@ -157,7 +157,7 @@ impl<'a> Mover<'a> {
         Ok(MovedBytes { written, short: written < size, ..MovedBytes::default() })
     }
 
-    /// `None` where the file system cannot tell data from holes.
+    /// Copies the data of a file, and leaves its holes out. Returns `None` where the file system cannot tell data from holes.
     fn copy_around_holes(
         &mut self,
         src: BorrowedFd<'_>,
@@ -233,10 +233,10 @@ impl<'a> Mover<'a> {
     }
 }
 
-/// The refusals of a reflink after which the bytes of this file may be copied. Everything else is a failure.
+/// Returns whether the bytes of this file may be copied after this refusal of a reflink. Everything else is a failure.
 ///
-/// EINVAL and ETXTBSY concern one file (a no-copy-on-write mismatch, a swap file). ENOSPC may come from a single full allocation
-/// group of XFS; it permits copying only while the file system as a whole has room.
+/// EINVAL and ETXTBSY concern one file (a no-copy-on-write mismatch, a swap file). ENOSPC may come from a single full allocation group of
+/// XFS; it permits copying only while the file system as a whole has room.
 fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     const MARGIN_BYTES: u64 = 16 << 20;
     match errno {
@@ -248,7 +248,7 @@ fn permits_copy(errno: Errno, dst: BorrowedFd<'_>, size: u64) -> bool {
     }
 }
 
-/// Fewer blocks than the size would need.
+/// Returns whether a file has fewer blocks than its size would need.
 fn has_holes(stat: &Stat) -> bool {
     stored(stat) < size(stat)
 }
@@ -258,10 +258,10 @@ pub(crate) fn stored(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512).min(size(stat))
 }
 
-/// [`open_source`] for the contents of a file, without waiting for a FIFO's writer.
+/// Opens a file for its contents as [`open_source`] does, without waiting for a FIFO's writer.
 ///
-/// A file under somebody's lease (fcntl(2), `F_SETLEASE`) is opened when they have let go of it, which they have been told to do
-/// by then; EAGAIN when they do not within the time that the kernel gives them by default.
+/// A file under somebody's lease (fcntl(2), `F_SETLEASE`) is opened when the lease's holder has let go of it. Fails with EAGAIN if that
+/// takes longer than the time that the kernel gives holders by default.
 pub(crate) fn open_contents(
     directory: BorrowedFd<'_>,
     name: &CStr,
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(times(&Flush::never(), 1000, slow, 100), 0);
     }
 
-    /// 0 from copy_file_range(2) was taken for the end of the file.
+    // 0 from copy_file_range(2) was taken for the end of the file.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_the_server_does_not_copy_is_read_and_written() {

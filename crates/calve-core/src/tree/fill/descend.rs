@@ -36,7 +36,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The deepest directory that is in nobody's way; one that is, when there is no other, or when there are many of them.
+    /// Opens the deepest directory that is in nobody's way, or one that is, when there is no other or there are many of them.
     fn next_directory(&mut self, name: &mut Vec<u8>) -> Result<Option<DirectoryToFill>, Error> {
         let groups = &self.shared.groups;
         if self.pool.stopped() {
@@ -109,7 +109,7 @@ impl Worker<'_> {
         Ok(Some(DirectoryToFill { node: Node::child(&parent.node, name), pair: Pair { src, dst }, stat, place }))
     }
 
-    /// A directory vanished, became something else, or cannot be read, after its copy was made: the copy goes too.
+    /// Removes the copy of a directory that vanished, became something else, or cannot be read after its copy was made.
     fn directory_gone(&self, parent: &Arc<Node>, pair: &Pair, name: &CStr) -> Result<(), Error> {
         let path = parent.path_of(name);
         let dst = &pair.dst;

@@ -97,7 +97,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A subtree in one call, where the strategy does that. `None` where its entries are to be made one by one.
+    /// Clones a subtree in one call, where the strategy does that. Returns `None` where its entries are to be made one by one.
     fn whole_directory(&mut self, at: At<'_>, name: &CStr) -> Result<Option<EntryOutcome>, Error> {
         let Files::Clonefile { whole } = self.fill.files else { return Ok(None) };
         let path = at.node.path_of(name);
@@ -305,7 +305,7 @@ impl Worker<'_> {
         self.mover.copy(src, dst, stat, on_server).map_err(|fault| self.fault(&path(), fault))
     }
 
-    /// The `hardlink` strategy: a second name for the source's own inode.
+    /// Makes a second name for the source's own inode: the `hardlink` strategy.
     fn link_to_source(
         &mut self,
         at: At<'_>,
@@ -372,7 +372,7 @@ impl Worker<'_> {
         })
     }
 
-    /// FIFOs and, for the privileged, device nodes.
+    /// Makes FIFOs and, for the privileged, device nodes.
     fn special_file(&mut self, at: At<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
         let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -411,14 +411,15 @@ impl Worker<'_> {
         loaded.map(|_| ()).map_err(|fault| self.fault(&at.node.path_of(name), fault))
     }
 
-    /// Metadata of an entry that is not opened. The copy is in a staged tree that nobody else can enter.
+    /// Keeps the metadata of an entry that is not opened. The copy is in a staged tree that nobody else can enter.
     fn named_metadata(&mut self, at: At<'_>, name: &CStr, stat: &Stat, mode: Option<RawMode>) -> Result<(), Error> {
         let path = || at.node.path_of(name);
         let (src, dst) = (XattrTarget::Named(at.src, name), Target::Named(at.dst, name));
         self.keeper.keep(src, dst, stat, mode, &path).map_err(|fault| self.fault(&path(), fault))
     }
 
-    /// EEXIST: the directory listed a name twice, because it was being changed. The first one stays.
+    /// Returns the outcome of a failed creation. EEXIST means that the directory listed a name twice, because it was being changed: the
+    /// first one stays.
     fn create_failed(
         &self,
         at: At<'_>,
@@ -452,7 +453,7 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
     CString::new(resolved).unwrap_or(target)
 }
 
-/// A file that had to be shared.
+/// Returns the error for a file that had to be shared.
 fn not_shared(path: &Path, errno: Errno) -> Error {
     let shown = crate::error::Shown(path);
     let detail = format!("`{shown}` cannot share its extents: {}", std::io::Error::from(errno));

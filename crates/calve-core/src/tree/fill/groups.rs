@@ -31,7 +31,7 @@ impl Groups {
         self.shift.is_some()
     }
 
-    /// The place of the group that `inode` is in.
+    /// Returns the place of the group that `inode` is in. `None` if there is nothing to keep apart.
     pub(super) fn place(&self, inode: u64) -> Option<usize> {
         let group = inode.checked_shr(self.shift?).unwrap_or(0);
         usize::try_from(group % PLACES as u64).ok()

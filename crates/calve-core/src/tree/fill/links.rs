@@ -56,7 +56,7 @@ pub(crate) struct FirstName<'l> {
 }
 
 impl FirstName<'_> {
-    /// The file exists: others may link to it.
+    /// Lets others link to the file, which exists now.
     pub(crate) fn created(&mut self) {
         self.created = true;
         self.links.settle(self.index, State::Created);

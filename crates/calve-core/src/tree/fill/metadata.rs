@@ -112,7 +112,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// The source may be the upper directory of an overlay, whose own attributes are not kept.
+    /// Returns a keeper for a source that may be the upper directory of an overlay, whose own attributes are not kept.
     pub(crate) fn of_upper(self, of_upper: bool) -> Self {
         Self { of_upper, ..self }
     }
@@ -132,7 +132,7 @@ impl<'a> Keeper<'a> {
         Ok(self.names_length > 0)
     }
 
-    /// The mode to create a file with: the final one where nothing has to be done to the file before it gets it.
+    /// Returns the mode to create a file with: the final mode where nothing has to be done to the file before it gets it.
     pub(crate) fn creation_mode(&self, stat: &Stat) -> Mode {
         let owned = self.plain.is_some() || (stat.st_uid, stat.st_gid) == (self.created.uid, self.created.gid);
         if owned && self.names_length == 0 {
@@ -169,7 +169,7 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    /// The flags that a copy has too (chflags(2)).
+    /// Returns the flags that a copy has too (chflags(2)).
     pub(crate) fn flags(&self, src: BorrowedFd<'_>) -> u32 {
         if self.plain.is_some() { 0 } else { sys::flags_to_keep(src) }
     }
@@ -183,7 +183,7 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// [`Self::keep`] without the times, for an entry with another owner than newly created ones.
+    /// Keeps what [`Self::keep`] does except for the times, for an entry whose owner is not that of newly created ones.
     pub(crate) fn keep_from(
         &mut self,
         src: XattrTarget<'_>,
@@ -218,7 +218,7 @@ impl<'a> Keeper<'a> {
         .map_err(Fault::dst(Operation::SetMode))
     }
 
-    /// The permissions that a file created with `mode` has.
+    /// Returns the permissions that a file created with `mode` has.
     pub(crate) fn mode_after_umask(&self, mode: Mode) -> RawMode {
         mode.bits() & self.created.mask
     }
@@ -310,8 +310,8 @@ pub(crate) fn is_overlays_own(name: &CStr) -> bool {
     [&b"trusted.overlay."[..], b"user.overlay."].iter().any(|own| name.to_bytes().starts_with(own))
 }
 
-/// The refusals of an attribute that are reported instead of failing: the caller lacks the privilege, or the file system lacks
-/// the attribute or the room for one this long (ENOSPC although it has free blocks; anything else is a full disk).
+/// Returns whether the refusal of an attribute is reported instead of failing: the caller lacks the privilege, or the file system lacks the
+/// attribute or the room for one this long (ENOSPC although it has free blocks; anything else is a full disk).
 pub(crate) fn may_be_lost(errno: Errno, dst: XattrTarget<'_>) -> bool {
     const SOME_ROOM_BYTES: u64 = 1 << 20;
     match errno {

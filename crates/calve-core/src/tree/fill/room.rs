@@ -69,8 +69,8 @@ impl Room {
         Self { bytes: fs.f_bavail.saturating_mul(fs.f_frsize), inodes }
     }
 
-    /// XFS counts several blocks as used for each file whose data is still in memory: what was written a moment ago
-    /// takes six times its room. Only when everything is on the disk is it known what is free.
+    /// Returns the free room after everything was written back. XFS counts several blocks as used for each file whose data is still in
+    /// memory: a file written a moment ago takes six times its room. Only when everything is on the disk is it known what is free.
     fn after_writing_back(dst: BorrowedFd<'_>) -> Self {
         let _ = sys::sync_file_system(dst);
         let everything = Self { bytes: u64::MAX, inodes: u64::MAX };
@@ -89,7 +89,7 @@ impl Room {
     }
 }
 
-/// Allocated bytes (holes do not count) and inodes. A file with several names counts once.
+/// Counts allocated bytes (without holes) and inodes. A file with several names counts once.
 fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Room, (std::path::PathBuf, Errno)> {
     let mut room = Room { bytes: 0, inodes: 1 };
     let mut buffer = ListingBuffer::new();
@@ -141,7 +141,7 @@ fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Roo
     Ok(room)
 }
 
-/// [`check`] for one entry that is not a directory.
+/// Fails if `needed` bytes are not free where `dst` is: [`check`] for one entry that is not a directory.
 pub(crate) fn check_bytes(needed: u64, dst: BorrowedFd<'_>, dst_path: &Path) -> Result<(), Error> {
     match rustix::fs::fstatvfs(dst) {
         Ok(to) if needed > Room::free(&to).bytes => match Room::after_writing_back(dst).bytes {

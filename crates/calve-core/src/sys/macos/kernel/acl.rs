@@ -43,7 +43,7 @@ const HEADER_BYTES: usize = 44;
 const ENTRY_BYTES: usize = 24;
 const COUNT_AT: usize = 36;
 
-/// The list of an open file, in the kernel's own form. `None` where there is none, or nothing in it.
+/// Returns the access control list of an open file, in the kernel's own form. `None` where there is none, or nothing in it.
 pub(crate) fn read_acl(fd: BorrowedFd<'_>) -> Result<Option<Vec<u8>>> {
     // SAFETY: two integers; the descriptor is open as long as `fd` lives.
     let acl = match Acl::new(unsafe { acl_get_fd_np(fd.as_raw_fd(), EXTENDED) }) {
@@ -125,8 +125,9 @@ pub(crate) fn has_acls_inside(directory: BorrowedFd<'_>) -> Result<bool> {
     }
 }
 
-/// Each entry: its length, the set of attributes that follow (five words, the first one for these), and those in the order of their bits;
-/// a name and a list are each a distance from there and a length.
+/// Returns whether one of the entries has an access control list. Each entry is its length, the set of attributes that follow (five words,
+/// the first one for these), and those in the order of their bits; a name and a list are each a distance from there and a length. Returns
+/// `None` if the answer ends before that.
 fn any_acl(answer: &[u8], count: usize) -> Option<bool> {
     const SECURITY: u32 = libc::ATTR_CMN_EXTENDED_SECURITY;
     let mut rest = answer;
@@ -154,7 +155,7 @@ pub(crate) fn drop_acl(file: BorrowedFd<'_>) {
 mod tests {
     use super::*;
 
-    /// An entry with a name, and perhaps with a list that long.
+    /// Builds an entry with a name, and perhaps with a list that long.
     fn entry(acl: Option<u32>) -> Vec<u8> {
         const NAME: u32 = libc::ATTR_CMN_RETURNED_ATTRS | libc::ATTR_CMN_NAME;
         let returned = if acl.is_some() { NAME | libc::ATTR_CMN_EXTENDED_SECURITY } else { NAME };

@@ -74,7 +74,7 @@ pub(crate) fn has_clones(fd: BorrowedFd<'_>) -> Result<bool> {
     Ok(capabilities & libc::VOL_CAP_INT_CLONE != 0)
 }
 
-/// The length, the set of attributes that follow (five words, the last one for these), and those in the order of their bits, each at
+/// Parses the length, the set of attributes that follow (five words, the last one for these), and those in the order of their bits, each at
 /// a multiple of four bytes.
 fn parse(answer: &[u8]) -> Option<CloneFamily> {
     let small = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
