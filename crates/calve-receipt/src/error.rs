@@ -76,12 +76,12 @@ impl From<&Error> for ErrorReceipt {
     }
 }
 
-/// The operating system's number for it: its own, or the closest.
+/// Returns the operating system's number for an error: its own, or the closest.
 pub fn errno(error: &Error) -> Option<i32> {
     error.errno().or_else(|| sys::closest(error))
 }
 
-/// A stable word for each kind of error.
+/// Returns a stable word for each kind of error.
 pub fn code(error: &Error) -> &'static str {
     match error {
         // For files that are written many at a time: the directory that one should be in.
@@ -114,7 +114,7 @@ pub fn code(error: &Error) -> &'static str {
     }
 }
 
-/// The same words for what the system says, where there is one.
+/// Returns the same words for an error of the system, where there is one.
 fn code_of_system(source: &io::Error) -> &'static str {
     match source.kind() {
         ErrorKind::NotFound => "ERR_CALVE_MISSING",

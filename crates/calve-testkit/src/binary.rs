@@ -3,10 +3,10 @@
 use std::env;
 use std::path::PathBuf;
 
-/// The `calve` program of the same build profile as the running test.
+/// Returns the `calve` program of the same build profile as the running test.
 ///
-/// Cargo sets `CARGO_BIN_EXE_calve` for the tests of the program's own crate only; other crates' tests find it here. It
-/// is not built by asking for it. The environment variable `CALVE_BINARY` names another one.
+/// Cargo sets `CARGO_BIN_EXE_calve` for the tests of the program's own crate only; other crates' tests find it here. This does not build
+/// it. The environment variable `CALVE_BINARY` names another one.
 ///
 /// # Panics
 /// If the program has not been built.
@@ -23,7 +23,8 @@ pub fn calve_binary() -> PathBuf {
     binary
 }
 
-/// Tests are in `target/<profile>/deps`, doctests and examples at other depths, programs in `target/<profile>`.
+/// Returns the program beside the test. Tests are in `target/<profile>/deps`, doctests and examples at other depths, programs in
+/// `target/<profile>`.
 fn beside_this_test() -> PathBuf {
     let test = match env::current_exe() {
         Ok(path) => path,

@@ -43,7 +43,7 @@ impl FuseVolume {
         Self::with_options(FuseOptions::default())
     }
 
-    /// One where reading files called `name` fails with EIO.
+    /// Mounts a volume where reading files called `name` fails with EIO. Returns `None` as [`new`](Self::new) does.
     #[track_caller]
     pub fn with_unreadable(name: impl Into<OsString>) -> Option<Self> {
         Self::with_options(FuseOptions { unreadable_name: Some(name.into()), ..FuseOptions::default() })
@@ -74,7 +74,7 @@ impl FuseVolume {
         Some(volume)
     }
 
-    /// Its root directory, where everybody may write.
+    /// Returns the root directory, where everybody may write.
     pub fn path(&self) -> &Path {
         self.scratch.mount_point()
     }

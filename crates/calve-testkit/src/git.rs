@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::must::must;
 
-/// A repository to serve, made by `git` itself: `commits` commits on `main`, each changing one of three files.
+/// Makes a repository to serve, by `git` itself: `commits` commits on `main`, each changing one of three files.
 ///
 /// Filters are allowed; `git config uploadpack.allowFilter false` in it takes that away.
 pub fn git_repository(directory: impl AsRef<Path>, commits: usize) {
@@ -52,8 +52,8 @@ pub fn git<S: AsRef<OsStr>>(directory: impl AsRef<Path>, arguments: impl IntoIte
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// `git`, to be run in `directory` by somebody with a name, untouched by what the user and the machine have configured, and by a git whose
-/// hook runs the tests.
+/// Returns a command that runs `git` in `directory` for somebody with a name. The configuration of the user and the machine does not touch
+/// it, nor does a git whose hook runs the tests.
 pub fn git_command(directory: impl AsRef<Path>) -> Command {
     let mut command = Command::new("git");
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {

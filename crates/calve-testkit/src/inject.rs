@@ -138,7 +138,8 @@ fn set_or_remove(command: &mut Command, name: &OsStr, value: Option<&OsStr>) {
     };
 }
 
-/// `strace` marks calls it failed, but not those at which it sent a signal: there the signal itself is in the log.
+/// Returns whether a line of the log shows the fault. `strace` marks calls it failed, but not those at which it sent a signal: there the
+/// signal itself is in the log.
 fn shows(line: &str, fault: Fault<'_>) -> bool {
     match fault {
         Fault::Error(_) => line.contains("(INJECTED)"),

@@ -46,7 +46,7 @@ pub fn isolate_mounts() {
     tests.for_each(|point| detach(&point));
 }
 
-/// Every mount point at or below `dir`, later mounts first, which is the order to unmount them in.
+/// Returns every mount point at or below `dir`, later mounts first, which is the order to unmount them in.
 pub(crate) fn mounted_below(dir: &Path) -> Vec<PathBuf> {
     let mut points = mount_points();
     points.retain(|point| point.starts_with(dir));

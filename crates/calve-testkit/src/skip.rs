@@ -41,7 +41,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// `true` for root; otherwise skips, saying that `what` needs root.
+/// Returns `true` for root; otherwise skips, saying that `what` needs root.
 #[track_caller]
 pub fn require_root(what: &str) -> bool {
     if !is_root() {
@@ -51,7 +51,7 @@ pub fn require_root(what: &str) -> bool {
     true
 }
 
-/// `true` if `program` is installed; otherwise skips.
+/// Returns `true` if `program` is installed; otherwise skips.
 #[track_caller]
 pub fn require_program(program: &str) -> bool {
     if find_program(program).is_none() {

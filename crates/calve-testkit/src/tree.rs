@@ -44,33 +44,33 @@ impl Tree {
         Self { root }
     }
 
-    /// The root.
+    /// Returns the path of the root.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// A file with these bytes; replaces the contents of one that is there.
+    /// Writes a file with these bytes; replaces the contents of one that is there.
     pub fn file(self, path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> Self {
         let at = self.place(path);
         must(fs::write(&at, bytes), "write", &at);
         self
     }
 
-    /// A directory.
+    /// Makes a directory, with those above it.
     pub fn dir(self, path: impl AsRef<Path>) -> Self {
         let at = self.place(path);
         must(fs::create_dir_all(&at), "create", &at);
         self
     }
 
-    /// A symlink at `path` that says `target`, verbatim.
+    /// Makes a symlink at `path` that says `target`, verbatim.
     pub fn symlink(self, path: impl AsRef<Path>, target: impl AsRef<Path>) -> Self {
         let at = self.place(path);
         must(symlink(target.as_ref(), &at), "link", &at);
         self
     }
 
-    /// A second name, `path`, of the file `existing`.
+    /// Makes a second name, `path`, of the file `existing`.
     pub fn hard_link(self, path: impl AsRef<Path>, existing: impl AsRef<Path>) -> Self {
         let at = self.place(path);
         // Not `std::fs::hard_link`: whether it follows a symlink depends on the platform.
@@ -79,24 +79,24 @@ impl Tree {
         self
     }
 
-    /// A named pipe. Whoever opens it to read without O_NONBLOCK hangs.
+    /// Makes a named pipe. Whoever opens it to read without O_NONBLOCK hangs.
     pub fn fifo(self, path: impl AsRef<Path>) -> Self {
         self.node(path, FileType::Fifo, 0, 0)
     }
 
-    /// A device node: needs root.
+    /// Makes a device node: needs root.
     pub fn device(self, path: impl AsRef<Path>, kind: FileType, major: u32, minor: u32) -> Self {
         self.node(path, kind, major, minor)
     }
 
-    /// A socket that nobody listens on. The path must be shorter than 108 bytes.
+    /// Makes a socket that nobody listens on. The path must be shorter than 108 bytes.
     pub fn socket(self, path: impl AsRef<Path>) -> Self {
         let at = self.place(path);
         must(UnixListener::bind(&at), "bind a socket to", &at);
         self
     }
 
-    /// A file of `size_bytes` that is a hole but for the given pieces of data.
+    /// Makes a file of `size_bytes` that is a hole but for the given pieces of data.
     pub fn sparse(self, path: impl AsRef<Path>, size_bytes: u64, data: &[(u64, &[u8])]) -> Self {
         let at = self.place(path);
         let file = must(fs::File::create(&at), "create", &at);
@@ -107,14 +107,14 @@ impl Tree {
         self
     }
 
-    /// All twelve permission bits.
+    /// Sets all twelve permission bits.
     pub fn mode(self, path: impl AsRef<Path>, mode: u32) -> Self {
         let at = self.place(path);
         must(fs::set_permissions(&at, std::fs::Permissions::from_mode(mode)), "chmod", &at);
         self
     }
 
-    /// User and group, of a symlink itself: needs root. Takes the set-user-ID bit away, so modes come after owners.
+    /// Sets user and group, of a symlink itself: needs root. Takes the set-user-ID bit away, so modes come after owners.
     pub fn owner(self, path: impl AsRef<Path>, uid: u32, gid: u32) -> Self {
         let at = self.place(path);
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
@@ -122,7 +122,7 @@ impl Tree {
         self
     }
 
-    /// The modification time, of a symlink itself.
+    /// Sets the modification time, of a symlink itself.
     pub fn mtime(self, path: impl AsRef<Path>, seconds: i64, nanoseconds: u32) -> Self {
         let at = self.place(path);
         let times = Timestamps {
@@ -133,7 +133,7 @@ impl Tree {
         self
     }
 
-    /// An extended attribute, of a symlink itself.
+    /// Sets an extended attribute, of a symlink itself.
     pub fn xattr(self, path: impl AsRef<Path>, name: impl AsRef<OsStr>, value: impl AsRef<[u8]>) -> Self {
         let at = self.place(path);
         let set = rustix::fs::lsetxattr(&at, name.as_ref(), value.as_ref(), XattrFlags::empty());
@@ -141,7 +141,7 @@ impl Tree {
         self
     }
 
-    /// ACL entries as `setfacl -m` reads them: `"u:12345:rwx"`, `"d:g::r-x"` for a directory's default.
+    /// Adds ACL entries as `setfacl -m` reads them: `"u:12345:rwx"`, `"d:g::r-x"` for a directory's default.
     pub fn acl(self, path: impl AsRef<Path>, entries: &str) -> Self {
         let at = self.place(path);
         let output =
@@ -150,7 +150,7 @@ impl Tree {
         self
     }
 
-    /// A file capability, effective and permitted: needs root. Gone after the next change of owner.
+    /// Sets a file capability, effective and permitted: needs root. Gone after the next change of owner.
     pub fn capability(self, path: impl AsRef<Path>, capability: Capability) -> Self {
         // struct vfs_cap_data of linux/capability.h, VFS_CAP_REVISION_2 with the effective flag: permitted and
         // inheritable bits, low halves first.

@@ -15,11 +15,10 @@ impl Unprivileged {
     /// The group id.
     pub const GID: u32 = 12345;
 
-    /// A command that runs `program` as this user. Only root can become another user: see
-    /// [`require_root`](crate::require_root).
+    /// Returns a command that runs `program` as this user. Only root can become another user: see [`require_root`](crate::require_root).
     ///
-    /// The program and all directories above it must be reachable by others, as those of a build below a private home
-    /// directory are not: then copy the program to a [`Volume`](crate::Volume) first.
+    /// The program and all directories above it must be reachable by others, as those of a build below a private home directory are not:
+    /// then copy the program to a [`Volume`](crate::Volume) first.
     pub fn command(program: impl AsRef<OsStr>) -> Command {
         let mut command = sys::command_as(program.as_ref(), Self::UID, Self::GID);
         // Root's home would be read for configuration, and refused.

@@ -49,7 +49,7 @@ impl FileSystem {
     /// Those that share extents between files.
     pub const REFLINKING: [Self; 2] = [Self::Xfs, Self::Btrfs];
 
-    /// The name that `mount -t` knows.
+    /// Returns the name that `mount -t` knows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -70,24 +70,24 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// A volume of 1 GiB (sparse), or `None` with the reason on stderr; see [`skip`](crate::skip()).
+    /// Mounts a volume of 1 GiB (sparse), or returns `None` with the reason on stderr; see [`skip`](crate::skip()).
     #[track_caller]
     pub fn new(file_system: FileSystem) -> Option<Self> {
         Self::builder(file_system).mount()
     }
 
-    /// A volume of `bytes`, raised to the least that the file system can have.
+    /// Mounts a volume of `bytes`, raised to the least that the file system can have.
     #[track_caller]
     pub fn with_size(file_system: FileSystem, bytes: u64) -> Option<Self> {
         Self::builder(file_system).size_bytes(bytes).mount()
     }
 
-    /// A volume with options.
+    /// Begins to build a volume with options.
     pub fn builder(file_system: FileSystem) -> VolumeBuilder {
         VolumeBuilder { file_system, bytes: 1024 * MIB, reflinks: true, mkfs: Vec::new(), mount: Vec::new() }
     }
 
-    /// Its root directory, where everybody may write.
+    /// Returns the root directory, where everybody may write.
     pub fn path(&self) -> &Path {
         self.scratch.mount_point()
     }
@@ -102,7 +102,7 @@ impl Volume {
         system::settle(self.path(), self.file_system);
     }
 
-    /// From now on every write fails with EROFS. Files open for writing make this panic.
+    /// Makes every write fail with EROFS from now on. Panics if a file is open for writing.
     pub fn remount_read_only(&self) {
         system::remount(self.path(), Access::ReadOnly);
     }
@@ -146,26 +146,25 @@ pub struct VolumeBuilder {
 }
 
 impl VolumeBuilder {
-    /// The size, raised to the least that the file system can have. The image is sparse.
+    /// Sets the size, raised to the least that the file system can have. The image is sparse.
     pub fn size_bytes(mut self, bytes: u64) -> Self {
         self.bytes = bytes.max(system::smallest_bytes(self.file_system));
         self
     }
 
-    /// More arguments for mkfs, such as `["-N", "256"]` for an ext4 of few inodes. tmpfs has none: use
-    /// `mount_option("nr_inodes=256")`.
+    /// Adds arguments for mkfs, such as `["-N", "256"]` for an ext4 of few inodes. tmpfs has none: use `mount_option("nr_inodes=256")`.
     pub fn mkfs_args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.mkfs.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// An XFS that was made without the means to share blocks.
+    /// Builds an XFS without the means to share blocks.
     pub fn without_reflinks(mut self) -> Self {
         self.reflinks = false;
         self
     }
 
-    /// One more mount option, such as `user_subvol_rm_allowed`.
+    /// Adds a mount option, such as `user_subvol_rm_allowed`.
     pub fn mount_option(mut self, option: impl Into<String>) -> Self {
         self.mount.push(option.into());
         self

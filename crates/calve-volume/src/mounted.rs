@@ -107,7 +107,7 @@ fn other_namespaces_with(devices: &[PathBuf]) -> Vec<String> {
     users
 }
 
-/// One line of proc_pid_mountinfo(5).
+/// Parses one line of proc_pid_mountinfo(5).
 fn parse(line: &[u8]) -> Option<Mount> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let dash = fields.iter().position(|field| *field == b"-")?;
@@ -120,7 +120,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Space, tab, newline and backslash are three octal digits after a backslash.
+/// Decodes a field, in which space, tab, newline and backslash are three octal digits after a backslash.
 fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -150,7 +150,7 @@ pub(crate) fn users_of(at: &Path) -> Vec<String> {
     processes().filter(uses).map(|path| shown(&path)).collect()
 }
 
-/// The folders of all processes.
+/// Returns the folders of all processes.
 fn processes() -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_name().as_bytes().iter().all(u8::is_ascii_digit)).map(|entry| entry.path())

@@ -109,7 +109,8 @@ impl Plan<'_> {
         self.volumes.look(self.volumes.find(&self.volume.name)?)
     }
 
-    /// mount(8) looks for a free loop device and claims it in two steps, and fails if another process was faster.
+    /// Runs a command, again while another process takes the loop device. mount(8) looks for a free loop device and claims it in two steps,
+    /// and fails if another process was faster.
     fn run(&self, command: &RootCommand, way: WayToRoot) -> Result<()> {
         for _ in 0..20 {
             match command.run(way, clone(&self.lock, &self.volume.image)?) {

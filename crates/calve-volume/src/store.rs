@@ -464,7 +464,8 @@ fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// mkfs.btrfs of another user has to find out whether his image is one of those that are mounted, so he may search it, but not list it.
+/// Makes a directory that other users may search, but not list. mkfs.btrfs of another user has to find out whether his
+/// image is one of those that are mounted.
 fn make_directory(directory: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o711).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),

@@ -80,7 +80,7 @@ pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
     }
 }
 
-/// Version 2 has servers in `mcp.servers`, and still reads those of version 1 in `mcp`.
+/// Returns the place of Calve's server. Version 2 has servers in `mcp.servers`, and still reads those of version 1 in `mcp`.
 fn opencode_place(path: &Path) -> Vec<&'static str> {
     let found: Option<Value> = fs_err::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     let servers = found.as_ref().and_then(|found| found.get("mcp")?.get("servers")?.as_object());

@@ -53,7 +53,7 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Outcome
     }
 }
 
-/// A text that means something else is not written, however the scanner reads it.
+/// Decides whether a text is written. A text that means something else than `wanted` is not, however the scanner reads it.
 fn outcome(before: Option<&str>, text: String, wanted: &Value) -> Result<Outcome, LeftAlone> {
     if before == Some(&text) {
         return Ok(Outcome::Fine);
@@ -155,7 +155,7 @@ fn inserted(text: &str, path: &[&str], value: &Value) -> String {
     format!("{}{addition}{}", &text[..at], &text[at..])
 }
 
-/// A value on several lines, indented as the line that it begins on is, at that depth.
+/// Writes a value on several lines, indented as the line that it begins on is, at that depth.
 fn on_lines(value: &Value, indent: &str, depth: usize) -> String {
     let unit = &indent[..indent.len() / depth];
     let unit = if unit.is_empty() { "  " } else { unit };
@@ -167,7 +167,7 @@ fn on_lines(value: &Value, indent: &str, depth: usize) -> String {
     lines.collect::<Vec<_>>().join(&format!("\n{indent}"))
 }
 
-/// The text without a member, and without the objects that were made for it. `None`: nothing else was in it.
+/// Returns the text without a member, and without the objects that were made for it. `None`: nothing else was in it.
 fn removed(text: &str, path: &[&str]) -> Option<String> {
     let mut object = object_at(text, 0);
     for name in &path[..path.len() - 1] {
@@ -187,7 +187,7 @@ fn removed(text: &str, path: &[&str]) -> Option<String> {
     Some(format!("{}{}", &text[..range.start], &text[range.end..]))
 }
 
-/// The object that begins at `at` or after blanks.
+/// Scans the object that begins at `at` or after blanks.
 fn object_at(text: &str, at: usize) -> Object {
     let bytes = text.as_bytes();
     let start = blank_end(bytes, at);
@@ -211,7 +211,7 @@ fn blank_end(bytes: &[u8], at: usize) -> usize {
     (at..bytes.len()).find(|&at| !bytes[at].is_ascii_whitespace()).unwrap_or(bytes.len())
 }
 
-/// `at`: its opening quote.
+/// Returns the position after a string whose opening quote is at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while at < bytes.len() && bytes[at] != b'"' {

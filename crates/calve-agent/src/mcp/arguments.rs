@@ -50,7 +50,7 @@ impl Arguments {
         self.0.get(name)?.as_str()
     }
 
-    /// An argument that the schema requires.
+    /// Returns an argument that the schema requires.
     pub(super) fn required(&self, name: &str) -> &str {
         self.text(name).unwrap_or_default()
     }
@@ -60,7 +60,7 @@ impl Arguments {
     }
 }
 
-/// A name as the client gave it, so that an answer is not longer than what is worth reading.
+/// Shortens a name that the client gave, so that an answer is not longer than what is worth reading.
 fn shortened(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }

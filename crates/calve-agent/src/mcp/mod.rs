@@ -47,7 +47,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Those for these repositories.
+    /// Creates the options of a server for these repositories. A result has the default length at most.
     pub fn new(repositories: Vec<PathBuf>, program: PathBuf) -> Self {
         Self { repositories, program, result_bytes: RESULT_BYTES }
     }

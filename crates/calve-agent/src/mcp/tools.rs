@@ -17,7 +17,7 @@ const WORKTREE: &str = "Branch, absolute path, or directory name of a worktree o
 /// A tool's name, its description, its arguments besides `repository`, and the names of those that are required.
 type Description = (&'static str, &'static str, Value, &'static [&'static str]);
 
-/// Descriptions of all tools, in the order in which one meets them.
+/// Returns the descriptions of all tools, in the order in which one meets them.
 pub(super) fn all() -> Vec<Tool> {
     let text = |description: &str| json!({"type": "string", "description": description});
     let token = text("The token of the first call, to confirm it");
@@ -275,7 +275,7 @@ fn service(one: &Value) -> Value {
     json!({"name": one["name"], "state": one["state"], "variable": one["variable"], "url": one["url"], "template": one["template"]})
 }
 
-/// The agent's word for itself: what clients call themselves has its name at the beginning.
+/// Returns the agent's word for itself. A client's name has it at its beginning.
 fn maker_word(client: &str) -> String {
     let client = client.to_ascii_lowercase();
     let known = ["claude", "codex", "cursor", "opencode"].into_iter().find(|known| client.starts_with(known));

@@ -15,7 +15,7 @@ macro_rules! documents {
     } };
 }
 
-/// The schema of everything that `calve --json` prints.
+/// Generates the schema of everything that `calve --json` prints.
 fn generated() -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let documents = documents! {
@@ -64,7 +64,7 @@ fn generated() -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// `CALVE_REWRITE=1 cargo test -p calve-receipt` writes it anew, and the types of the packages with it.
+// `CALVE_REWRITE=1 cargo test -p calve-receipt` writes it anew, and the types of the packages with it.
 #[test]
 fn the_published_schema_is_that_of_the_structs() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/receipts.json");

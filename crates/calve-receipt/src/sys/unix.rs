@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use calve_core::{Error, TemplateError};
 use rustix::io::Errno;
 
-/// "EXDEV". Of two names for one number, the one that the kernel's manual pages prefer.
+/// Returns the name of an error number ("EXDEV"). Of two names for one number, it is the one that the kernel's manual pages prefer.
 pub(crate) fn error_name(errno: i32) -> String {
     let known = NAMES.iter().find(|(number, _)| number.raw_os_error() == errno);
     known.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
@@ -54,7 +54,7 @@ const NAMES: &[(Errno, &str)] = &[
     (Errno::CANCELED, "ECANCELED"),
 ];
 
-/// The number of the system that says the same as an error that has none.
+/// Returns the number of the system that says the same as an error that has none.
 pub(crate) fn closest(error: &Error) -> Option<i32> {
     let errno = match error {
         Error::DestinationExists(_) => Errno::EXIST,

@@ -3,7 +3,7 @@
 use calve_core::Error;
 use windows_sys::Win32::Foundation as code;
 
-/// "ERROR_NOT_SUPPORTED".
+/// Returns the name of an error number ("ERROR_NOT_SUPPORTED").
 pub(crate) fn error_name(number: i32) -> String {
     let known = NAMES.iter().find(|(code, _)| code.cast_signed() == number);
     known.map_or_else(|| format!("error {number}"), |(_, name)| (*name).to_owned())
@@ -31,7 +31,7 @@ const NAMES: &[(u32, &str)] = &[
     (code::ERROR_PRIVILEGE_NOT_HELD, "ERROR_PRIVILEGE_NOT_HELD"),
 ];
 
-/// The number of the system that says the same as an error that has none.
+/// Returns the number of the system that says the same as an error that has none.
 pub(crate) fn closest(error: &Error) -> Option<i32> {
     let number = match error {
         Error::DestinationExists(_) => code::ERROR_ALREADY_EXISTS,

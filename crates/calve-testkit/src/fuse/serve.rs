@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-/// The file type bits of st_mode, from inode(7).
+/// Converts the file type bits of st_mode, from inode(7).
 fn kind(mode: u32) -> Result<FileType> {
     match mode & 0o170_000 {
         0o100_000 | 0 => Ok(FileType::RegularFile),
@@ -78,7 +78,7 @@ fn moment(time: TimeOrNow) -> SystemTime {
     }
 }
 
-/// fuser 0.18 reads a time before 1970, -s seconds plus n nanoseconds, as -s seconds minus n nanoseconds.
+/// Repairs a time before 1970, -s seconds plus n nanoseconds, which fuser 0.18 reads as -s seconds minus n nanoseconds.
 fn repaired(time: SystemTime) -> SystemTime {
     match time.duration_since(UNIX_EPOCH) {
         Ok(_) => time,

@@ -49,12 +49,12 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// All of them.
+    /// Compares all aspects.
     pub fn everything() -> Self {
         Self { left_out: 0 }
     }
 
-    /// All of them but `aspect`, and those left out before.
+    /// Compares all aspects but `aspect`, and those left out before.
     pub fn without(self, aspect: Aspect) -> Self {
         Self { left_out: self.left_out | 1 << aspect as u32 }
     }
@@ -70,7 +70,7 @@ pub fn assert_same(a: impl AsRef<Path>, b: impl AsRef<Path>) {
     assert_same_except(a, b, &[]);
 }
 
-/// [`assert_same`] in all but the given aspects.
+/// Compares as [`assert_same`] in all but the given aspects.
 #[track_caller]
 pub fn assert_same_except(a: impl AsRef<Path>, b: impl AsRef<Path>, left_out: &[Aspect]) {
     let what = left_out.iter().fold(Compare::everything(), |what, aspect| what.without(*aspect));
@@ -165,7 +165,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// The maps of holes cannot be the same on two file systems, but the space taken has to be about the same.
+    /// Compares the space taken. The maps of holes cannot be the same on two file systems, but the space taken has to be about the same.
     fn holes(&mut self, of_a: usize, of_b: usize) {
         const SLACK: u64 = 64 * 1024;
         let (a, b) = (&self.a.entries[of_a], &self.b.entries[of_b]);
@@ -200,7 +200,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Each name is called after the first name of its file; these have to be the same names in both trees.
+    /// Compares hard links. Each name is called after the first name of its file; these have to be the same names in both trees.
     fn hard_links(&mut self, pairs: &[(usize, usize)]) {
         let (mut first_in_a, mut first_in_b) = (HashMap::new(), HashMap::new());
         for (of_a, of_b) in pairs {

@@ -48,8 +48,10 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// Reads the tree `root`, and records what cannot be read below it as such.
+    ///
     /// # Panics
-    /// If `root` is not a directory. What cannot be read below it is recorded as such.
+    /// If `root` is not a directory.
     pub(crate) fn read(root: &Path) -> Self {
         let mut cursor = Cursor::open(root);
         let mut entries = vec![must(describe(cursor.fd(), OsStr::new("."), 0), "examine", root)];
@@ -76,7 +78,7 @@ impl Record {
         Self { root: root.to_path_buf(), entries }
     }
 
-    /// The names that lead from the root to an entry.
+    /// Returns the names that lead from the root to an entry.
     pub(crate) fn names_to(&self, mut index: usize) -> Vec<&OsStr> {
         let mut names = Vec::new();
         while index != 0 {
@@ -87,7 +89,7 @@ impl Record {
         names
     }
 
-    /// For messages: very long paths lose their middle.
+    /// Returns the path of an entry for messages: very long paths lose their middle.
     pub(crate) fn shown(&self, index: usize) -> String {
         let path: PathBuf =
             std::iter::once(OsStr::new(".")).chain(self.names_to(index)).skip(usize::from(index != 0)).collect();
@@ -95,8 +97,8 @@ impl Record {
         if text.len() <= 200 { text } else { format!("{} … {}", &text[..100], &text[text.len() - 90..]) }
     }
 
-    /// Entries of the same path here and in `other`, those of each kind of `ignored` left out. Of a directory that is
-    /// in one only, what is below it is not listed.
+    /// Pairs the entries of the same path here and in `other`, without those of the kind `ignored`. Of a directory that is in one only, the
+    /// entries below it are not listed.
     pub(crate) fn pair_with(&self, other: &Self, ignored: Option<FileType>) -> Pairs {
         let counts = |entry: &Entry| Some(entry.kind) != ignored;
         let below_root = other.entries.iter().enumerate().skip(1);
@@ -175,7 +177,7 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Entry> {
     })
 }
 
-/// The field's type differs between architectures; its value is below 10^9 on all.
+/// Converts a field whose type differs between architectures; its value is below 10^9 on all.
 fn nanoseconds(field: impl TryInto<u32>) -> u32 {
     field.try_into().unwrap_or(u32::MAX)
 }
@@ -215,7 +217,8 @@ fn xattrs(handle: &Handle<'_>) -> std::result::Result<Xattrs, Errno> {
     Ok(found)
 }
 
-/// XFS shows root each ACL a second time, in a format of its own; SELinux labels follow a policy about places.
+/// Returns whether an attribute follows from others or from the place. XFS shows root each ACL a second time, in a format of its own;
+/// SELinux labels follow a policy about places.
 fn is_derived(name: &[u8]) -> bool {
     name.starts_with(b"trusted.SGI_ACL_") || name == b"security.selinux"
 }

@@ -56,7 +56,7 @@ pub(crate) fn mount_points() -> Vec<PathBuf> {
         .collect()
 }
 
-/// mountinfo writes space, tab, newline and backslash as three octal digits after a backslash.
+/// Decodes a field of mountinfo, where space, tab, newline and backslash are three octal digits after a backslash.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -72,8 +72,8 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Field 22 of /proc/<pid>/stat (proc(5)), counted from behind the program's name, which may contain anything. `None` if
-/// the process is gone, or is a zombie: a killed process that served FUSE to itself can stay one until its mount goes.
+/// Reads field 22 of /proc/<pid>/stat (proc(5)), counted from behind the program's name, which may contain anything. Returns `None` if the
+/// process is gone, or is a zombie: a killed process that served FUSE to itself can stay one until its mount goes.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -115,7 +115,7 @@ impl<'a> Handle<'a> {
         rustix::fs::getxattr(self.path(), name, value)
     }
 
-    /// Xattrs of what cannot be opened (links, FIFOs, devices) are reached through its O_PATH descriptor; this needs
+    /// Returns a path to an entry that cannot be opened (a link, FIFO, device) through its O_PATH descriptor, for its xattrs. This needs
     /// /proc, and does not follow a link, which is what the descriptor refers to already.
     fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())

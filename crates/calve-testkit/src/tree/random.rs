@@ -103,7 +103,7 @@ impl Builder {
         }
     }
 
-    /// A path that is not there, in a directory that is.
+    /// Returns a path that is not there, in a directory that is.
     fn new_path(&mut self) -> PathBuf {
         let dir = self.random.pick(&self.directories).clone();
         let number = self.random.next_u64();
@@ -128,7 +128,7 @@ impl Builder {
         self.random.below(limit) as usize
     }
 
-    /// Attributes at the end, deepest first, so that none is changed by what comes after it.
+    /// Sets attributes at the end, deepest first, so that none is changed by what comes after it.
     fn finish(mut self) {
         for path in std::mem::take(&mut self.files) {
             self.attribute(&path, 0o400);

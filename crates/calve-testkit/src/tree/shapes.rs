@@ -24,8 +24,8 @@ pub struct Shape {
     pub bytes: u64,
 }
 
-/// A tree like a `node_modules`, the same each time: `files` files, about ten in a directory, three directories in a
-/// package, each package with a symlink in `.bin`; most files below 4 KiB, none above 64 KiB, about 7 KiB on average.
+/// Makes a tree like a `node_modules`, the same each time: `files` files, about ten in a directory, three directories in a package, each
+/// package with a symlink in `.bin`; most files below 4 KiB, none above 64 KiB, about 7 KiB on average.
 pub fn node_modules_like(dir: impl AsRef<Path>, files: u64) -> Shape {
     const IN_A_DIRECTORY: u64 = 10;
     const IN_A_PACKAGE: u64 = 30;
@@ -79,7 +79,7 @@ fn file_size(random: &mut SplitMix64) -> usize {
     (from + random.below(to - from)) as usize
 }
 
-/// One flat directory of `entries` small files.
+/// Makes one flat directory of `entries` small files.
 pub fn wide(dir: impl AsRef<Path>, entries: u64) -> Shape {
     let dir = dir.as_ref();
     must(fs::create_dir_all(dir), "create", dir);
@@ -93,8 +93,8 @@ pub fn wide(dir: impl AsRef<Path>, entries: u64) -> Shape {
     shape
 }
 
-/// A chain of `levels` directories with names of 100 bytes, with a small file at every hundredth level and at the end.
-/// From 41 levels on no path reaches the end: walk it by descriptors, and remove it with [`remove_deep`].
+/// Makes a chain of `levels` directories with names of 100 bytes, with a small file at every hundredth level and at the end. From 41 levels
+/// on no path reaches the end: walk it by descriptors, and remove it with [`remove_deep`].
 pub fn deep(dir: impl AsRef<Path>, levels: u64) -> Shape {
     let dir = dir.as_ref();
     must(fs::create_dir_all(dir), "create", dir);

@@ -62,8 +62,8 @@ impl Drop for Scratch {
     }
 }
 
-/// The directory for images, by its real name, which is the one in the mount table: `CALVE_TEST_IMAGES`, or the temporary directory. An image in
-/// another image is slow.
+/// Returns the directory for images: `CALVE_TEST_IMAGES`, or the temporary directory. It is named by its real name, the one in the mount
+/// table. An image in another image is slow.
 fn home() -> PathBuf {
     let home = env::var_os("CALVE_TEST_IMAGES").map_or_else(env::temp_dir, PathBuf::from);
     must(fs::canonicalize(&home), "resolve", &home)
