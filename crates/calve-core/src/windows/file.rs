@@ -202,7 +202,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Keeps an access list of the source's own. An inherited one the copy has inherited too.
+    /// Gives the copy the access list of the source that is its own. The copy has already inherited what the source inherited.
     pub(super) fn keep_access(&self, src: &File, dst: &Path, relative: &Path) -> Result<(), Error> {
         let own = sys::own_access(src).map_err(|error| self.src_error(Operation::ReadPermissions, relative, error))?;
         let Some(own) = own else { return Ok(()) };

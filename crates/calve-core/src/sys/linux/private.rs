@@ -110,7 +110,8 @@ fn leave_network() -> Result<()> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-    // NETLINK_ROUTE is protocol 0. rtnetlink(7): length 32, RTM_NEWLINK, NLM_F_REQUEST and NLM_F_ACK, then the interface 1, which is `lo` everywhere, and IFF_UP.
+    // NETLINK_ROUTE is protocol 0. rtnetlink(7): length 32, RTM_NEWLINK, NLM_F_REQUEST and NLM_F_ACK, then the interface 1, which is `lo`
+    // everywhere, and IFF_UP.
     let [kind, flags] = [16_u16, 1 | 4].map(u16::to_ne_bytes);
     let words = [1_u32, 0, 0, 1, 1, 1].map(u32::to_ne_bytes).concat();
     rustix::io::write(&socket, &[&32_u32.to_ne_bytes()[..], &kind, &flags, &words].concat())?;

@@ -260,8 +260,8 @@ pub(crate) fn stored(stat: &Stat) -> u64 {
 
 /// Opens a file for its contents as [`open_source`] does, without waiting for a FIFO's writer.
 ///
-/// A file under somebody's lease (fcntl(2), `F_SETLEASE`) is opened when the lease's holder has let go of it. Fails with EAGAIN if that
-/// takes longer than the time that the kernel gives holders by default.
+/// A file under somebody's lease (fcntl(2), `F_SETLEASE`) is opened when the holder has let go of it, which the kernel tells the holder
+/// to do. Fails with EAGAIN if that takes longer than the time that the kernel gives holders by default.
 pub(crate) fn open_contents(
     directory: BorrowedFd<'_>,
     name: &CStr,
