@@ -26,7 +26,7 @@ pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
     checked_out().into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// Linked worktrees, by their branch, or by the name of their directory where they have none.
+/// Returns the linked worktrees, each by its branch, or by the name of its directory if it has none.
 pub(crate) fn removable() -> Vec<CompletionCandidate> {
     let mut names: Vec<OsString> = Vec::new();
     for line in lines(&["worktree", "list", "--porcelain"]) {
@@ -47,7 +47,7 @@ fn checked_out() -> Vec<OsString> {
     names.filter_map(|line| line.strip_prefix(prefix).map(OsString::from)).collect()
 }
 
-/// Nothing is offered where git has nothing to say.
+/// Returns the lines that git prints, or none if git fails: nothing is offered then.
 fn lines(arguments: &[&str]) -> Vec<OsString> {
     let printed = Git::at(".").run(arguments).unwrap_or_default();
     printed

@@ -569,7 +569,7 @@ mod tests {
         super::Arguments::command().debug_assert();
     }
 
-    /// A variant and its arguments must not both have a doc comment: the second would replace the first when the command is built.
+    // A variant and its arguments must not both have a doc comment: the second would replace the first when the command is built.
     #[test]
     fn each_command_has_one_description() {
         let parts = super::Arguments::command();

@@ -9,7 +9,7 @@ use calve_git::hooks::{self, Approvals, Hook, HookEnvironment};
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::{home, output, sys};
 
-/// The user's approvals.
+/// Opens the user's approvals of hooks. Fails if Calve's home is unknown.
 pub(crate) fn approvals() -> Result<Approvals, Failure> {
     let home = home::directory().map_err(|why| {
         Failure::stated(
@@ -57,7 +57,7 @@ pub(crate) fn yes(question: &str) -> bool {
     matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// A hook as it is, with nothing in it that a terminal or a reader could be fooled by.
+/// Prints a hook, with escapes in place of characters that could fool a terminal or a reader.
 pub(crate) fn show(hook: Hook, text: &str) {
     output::say(&format!("The {} hook of this project:", hook.name()));
     for line in text.lines() {
@@ -66,7 +66,7 @@ pub(crate) fn show(hook: Hook, text: &str) {
     }
 }
 
-/// Control characters and those that turn or hide text, as escapes.
+/// Escapes control characters and those that turn or hide text.
 fn plain(character: char) -> Vec<char> {
     let hidden =
         matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');

@@ -33,7 +33,7 @@ pub(crate) fn targets(
     several(sources, dst)
 }
 
-/// Each source under its own name in the directory `dst`. Two of one name are refused before anything is made: with `--replace` the
+/// Places each source under its own name in the directory `dst`. Two sources of one name fail before anything is made: with `--replace` the
 /// second would take the place of the first.
 fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
     if !is_directory(dst) {
@@ -76,13 +76,13 @@ fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::Usage(text.into()))
 }
 
-/// `@NAME`.
+/// Reports whether `src` is written as a template, `@NAME`.
 #[cfg(unix)]
 fn is_template(src: &Path) -> bool {
     calve_core::template_name(src).is_some()
 }
 
-/// There are no templates on Windows.
+/// Returns `false`: there are no templates on Windows.
 #[cfg(windows)]
 fn is_template(_src: &Path) -> bool {
     false
@@ -92,7 +92,7 @@ fn is_directory(path: &Path) -> bool {
     fs_err::metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// The last name of a path; `.` and `..` are none.
+/// Returns the last name of a path, or `None` if the path ends in `.` or `..`.
 fn last(path: &Path) -> Option<&OsStr> {
     let bytes = path.as_os_str().as_encoded_bytes();
     let mut parts = bytes.split(|&byte| is_separator(char::from(byte))).rev();
@@ -109,7 +109,7 @@ fn ends_with_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(char::from(byte)))
 }
 
-/// The path as it is, but for the separators at its end.
+/// Removes the separators at the end of a path.
 fn without_slashes(path: &Path) -> PathBuf {
     match (ends_with_slash(path), path.components().next_back()) {
         (true, Some(Component::Normal(name))) => match path.parent() {
@@ -124,7 +124,7 @@ fn without_slashes(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// `dst` as seen from a folder that holds the directories `src` and `there` (with a directory `src` in it).
+    /// Resolves `dst` in a folder that holds the directories `src` and `there` (with a directory `src` in it).
     fn one(src: &str, dst: &str, exactly: bool) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         for directory in ["src", "there/src"] {

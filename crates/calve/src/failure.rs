@@ -18,7 +18,7 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const REFUSED: u8 = 3;
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// As shells have it: 127 if the program is not there, 126 if it is and cannot be executed.
+/// Returns the exit code of shells: 127 if the program does not exist, 126 if it cannot be executed.
 fn code_of_unstarted(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
@@ -133,7 +133,7 @@ impl Failure {
         Self::Stated { text: text.into(), hint: hint.into(), code, remedy: None }
     }
 
-    /// A command of the user's that was not started.
+    /// Describes the failure to start a command of the user's.
     #[cfg(unix)]
     pub(crate) fn not_started(program: &OsStr, error: io::Error) -> Self {
         let error = crate::sys::without_closed_directories(program, error);

@@ -85,7 +85,7 @@ fn recipe(recipe: &Recipe, dst: &Path) -> GitRecipe {
     }
 }
 
-/// Null when it was not asked for, or could not be told.
+/// Returns `None`, which is null in the receipt, if the property was not asked for, or if nobody could tell.
 fn honoured(verdicts: &[(Property, Verdict)], wanted: Property) -> Option<bool> {
     let found = verdicts.iter().find(|(property, _)| *property == wanted);
     match found?.1 {
@@ -113,12 +113,12 @@ pub(crate) fn fetch_text(receipt: &FetchReceipt, explain: bool) -> String {
     format!("{}: {}\n", receipt.commands.join(" && "), reason(&receipt.reason, explain))
 }
 
-/// The reason, with the measurements that it stands on when they are asked for.
+/// Returns the reason's text, and with `explain` the measurements behind it.
 fn reason(reason: &Reason, explain: bool) -> String {
     if explain { reason.to_string() } else { reason.text.clone() }
 }
 
-/// The one line about a clone.
+/// Returns the one line about a clone.
 pub(crate) fn clone_sentence(receipt: &CloneReceipt, dst: &Path) -> String {
     let mut parts = vec![traffic(&receipt.traffic)];
     if receipt.recipe.filter.is_some() {

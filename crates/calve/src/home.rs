@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-/// The directory, which need not exist; or why there is none.
+/// Returns Calve's home, which need not exist, or the reason why there is none.
 pub(crate) fn directory() -> Result<PathBuf, &'static str> {
     calve_core::home_directory(|name| env::var_os(name), env::home_dir())
 }

@@ -14,8 +14,8 @@ use crate::sys;
 /// The effect of a second Ctrl-C.
 static SECOND: Mutex<Option<SigId>> = Mutex::new(None);
 
-/// From now on a second Ctrl-C does no more than the first: it is meant for a command that this process runs, and that the terminal
-/// tells of it too.
+/// Makes a second Ctrl-C do no more than the first from now on: it is meant for a command that this process runs, and the terminal sends it
+/// to that command too.
 #[cfg(unix)]
 pub(crate) fn is_for_a_command() {
     if let Some(second) = SECOND.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -29,7 +29,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
     *IGNORED & mask(signal) != 0
 }
 
-/// The switch that those signals throw.
+/// Listens for the signals that stop the program, and returns the switch that they throw.
 pub(crate) fn listen() -> io::Result<Cancel> {
     let thrown = Arc::new(AtomicBool::new(false));
     for signal in sys::STOPPING {
@@ -52,8 +52,8 @@ pub(crate) fn listen() -> io::Result<Cancel> {
     Ok(Cancel::from_flag(thrown))
 }
 
-/// The switch that signals throw from now on, when the command has ended that those before may have been meant for. A second one does no more
-/// than the first.
+/// Listens for signals again after a command has ended, with a new switch: the earlier signals may have been meant for that command. A
+/// second signal does no more than the first.
 #[cfg(unix)]
 pub(crate) fn listen_again() -> io::Result<Cancel> {
     let thrown = Arc::new(AtomicBool::new(false));
@@ -63,7 +63,7 @@ pub(crate) fn listen_again() -> io::Result<Cancel> {
     Ok(Cancel::from_flag(thrown))
 }
 
-/// The signals that are ignored. `/proc` tells without changing anything; where there is none, it is taken that none are.
+/// Returns a bit mask of the ignored signals. `/proc` shows them without changing anything. Without `/proc`, none counts as ignored.
 fn ignored() -> u64 {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
     let field = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

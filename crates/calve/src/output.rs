@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// One line, or a few, for people.
+/// Prints one line, or a few, for people, on stderr.
 pub(crate) fn say(text: &str) {
     // Nobody is left to tell when stderr is gone.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// [`say`], byte for byte.
+/// Prints bytes on stderr as they are, without the newline that [`say`] adds.
 #[cfg(unix)]
 pub(crate) fn say_bytes(bytes: &[u8]) {
     let _ = io::stderr().lock().write_all(bytes);
@@ -27,7 +27,7 @@ pub(crate) fn error(text: &str, hint: Option<&str>) {
     }
 }
 
-/// A terminal that wants colours (no-color.org).
+/// Reports whether stderr is a terminal that wants colours (no-color.org).
 fn coloured() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -39,25 +39,25 @@ pub(crate) fn has_printed_json() -> bool {
     PRINTED_JSON.load(Ordering::Relaxed)
 }
 
-/// One JSON document on stdout.
+/// Prints one JSON document on stdout.
 pub(crate) fn json(document: &impl Serialize) -> Result<(), Failure> {
     PRINTED_JSON.store(true, Ordering::Relaxed);
     let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Output(error.into()))?;
     result(&(text + "\n"))
 }
 
-/// The result of a command, on stdout.
+/// Prints the result of a command on stdout.
 pub(crate) fn result(text: &str) -> Result<(), Failure> {
     write(text.as_bytes())
 }
 
-/// A path alone on stdout, byte for byte, for a program to read.
+/// Prints a path alone on stdout, byte for byte, for a program to read.
 #[cfg(unix)]
 pub(crate) fn path(path: &std::path::Path) -> Result<(), Failure> {
     write(&[crate::sys::path_bytes(path), b"\n"].concat())
 }
 
-/// A part of the result of a command, byte for byte.
+/// Prints a part of a command's result, byte for byte.
 #[cfg(unix)]
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     write(bytes)

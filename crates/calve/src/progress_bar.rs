@@ -18,7 +18,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Does nothing where nobody watches.
+    /// Shows progress after one second. Does nothing where nobody watches.
     pub(crate) fn start(verb: &'static str, progress: &Arc<Progress>, quiet: bool) -> Self {
         if quiet || !std::io::stderr().is_terminal() {
             return Self { stop: None, thread: None };

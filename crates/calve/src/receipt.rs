@@ -8,7 +8,7 @@ use calve_receipt::named;
 use crate::sys;
 use calve_receipt::human::{count, duration, entries as entry_count, size};
 
-/// The receipt in one line, and what needs attention in a few more.
+/// Returns the receipt in one line.
 pub(crate) fn sentence(report: &CloneReport) -> String {
     let mut line = format!("cloned `{}` to `{}` by {}", Shown(&report.src), Shown(&report.dst), report.strategy);
     if let Some(spare) = &report.spare {
@@ -52,7 +52,7 @@ fn spare_sentence(spare: &SpareReport) -> String {
 /// Left out because that was asked for, or because nobody wants it: hidden trees of Calve's own.
 const EXPECTED: [SkipReason; 2] = [SkipReason::Excluded, SkipReason::CalvesOwn];
 
-/// The lines that follow the receipt when something needs attention.
+/// Returns the lines that follow the receipt when something needs attention.
 pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
     let mut lines = Vec::new();
     for fell in &report.fell_back {
@@ -91,7 +91,7 @@ pub(crate) fn plan_sentence(src: &Path, dst: &Path, plan: &Plan) -> String {
     format!("would clone `{}` to `{}` by {}{because}", Shown(src), Shown(dst), plan.strategy)
 }
 
-/// " (no snapshot: …; no reflink: …)". A strategy of another system is nobody's concern here.
+/// Lists the refusals, as in " (no snapshot: …; no reflink: …)". It leaves out strategies of other systems, which concern nobody here.
 fn because(refused: &[Refusal]) -> String {
     let reasons: Vec<String> = refused
         .iter()

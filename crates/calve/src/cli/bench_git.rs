@@ -109,7 +109,7 @@ fn shape(name: &str) -> Result<SyntheticShape, String> {
     found.ok_or_else(|| "the shapes are small, middle and blobs".into())
 }
 
-/// "30s", "10m", "500ms", "1h"
+/// Parses a duration with its unit, such as "30s", "10m", "500ms" or "1h".
 fn time(text: &str) -> Result<Duration, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);

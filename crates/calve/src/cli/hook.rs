@@ -84,7 +84,7 @@ fn agent(name: &str) -> Result<Agent, String> {
     })
 }
 
-/// A word that is shown in lists.
+/// Accepts one word as the name of a maker, because lists show it.
 fn maker(text: &str) -> Result<String, String> {
     let is_word = text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     match is_word && (1..=40).contains(&text.len()) {

@@ -92,7 +92,7 @@ pub(crate) struct ReshareArguments {
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
-/// "64K" as 65,536.
+/// Parses a size in bytes, which may have a unit: "64K" is 65,536.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let upper = text.trim_end_matches(['b', 'B', 'i']).to_ascii_uppercase();
     let (digits, shift) = match upper.as_bytes().last() {

@@ -99,7 +99,7 @@ pub(crate) struct AddArguments {
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
-/// A path that leads to nothing but a file of the worktree's own.
+/// Accepts a path that can lead to nothing but a file of the worktree's own.
 fn file_inside(text: &str) -> Result<PathBuf, String> {
     let path: PathBuf = Path::new(text).components().filter(|part| *part != Component::CurDir).collect();
     let is_inside =
@@ -202,7 +202,7 @@ pub(crate) struct PruneArguments {
     pub(crate) json: bool,
 }
 
-/// `14d`, `2w`, `12h`, `30m`.
+/// Parses an age, such as `14d`, `2w`, `12h` or `30m`.
 fn age(text: &str) -> Result<Duration, String> {
     let units = [('w', 7 * 86_400), ('d', 86_400), ('h', 3_600), ('m', 60)];
     let parsed = units.into_iter().find_map(|(unit, seconds)| {

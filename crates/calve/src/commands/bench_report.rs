@@ -55,7 +55,7 @@ impl Outlet {
         Ok(report.verdict()?)
     }
 
-    /// The files first: what was measured for minutes must not be lost with a closed pipe.
+    /// Writes the files, then prints the report: a closed pipe must not lose what was measured for minutes.
     fn give(&self, report: &Report) -> Result<(), Failure> {
         let write = |(path, form): &(PathBuf, Form)| {
             fs_err::write(path, Self::rendered(report, *form)).map_err(|error| unwritable(path, &error))
@@ -78,7 +78,7 @@ impl Outlet {
     }
 }
 
-/// Before anything is measured. What is there keeps its contents, and what is not there stays so.
+/// Fails if `path` cannot be written, before anything is measured. An existing file keeps its contents; a missing one stays missing.
 fn check_writable(path: &Path) -> Result<(), Failure> {
     match fs_err::OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => Ok(fs_err::remove_file(path)?),

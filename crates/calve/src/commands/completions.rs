@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &CompletionsArguments) -> Result<(), Failure> {
     output::result(&String::from_utf8_lossy(&script))
 }
 
-/// The script that has `shell` ask the program, if there is one for it.
+/// Returns the script by which `shell` asks the program, or `None` if clap has none for that shell.
 pub(crate) fn registration(shell: &str) -> Result<Option<Vec<u8>>, Failure> {
     let shells = Shells::builtins();
     let Some(completer) = shells.completer(shell) else { return Ok(None) };
@@ -50,7 +50,7 @@ pub(crate) fn answer() -> Option<ExitCode> {
     }
 }
 
-/// The command line without its hidden commands, which clap would complete too.
+/// Returns the command line without its hidden commands, which clap would complete too.
 fn shown() -> Command {
     let whole = Arguments::command();
     Command::new("calve")

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     output::result(&variables.iter().map(line).collect::<String>())
 }
 
-/// For sh and fish. A number stays as it is; a URL has no quotes in it.
+/// Quotes a value for sh and fish. A number stays as it is; a URL has no quotes in it.
 fn quoted(value: &str) -> String {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.to_owned() } else { format!("'{value}'") }
 }
@@ -60,7 +60,7 @@ pub(crate) fn exec(arguments: &ExecArguments, cancel: &Cancel) -> Result<(), Fai
     Err(Failure::not_started(&arguments.command[0], sys::become_command(&mut command)))
 }
 
-/// The configuration of the worktree with this root; that of the main worktree, if this one is not trusted.
+/// Loads the configuration of the worktree with this root, or that of the main worktree if this one is not trusted.
 pub(crate) fn config(root: &Path) -> Result<Config, Failure> {
     let main = match trust::is_untrusted(root) {
         true => worktrees_of(root)?.others.into_iter().next(),
@@ -69,7 +69,7 @@ pub(crate) fn config(root: &Path) -> Result<Config, Failure> {
     Ok(Config::load(main.as_deref().unwrap_or(root))?)
 }
 
-/// The ports of the worktree with this root, as its configuration wants them.
+/// Leases the ports that the configuration wants for the worktree with this root.
 pub(crate) fn leased(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
     if config.ports.is_empty() {
         return Ok(Vec::new());
@@ -77,7 +77,7 @@ pub(crate) fn leased(root: &Path, config: &Config) -> Result<Vec<Port>, Failure>
     Ok(leases()?.lease(&Holder::of(root)?, &config.ports)?)
 }
 
-/// Those that it has already.
+/// Returns those of the wanted ports that the worktree has already.
 pub(crate) fn held(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
     if config.ports.is_empty() {
         return Ok(Vec::new());
@@ -85,14 +85,14 @@ pub(crate) fn held(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
     Ok(leases()?.held(&Holder::of(root)?, &config.ports)?)
 }
 
-/// All variables of a worktree.
+/// Returns all variables of a worktree: those of its ports and those of its services.
 pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(String, String)>, Failure> {
     let mut all: Vec<_> = ports.iter().map(|port| (port.variable(), port.number.to_string())).collect();
     all.extend(services.variables()?);
     Ok(all)
 }
 
-/// The ports that each of these worktrees has. Whoever asks wants to know more, so what goes wrong is only said.
+/// Returns the ports of each of these worktrees. An error is only a warning, because the callers show more than ports.
 pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<Port>> {
     let Ok(leases) = leases() else { return vec![Vec::new(); all.len()] };
     leases.of_worktrees(all).unwrap_or_else(|error| {

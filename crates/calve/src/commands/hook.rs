@@ -35,7 +35,7 @@ const QUESTION_BYTES: u64 = 1024 * 1024;
 const EXPECTED: &str = "give one JSON object on stdin: `{\"cwd\": \"/path/of/repository\", \"name\": \"topic\"}` to create a worktree, \
     `{\"worktree_path\": \"/path/of/worktree\"}` to remove one";
 
-/// The one JSON object on stdin. Not all agents close it afterwards, so that nothing behind the object is waited for.
+/// Reads one JSON object from stdin, and waits for nothing behind it: not all agents close stdin afterwards.
 fn question() -> Result<Value, Failure> {
     let input = std::io::stdin().lock().take(QUESTION_BYTES);
     let mut values = serde_json::Deserializer::from_reader(input).into_iter::<Value>();
@@ -48,7 +48,7 @@ fn question() -> Result<Value, Failure> {
     }
 }
 
-/// The first of some fields that is there: they have been called differently over time.
+/// Returns the first of some fields that is present: agents have renamed the fields over time.
 fn field<'v>(question: &'v Value, names: &[&str]) -> Option<&'v str> {
     names.iter().find_map(|name| question.get(name)?.as_str()).filter(|value| !value.is_empty())
 }
@@ -114,7 +114,7 @@ fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
     answer(&path)
 }
 
-/// A name that git takes for a branch. Agents make names of words.
+/// Turns a name into one that git accepts for a branch. Agents make names of words.
 fn branch_of(name: &str) -> Result<String, Failure> {
     let fits = |c: char| c.is_alphanumeric() || "._/+@-".contains(c);
     let branch: String = name.trim().chars().map(|c| if fits(c) { c } else { '-' }).collect();
@@ -125,7 +125,7 @@ fn branch_of(name: &str) -> Result<String, Failure> {
     Ok(branch)
 }
 
-/// This program, to do what the command line of that name does.
+/// Returns a command that runs this program's `calve worktree` command of that name in `place`.
 fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["worktree", what]).current_dir(place).stdin(Stdio::null());

@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &ManArguments) -> Result<(), Failure> {
     pages(&command, &arguments.directory)
 }
 
-/// The page of a command and those of the commands below it: `calve.1`, `calve-cp.1`.
+/// Writes the page of a command and those of the commands below it: `calve.1`, `calve-cp.1`.
 fn pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     for below in command.get_subcommands().filter(|command| !command.is_hide_set()) {
         pages(below, directory)?;

@@ -12,7 +12,7 @@ pub(crate) fn start(parent: &Path) {
     sys::start_reaper(&program, parent);
 }
 
-/// The reaper itself. Signals end it where it is: the lock is then free, and the next reaper goes on.
+/// Runs the reaper itself. A signal ends it at any point: the lock is then free, and the next reaper goes on.
 pub(crate) fn run(arguments: &ReapArguments) -> Result<(), Failure> {
     match sys::reap(&arguments.parent)?.failure {
         Some(error) => Err(error.into()),

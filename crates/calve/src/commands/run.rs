@@ -307,13 +307,13 @@ fn trees(arguments: &RunArguments, here: &Path) -> Result<Vec<PathBuf>, Failure>
     Ok(trees)
 }
 
-/// The repository around a directory, else the directory.
+/// Returns the root of the repository around a directory, or the directory if there is none.
 fn repository(here: &Path) -> PathBuf {
     let found = here.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok());
     found.unwrap_or(here).to_path_buf()
 }
 
-/// The absolute path of a destination that no overlay hides.
+/// Returns the absolute path of a destination. Fails if an overlay would hide it, or if it exists.
 fn outside(dst: &Path, trees: &[PathBuf]) -> Result<PathBuf, Failure> {
     let dst = std::path::absolute(dst)?;
     let parent = real_path::of(dst.parent().unwrap_or(&dst))?;

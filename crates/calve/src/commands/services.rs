@@ -25,7 +25,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Those of the worktree with this root.
+    /// Finds the services of the worktree with this root.
     pub(crate) fn of(root: &Path, wanted: BTreeMap<String, ServiceConfig>) -> Result<Self, Failure> {
         let keeper = Keeper::of(root)?;
         if wanted.is_empty() && keeper.is_none() {
@@ -97,7 +97,7 @@ impl Services {
         Ok(stopped)
     }
 
-    /// The variables of those that are wanted and have data.
+    /// Returns the variables of the wanted services that have data.
     pub(crate) fn variables(&self) -> Result<Vec<(String, String)>, Failure> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let has_data = self.wanted.iter().filter_map(|(name, config)| Some((config, self.made.get(name)?)));
@@ -106,7 +106,7 @@ impl Services {
         has_data.map(variable).collect()
     }
 
-    /// The names of those that are wanted and have no data.
+    /// Returns the names of the wanted services that have no data.
     pub(crate) fn without_data(&self) -> impl Iterator<Item = &String> {
         self.wanted.keys().filter(|name| !self.made.contains_key(*name))
     }
@@ -115,7 +115,7 @@ impl Services {
         self.wanted.is_empty() && self.made.is_empty()
     }
 
-    /// The last lines of the log of one, or of the only one.
+    /// Returns the last lines of the log of the named service, or of the only one.
     pub(crate) fn log(&self, name: Option<&str>) -> Result<String, Failure> {
         self.chosen(name).map(Service::log)
     }
@@ -163,7 +163,7 @@ impl Services {
         })
     }
 
-    /// [`Services::receipts`], with what each takes up.
+    /// Returns [`Services::receipts`] with the memory and the disk space that each service takes up.
     pub(crate) fn measured(&self) -> Result<Vec<ServiceReceipt>, Failure> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let measure = |receipt: ServiceReceipt| {
@@ -211,7 +211,7 @@ fn receipt(
     })
 }
 
-/// The same, with what it takes up.
+/// Adds to a receipt the memory and the disk space that the service takes up.
 fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
     let Some(made) = made else { return receipt };
     ServiceReceipt {
@@ -289,7 +289,7 @@ impl DataFrom {
     }
 }
 
-/// The data of a worktree, by the worktree's branch, path or name; all of it, or of one service. Fails if there is none.
+/// Returns the data of a worktree, which is named by its branch, path or name: all of it, or that of one service. Fails if there is none.
 pub(crate) fn of_named(home: &Home, name: &Path, service: Option<&str>) -> Result<Vec<Service>, Failure> {
     let (_, mut found) = worktree::find_all(&std::env::current_dir()?, &[name.to_path_buf()])?;
     let keeper = found.pop().transpose()?.map_or(Ok(None), |root| Keeper::of(&root))?;
@@ -303,7 +303,8 @@ pub(crate) fn of_named(home: &Home, name: &Path, service: Option<&str>) -> Resul
     Ok(services)
 }
 
-/// Those of a worktree, which may have been moved; that is noted. One whose repository is a copy has none: they are the original's.
+/// Returns the services of a worktree, and records its new place if it was moved. A worktree of a copied repository has none: they belong
+/// to the original.
 fn kept(home: &Home, keeper: &Keeper) -> Result<Vec<Service>, Failure> {
     let Some(own) = seen(home, keeper)? else {
         keeper.forget()?;
@@ -316,7 +317,7 @@ fn kept(home: &Home, keeper: &Keeper) -> Result<Vec<Service>, Failure> {
     Ok(own)
 }
 
-/// Those of a worktree. Writes nothing. `None`: its repository is a copy.
+/// Returns the services of a worktree, and writes nothing. `None`: its repository is a copy.
 fn seen(home: &Home, keeper: &Keeper) -> Result<Option<Vec<Service>>, Failure> {
     let mut own = calve_db::services(home)?;
     own.retain(|service| service.keeper_id == keeper.id);
@@ -365,12 +366,12 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// Those of a worktree; `None` if it has none.
+    /// Returns the services of a worktree, or `None` if it has none.
     pub(crate) fn of(worktree: &Worktree) -> Result<Option<Self>, Failure> {
         Self::kept_by(Keeper::of_worktree(worktree)?)
     }
 
-    /// Those of the worktree with this root.
+    /// Returns the services of the worktree with this root, or `None` if it has none.
     pub(crate) fn at(root: &Path) -> Result<Option<Self>, Failure> {
         Self::kept_by(Keeper::of(root)?)
     }

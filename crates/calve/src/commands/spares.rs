@@ -49,7 +49,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failur
     }
 }
 
-/// The refill that a clone starts: it tells nobody anything.
+/// Refills the spares after a clone has started this process: it prints nothing.
 pub(crate) fn refill_in_background(cancel: &Cancel) -> Result<(), Failure> {
     sys::leave_terminal();
     let store = store()?;
@@ -61,7 +61,7 @@ pub(crate) fn refill_in_background(cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The watcher that a clone starts: it tells nobody anything, and ends at once if there is another one.
+/// Watches after a clone has started this process: it prints nothing, and ends at once if there is another watcher.
 pub(crate) fn watch_in_background(cancel: &Cancel) -> Result<(), Failure> {
     sys::leave_terminal();
     let (end, cancel) = (WatchEnd::Unwanted, cancel.clone());
@@ -159,7 +159,7 @@ fn options(
     RefillOptions { resolve: directory, only, background, progress, cancel }
 }
 
-/// The directory of a source. `None` if there is none any more.
+/// Finds the directory of a source. `None` if it no longer exists.
 fn directory(source: &SpareSource) -> Option<SpareOrigin> {
     match source {
         SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),

@@ -61,7 +61,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     output::result(&receipts.iter().map(line).collect::<String>())
 }
 
-/// "31 MB memory, 12 MB disk".
+/// Describes the space that a service takes up, as in "31 MB memory, 12 MB disk". `None` if neither is known.
 pub(crate) fn taken(service: &ServiceReceipt) -> Option<String> {
     let memory = service.memory_bytes.map(|bytes| format!("{} memory", size(bytes)));
     let disk = service.disk_bytes.map(|bytes| format!("{} disk", size(bytes)));
@@ -76,7 +76,7 @@ pub(crate) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
     output::result(&services.log(arguments.service.as_deref())?.chars().filter(is_plain).collect::<String>())
 }
 
-/// The services of the worktree that the user is in.
+/// Returns the worktree around the current directory, and its services.
 fn here() -> Result<(PathBuf, Services), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
     let services = Services::of(&root, env::config(&root)?.services)?;

@@ -95,7 +95,7 @@ fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure>
     output::path(&listed.volume.mount_point)
 }
 
-/// The unit for systemd, with the name that its file must have (systemd.mount(5)).
+/// Returns the unit for systemd, with the name that its file must have (systemd.mount(5)).
 fn unit(volume: &Volume) -> String {
     let Volume { name, image, mount_point, .. } = volume;
     let [what, place] = [image, mount_point].map(|path| path.display().to_string().replace('%', "%%"));
@@ -107,7 +107,7 @@ fn unit(volume: &Volume) -> String {
     )
 }
 
-/// A path as the name of a unit (systemd-escape(1)).
+/// Escapes a path into the name of a unit (systemd-escape(1)).
 fn escaped(path: &[u8]) -> String {
     let mut name = String::new();
     for &byte in path.strip_prefix(b"/").unwrap_or(path) {

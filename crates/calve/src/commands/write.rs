@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cli::WriteArguments;
 use crate::failure::Failure;
 
-/// Does what the script of the bench does: what is prepared is not timed, and a few files are written before.
+/// Writes files as the script of the bench does: it writes a few files first, and does not time the preparation.
 pub(crate) fn run(arguments: &WriteArguments, cancel: &Cancel) -> Result<(), Failure> {
     let contents = vec![b'x'; usize::try_from(arguments.bytes).unwrap_or(usize::MAX)];
     write(arguments, &arguments.root.join("warm"), 20, 1, &contents, cancel)?;

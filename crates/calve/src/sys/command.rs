@@ -53,7 +53,7 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
 pub(crate) struct TerminalModes(Termios);
 
 impl TerminalModes {
-    /// `None`: standard input is no terminal.
+    /// Reads the terminal's settings. `None`: standard input is no terminal.
     pub(crate) fn current() -> Option<Self> {
         tcgetattr(std::io::stdin()).ok().map(Self)
     }
@@ -114,7 +114,7 @@ impl Answers {
     }
 }
 
-/// Has it take the place of this process. Returns if that failed, with the reason.
+/// Replaces this process by the command. Returns only if that failed, with the reason.
 pub(crate) fn become_command(command: &mut Command) -> std::io::Error {
     command.exec()
 }

@@ -47,7 +47,7 @@ pub(crate) fn leave_terminal() {
     let _ = rustix::process::setsid();
 }
 
-/// The spares that a clone may use, if there is a place for them.
+/// Returns the spares that a clone may use, or `None` if there is no place for them.
 pub(crate) fn spares() -> Option<SpareUse> {
     crate::commands::spares::to_use()
 }
@@ -78,7 +78,7 @@ pub(crate) fn start_watcher() {
     }
 }
 
-/// The reaper itself: standard input is the directory.
+/// Runs the reaper itself, in the directory that is this process's standard input.
 pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
     leave_terminal();
     let failed =
@@ -87,7 +87,8 @@ pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
     calve_core::reap(directory, Path::new("."), Background::Yes, &Cancel::default())
 }
 
-/// The supervisor of a database server: standard input is the lock on its place, standard output who wants it.
+/// Supervises a database server. Standard input is the lock on the server's place; standard output leads to the process that wants the
+/// server.
 pub(crate) fn supervise(cancel: &Cancel) -> Result<(), calve_db::Error> {
     let failed = |error| calve_db::Error::io("open", "/dev/stdin", error);
     let lock = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
@@ -109,17 +110,17 @@ pub(crate) fn command_end(status: std::process::ExitStatus) -> Option<(u8, Strin
     }
 }
 
-/// The standard error of this process, for a command whose output is no result of Calve's.
+/// Returns a copy of this process's standard error, for a command whose output is no result of Calve's.
 pub(crate) fn stderr_for_command() -> io::Result<Stdio> {
     Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?))
 }
 
-/// A path as another program printed it.
+/// Returns a path from the bytes that another program printed.
 pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// A path as other programs read it.
+/// Returns a path as the bytes that other programs read.
 pub(crate) fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }

@@ -17,25 +17,25 @@ pub(crate) fn start_reaper(program: &Path, parent: &Path) {
     let _ = calve_core::start_reaper(program, parent);
 }
 
-/// There are no spares.
+/// Returns `None`: there are no spares on Windows.
 pub(crate) fn spares() -> Option<SpareUse> {
     None
 }
 
-/// There are no spares.
+/// Returns `None`: there are no spares on Windows.
 pub(crate) fn spare_offer(_src: &Path, _dst: &Path) -> Option<Offer> {
     None
 }
 
-/// There are no volumes.
+/// Returns `false`: there are no volumes on Windows.
 pub(crate) fn can_have_volumes() -> bool {
     false
 }
 
-/// There are no spares.
+/// Does nothing: there are no spares on Windows.
 pub(crate) fn start_refill() {}
 
-/// The reaper itself.
+/// Runs the reaper itself.
 pub(crate) fn reap(parent: &Path) -> Result<ReapReport, Error> {
     calve_core::reap(parent, Background::Yes, &Cancel::default())
 }

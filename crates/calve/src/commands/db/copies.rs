@@ -56,7 +56,7 @@ pub(super) fn sum(copied: &[Copied]) -> String {
     format!("{} {files}, {}", human::count(copied.len() as u64), human::size(bytes))
 }
 
-/// When, what, how large, how long, and who.
+/// Describes one copied file: when it was copied, its path and size, how long that took, and which process caused it.
 pub(super) fn line(copied: &Copied) -> String {
     let after = milliseconds(copied.after_ms);
     let took = copied.took_ms.map(|took| format!(" in {}", milliseconds(took))).unwrap_or_default();

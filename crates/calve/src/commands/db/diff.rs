@@ -91,7 +91,7 @@ fn pairs<'a>(before: &'a Side, after: Option<&'a Side>) -> Vec<(&'a str, [Servic
     }
 }
 
-/// A line, and the lines of a definition that differ.
+/// Describes a difference in one line, followed by the lines of the definition that differ.
 pub(super) fn described(difference: &Difference, names: [&str; 2]) -> String {
     let Some(object) = difference.after.as_ref().or(difference.before.as_ref()) else { return String::new() };
     let name =

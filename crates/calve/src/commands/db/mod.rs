@@ -93,7 +93,7 @@ fn introduce(address: &Address, command: &mut Command) {
     command.envs(address.environment());
 }
 
-/// The command that looks after a server.
+/// Returns the command that looks after a server: this program and the name of its hidden command.
 pub(super) fn supervisor() -> Result<[PathBuf; 2], Failure> {
     Ok([env::current_exe()?, "__supervise".into()])
 }

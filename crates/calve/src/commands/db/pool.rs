@@ -83,7 +83,7 @@ pub(super) fn refill(home: &Home, template: &str) {
         .spawn();
 }
 
-/// The process in the background.
+/// Fills the pool of a template, as a process in the background.
 pub(crate) fn fill(template: &str, cancel: &Cancel) -> Result<(), Failure> {
     sys::leave_terminal();
     // For the start that took a standby, too.

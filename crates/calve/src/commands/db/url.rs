@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &UrlArguments) -> Result<(), Failure> {
     output::result(&format!("{line}\n"))
 }
 
-/// For `eval`. Values are paths, numbers and names, quoted for the odd path.
+/// Returns the variables as lines for `eval`. The values are paths, numbers and names; the quotes are for an odd path.
 fn lines(record: &Record) -> String {
     let variables = record.address.environment();
     let line = |(name, value): &(String, String)| format!("export {name}='{}'\n", value.replace('\'', "'\\''"));

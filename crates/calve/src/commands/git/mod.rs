@@ -35,7 +35,7 @@ fn failure(error: RemoteError) -> Failure {
     Failure::Stated { text: error.to_string(), hint: wording::git::hint(&remedy), code, remedy: Some(remedy.name()) }
 }
 
-/// git may ask where somebody can answer.
+/// Allows git's questions where somebody can answer them: on a terminal, unless `GIT_TERMINAL_PROMPT` is 0.
 fn prompts() -> Prompts {
     let forbidden = std::env::var_os("GIT_TERMINAL_PROMPT").is_some_and(|value| value == "0");
     if !forbidden && stdin().is_terminal() && stderr().is_terminal() { Prompts::OnTerminal } else { Prompts::Never }

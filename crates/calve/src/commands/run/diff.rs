@@ -111,7 +111,7 @@ fn hunks(out: &mut Vec<u8>, names: [&[u8]; 2], old: &[u8], new: &[u8]) {
     }
 }
 
-/// The name as git writes it: in quotes, if it has control characters, quotes or backslashes.
+/// Returns the name as git writes it: in quotes, if it has control characters, quotes or backslashes.
 fn name(prefix: &str, path: &Path) -> Vec<u8> {
     let bytes = [prefix.as_bytes(), sys::path_bytes(path)].concat();
     if !bytes.iter().any(|byte| byte.is_ascii_control() || b"\"\\".contains(byte)) {

@@ -14,7 +14,7 @@ const NAME: &str = "calve-spares.service";
 /// A unit that begins like this is Calve's.
 const BEGINNING: &str = "[Unit]\nDescription=Watches the directories that calve keeps spares of\n";
 
-/// The unit for systemd's manager of the user's services.
+/// Returns the text of the unit for systemd's manager of the user's services.
 pub(super) fn text() -> Result<String, Failure> {
     let program = env::current_exe()?;
     let home = home::directory()
@@ -27,7 +27,7 @@ pub(super) fn text() -> Result<String, Failure> {
     ))
 }
 
-/// As systemd reads it: in quotes, and with `%` and `$` doubled.
+/// Quotes a text for systemd: in quotes, and with `%` and `$` doubled.
 fn quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
     format!("\"{text}\"")
@@ -68,7 +68,7 @@ pub(super) fn install(quiet: bool) -> Result<(), Failure> {
     output::path(&path)
 }
 
-/// Has systemd stop it, and deletes the unit.
+/// Stops the unit through systemd if it runs, and deletes it.
 pub(super) fn uninstall(quiet: bool) -> Result<(), Failure> {
     let path = path()?;
     if present(&path)?.is_none() {
@@ -99,7 +99,7 @@ fn path() -> Result<PathBuf, Failure> {
     Ok(configuration.join("systemd/user").join(NAME))
 }
 
-/// The unit that is there. Fails if that is not one of Calve's.
+/// Returns the text of the existing unit, or `None` if there is none. Fails if Calve did not write it.
 fn present(path: &Path) -> Result<Option<String>, Failure> {
     match fs_err::read_to_string(path) {
         Ok(text) if text.starts_with(BEGINNING) => Ok(Some(text)),

@@ -129,7 +129,8 @@ fn environment(
     Ok(Environment { ports, services, files })
 }
 
-/// The text of the project's hook, if there is one and it may be run, and the main worktree.
+/// Returns the text of the project's hook and the main worktree, or `None` without a hook to run. Fails if the user does not approve the
+/// hook.
 fn hook_to_run(upcoming: &AddIntent, arguments: &AddArguments) -> Result<Option<(String, Option<PathBuf>)>, Failure> {
     let Some(text) = upcoming.hooks.post_add.clone().filter(|_| !arguments.no_hooks) else { return Ok(None) };
     if !arguments.yes {

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &CdArguments) -> Result<(), Failure> {
     }
 }
 
-/// The number of the one that the user has chosen; `None` if he would rather not.
+/// Asks the user for one of the worktrees and returns its index. `None`: the user chose none.
 fn chosen(all: &[WorktreeInfo]) -> Result<Option<usize>, Failure> {
     let lines: Vec<String> = all.iter().map(line).collect();
     for finder in FINDERS {
@@ -55,7 +55,8 @@ fn line(listed: &WorktreeInfo) -> String {
     format!("{branch}{maker}  {}", Shown(&listed.worktree.path))
 }
 
-/// Each line begins with its number, which is not shown: nothing that a path may have in it comes back.
+/// Asks by a finder program. Each line begins with its number, which the finder does not show: a path's contents cannot come back as the
+/// answer.
 fn by_finder(finder: &str, lines: &[String]) -> std::io::Result<Option<usize>> {
     let mut command = Command::new(finder);
     let mut child = command.args(FINDER_OPTIONS).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Fai
     if report.left() > 0 { Err(Failure::Reported(FAILED)) } else { Ok(()) }
 }
 
-/// The tree to look at, and those that it must not name.
+/// Returns the tree to look at, and the trees that it must not name.
 fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
     if !arguments.against.is_empty() {
         return Ok((arguments.path.clone(), arguments.against.clone()));

@@ -77,7 +77,7 @@ fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -
     [format!("{here}{branch}"), state.join(" "), age, environment.join(" "), Shown(&worktree.path).to_string()]
 }
 
-/// "3 h": one unit is enough to tell which is old.
+/// Formats an age, as in "3 h": one unit is enough to tell which is old.
 fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {

@@ -160,7 +160,7 @@ fn kept(one: &MergedWorktree, why: &ErrorReceipt) -> KeptWorktree {
     KeptWorktree { path: path(&one.worktree.path), reason, hint }
 }
 
-/// "`PATH`: branch `x`, all in `main`, 12 days old", or "squashed into `main`".
+/// Describes a merged worktree: "`PATH`: branch `x`, all in `main`, 12 days old", or "squashed into `main`".
 fn described(one: &MergedWorktree) -> String {
     let branch = one.worktree.branch.as_ref().map(|branch| format!("branch `{}`, ", Shown(branch))).unwrap_or_default();
     let age = one.age.map(|since| format!(", {} old", age(since))).unwrap_or_default();
