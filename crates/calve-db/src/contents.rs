@@ -37,7 +37,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// `sum`: of numbers of up to 64 bits.
+    /// Parses `sum`, the sum of the rows' hashes of up to 64 bits each, and turns it into a checksum. `None` if it is no number.
     pub(crate) fn new(count: u64, sum: &str) -> Option<Self> {
         let sum: i128 = sum.parse().ok()?;
         Some(Self { count, checksum: format!("{:016x}", sum & i128::from(u64::MAX)) })

@@ -435,7 +435,7 @@ impl Error {
         Self::Io { operation: operation.into(), path, source: calve_core::without_path(reason.into()), remedy: None }
     }
 
-    /// The log is found by whoever knows where it is.
+    /// Returns an error without the log. A caller that knows where the log is adds it.
     pub(crate) fn server_failed(how: impl Into<String>) -> Self {
         Self::ServerFailed { how: how.into(), log: String::new(), full: None }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use calve_git::Git;
 use clap_complete::CompletionCandidate;
 
-/// Branches that no worktree has checked out, those of remotes by their own name.
+/// Returns the branches that no worktree has checked out, those of remotes by their own name.
 pub(crate) fn free() -> Vec<CompletionCandidate> {
     let taken: HashSet<OsString> = checked_out().into_iter().collect();
     let format = "--format=%(refname:lstrip=2)";
@@ -21,7 +21,7 @@ pub(crate) fn free() -> Vec<CompletionCandidate> {
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// Branches that a worktree has checked out.
+/// Returns the branches that a worktree has checked out.
 pub(crate) fn of_worktrees() -> Vec<CompletionCandidate> {
     checked_out().into_iter().map(CompletionCandidate::new).collect()
 }

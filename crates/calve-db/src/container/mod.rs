@@ -185,7 +185,7 @@ impl Container {
         Ok(true)
     }
 
-    /// The same, where whoever asked for it was killed: Docker's engine goes on with what it was asked for.
+    /// Removes it like [`Self::remove`], after the process that started it was killed: Docker's engine goes on with what it was asked for.
     pub(crate) fn remove_late(&self) -> Result<bool> {
         let started = Instant::now();
         loop {
@@ -239,7 +239,7 @@ fn joined(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {
     text
 }
 
-/// Runtimes separate the parts by colons, and know no other way to write one.
+/// Writes a bind mount. Fails if a path has a colon: runtimes separate the parts by colons, and know no other way to write one.
 fn bound(path: &Path, at: &Path, options: &str) -> Result<OsString> {
     if let Some(path) = [path, at].into_iter().find(|path| path.as_os_str().as_encoded_bytes().contains(&b':')) {
         return Err(Error::CannotBind(path.to_path_buf()));

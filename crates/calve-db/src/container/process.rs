@@ -25,7 +25,7 @@ impl ServerProcess {
         Self { process, container }
     }
 
-    /// Its number, or that of the runtime.
+    /// Returns the number of the server's first process, or that of the container's runtime.
     pub(crate) fn pid(&self) -> u32 {
         self.process.pid()
     }

@@ -176,7 +176,7 @@ fn docker_engine(runtime: &Path) -> Result<String> {
     Ok(address)
 }
 
-/// A mount of a file, read-only, as fields that commas separate.
+/// Writes a read-only mount of a file as fields that commas separate.
 fn mounted(path: &Path) -> OsString {
     let path = path.to_string_lossy().replace('"', "\"\"");
     format!("type=bind,readonly,\"src={path}\",\"dst={path}\"").into()

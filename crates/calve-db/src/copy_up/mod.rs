@@ -60,7 +60,7 @@ pub struct Cause {
     pub flags: Option<String>,
 }
 
-/// The files of a data directory whose copies would be felt, the largest first.
+/// Lists the files of a data directory whose copies would be felt, the largest first.
 pub(crate) fn large(data: &Path) -> Vec<Large> {
     let mut found = Vec::new();
     walk(data, Path::new(""), &mut |path, metadata| {
@@ -84,7 +84,7 @@ pub(crate) fn copied(lower: &Path, upper: &Path, since: SystemTime, seen: Vec<Co
     found
 }
 
-/// The copy of one file, if it is one.
+/// Describes the copy of one file. `None` if the overlay has made none.
 fn one(lower: &Path, upper: &Path, path: &Path, since: SystemTime) -> Option<Copied> {
     let original = fs::symlink_metadata(lower.join(path)).ok().filter(std::fs::Metadata::is_file)?;
     let copy = upper.join(path);
@@ -102,7 +102,7 @@ fn milliseconds(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1e4).round() / 10.0
 }
 
-/// All regular files. What cannot be read is left out: this is a report, and the server does not depend on it.
+/// Visits all regular files. It leaves out what it cannot read: this is a report, and the server does not depend on it.
 fn walk(top: &Path, below: &Path, visit: &mut impl FnMut(&Path, &std::fs::Metadata)) {
     for entry in fs::read_dir(top.join(below)).into_iter().flatten().flatten() {
         let path = below.join(entry.file_name());

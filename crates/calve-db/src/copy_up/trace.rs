@@ -15,7 +15,7 @@ use crate::registry::Home;
 
 const NAME: &str = "copied";
 
-/// An empty file for the lines. After a reset it is a new one, so that who follows notices.
+/// Creates an empty file for the lines. After a reset it is a new file, so that a process that follows it notices.
 pub(crate) fn begin_lines(place: &Path) -> Result<File> {
     let path = place.join(NAME);
     let staged = path.with_extension("new");
@@ -48,7 +48,7 @@ impl Trace {
         Self { place: place.to_path_buf(), file: None, begun: Vec::new() }
     }
 
-    /// Those since the last call.
+    /// Returns the copies since the last call.
     pub fn more(&mut self) -> Vec<Copied> {
         let mut found = self.read();
         let path = self.place.join(NAME);

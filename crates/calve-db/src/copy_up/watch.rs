@@ -108,7 +108,7 @@ impl Watcher {
         self.publish(Duration::ZERO);
     }
 
-    /// Until something happens. Whether it was the end.
+    /// Waits until something happens or it is time to look at descriptors again. Returns whether the watched server has ended.
     fn pause(&self, told: &PipeReader) -> bool {
         let mut fds = vec![PollFd::new(told, PollFlags::IN), PollFd::new(&self.appearances, PollFlags::IN)];
         fds.extend(self.opens.as_ref().map(|opens| PollFd::from_borrowed_fd(opens.as_fd(), PollFlags::IN)));
@@ -136,7 +136,7 @@ impl Watcher {
         }
     }
 
-    /// A directory, and what came into it before it was watched.
+    /// Watches a directory, and records what came into it before that.
     fn enter(&mut self, below: PathBuf) {
         let directory = self.watched.upper.join(&below);
         let Ok(number) = self.appearances.add(&directory) else { return };
@@ -164,7 +164,8 @@ impl Watcher {
         self.unexplained.push((copied, Instant::now()));
     }
 
-    /// A copy's last change, when it was given its name: a better time of its end than that of now, unless it was written to since.
+    /// Returns when a copy last changed, which is when it was given its name: a better time of its end than the present one, unless it was
+    /// written to since.
     fn changed(&self, path: &Path) -> Option<SystemTime> {
         let copy = fs::symlink_metadata(self.watched.upper.join(path)).ok()?;
         let nanoseconds = u32::try_from(copy.ctime_nsec()).ok()?;
@@ -176,7 +177,7 @@ impl Watcher {
         self.watched.merged.iter().map(|merged| merged.join(path)).collect()
     }
 
-    /// Which unexplained copy is shown at this path.
+    /// Finds the unexplained copy that the server sees at this path.
     fn at(&self, path: &Path) -> Option<usize> {
         let below = self.watched.merged.iter().find_map(|merged| path.strip_prefix(merged).ok())?;
         self.unexplained.iter().position(|(copied, _)| copied.path == below)
@@ -199,7 +200,7 @@ impl Watcher {
         self.tell(copied);
     }
 
-    /// Without the kernel's word: who has it open for writing is who opened it.
+    /// Explains copies where the kernel reports no opens: the process that has a copy open for writing is the one that opened it.
     fn search(&mut self) {
         if self.unexplained.is_empty() {
             return;

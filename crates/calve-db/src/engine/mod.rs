@@ -30,10 +30,10 @@ pub(crate) trait Engine: Sync {
     /// Returns the user's name for it.
     fn name(&self) -> &'static str;
 
-    /// The users of the system that its server may run as, when Calve is root.
+    /// Returns the system's users that the server may run as when Calve is root.
     fn accounts(&self) -> &'static [&'static str];
 
-    /// The server program's name.
+    /// Returns the name of the server program.
     fn program(&self) -> &'static str;
 
     /// Returns whether the program is another one by another name, so that a link to it must not be resolved.
@@ -41,22 +41,23 @@ pub(crate) trait Engine: Sync {
         false
     }
 
-    /// Directories beside those of PATH in which distributions have it, the best first.
+    /// Returns the directories beside those of PATH in which distributions have the program, the best first.
     fn usual_places(&self) -> Vec<PathBuf>;
 
-    /// The version in what `--version` prints: major, minor, and all of it.
+    /// Parses the output of `--version` into major, minor, and all of it.
     fn version(&self, printed: &str) -> Option<Version>;
 
-    /// Which versions are supported, in words, when `version` is not.
+    /// Returns which versions are supported, in words, when `version` is not.
     fn unsupported(&self, version: &Version) -> Option<&'static str>;
 
     /// Returns the facts that shape a new data directory, in words: part of a template's key.
     fn recipe(&self) -> String;
 
-    /// The command that fills the empty directory `data`, if one is needed. `is_there`: whether there is a program, beside the server's.
+    /// Returns the command that fills the empty directory `data`, if one is needed. `is_there` reports whether a program exists beside the
+    /// server's.
     fn init(&self, program: &Path, data: &Path, is_there: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>>;
 
-    /// The server's command line. Writes what configuration it needs into `instance.settings`.
+    /// Returns the server's command line. Writes the configuration that the server needs into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
 
     /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
@@ -74,7 +75,7 @@ pub(crate) trait Engine: Sync {
         Vec::new()
     }
 
-    /// Asks for an end in order.
+    /// Returns the signal that asks for an end in order.
     fn stop_signal(&self) -> Signal;
 
     /// Asks for it in words, where a signal would not tell that it failed. An error: the server goes on. `false`: it takes the signal.
@@ -111,13 +112,13 @@ pub(crate) trait Engine: Sync {
     /// Takes away what belongs to one run of a server.
     fn scrub(&self, data: &Path) -> Result<()>;
 
-    /// The memory that a server on this data directory may need once it is used, apart from the cache of files.
+    /// Returns the bytes of memory that a server on this data directory may need once it is used, apart from the cache of files.
     fn memory_bytes(&self, data: &Path) -> u64;
 
-    /// The keys that a server may choose for its System V memory, by its data directory's inode number.
+    /// Returns the keys that a server may choose for its System V memory, by its data directory's inode number.
     fn memory_keys(&self, inode: u64) -> Vec<i32>;
 
-    /// The POSIX shared memory that a server notes at the beginning of its System V memory.
+    /// Returns the POSIX shared memory that a server notes at the beginning of its System V memory.
     fn noted_memory(&self, head: &[u8]) -> Option<String>;
 
     /// Returns how programs reach it.
@@ -198,7 +199,7 @@ impl Instance {
     }
 }
 
-/// The engine of that name.
+/// Returns the engine of that name. Fails with the known names if there is none.
 pub(crate) fn named(name: &str) -> Result<&'static dyn Engine> {
     ENGINES.iter().copied().find(|engine| engine.name() == name).ok_or_else(|| Error::UnknownEngine {
         name: name.to_owned(),
@@ -206,12 +207,12 @@ pub(crate) fn named(name: &str) -> Result<&'static dyn Engine> {
     })
 }
 
-/// The names of all engines.
+/// Returns the names of all engines.
 pub fn names() -> Vec<&'static str> {
     ENGINES.iter().map(|engine| engine.name()).collect()
 }
 
-/// The first two numbers in a text such as `postgres (PostgreSQL) 15.6` or `15.6`.
+/// Parses the first two numbers in a text such as `postgres (PostgreSQL) 15.6` or `15.6`. The second is 0 where there is none.
 fn numbers(text: &str) -> Option<(u32, u32)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let at = text.find(|c: char| c.is_ascii_digit())?;

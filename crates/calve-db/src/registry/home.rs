@@ -22,8 +22,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// `calve_home`: an absolute path; it need not exist. `runtime`: where short-lived files of this user belong
-    /// (`XDG_RUNTIME_DIR`), if there is such a place.
+    /// Derives all places from `calve_home`, an absolute path that need not exist, and `runtime`, the place for short-lived files of this
+    /// user (`XDG_RUNTIME_DIR`), if there is one.
     pub fn new(calve_home: &Path, runtime: Option<&Path>) -> Self {
         let user = geteuid();
         let runtime = match runtime {
@@ -39,7 +39,7 @@ impl Home {
         Self { root: calve_home.join("db"), runtime }
     }
 
-    /// The directory of everything that is kept.
+    /// Returns the directory of everything that is kept.
     pub(crate) fn path(&self) -> &Path {
         &self.root
     }
@@ -52,12 +52,12 @@ impl Home {
         self.root.join("servers")
     }
 
-    /// Data that outlives its servers.
+    /// Returns the directory of data that outlives its servers.
     pub(crate) fn services(&self) -> PathBuf {
         self.root.join("services")
     }
 
-    /// The pools of standbys, a file for each template that has one.
+    /// Returns the directory of the pools of standbys, with a file for each template that has a pool.
     pub(crate) fn pools(&self) -> PathBuf {
         self.root.join("pools")
     }
@@ -102,7 +102,7 @@ impl Home {
         self.prepare_runtime(passable)
     }
 
-    /// In `/tmp` others can make things too: what is there is used only if it is this user's own.
+    /// Makes the directory of sockets. In `/tmp` others can make things too: an existing directory is used only if it is this user's own.
     fn prepare_runtime(&self, mode: u32) -> Result<()> {
         let path = &self.runtime;
         private::make_directory(path, mode).map_err(|error| match error {

@@ -111,7 +111,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The directory of its data, its temporary files and its log.
+    /// Returns the directory of the server's data, its temporary files and its log.
     pub(crate) fn files(&self, home: &Home) -> PathBuf {
         match self.data_directory.parent() {
             Some(files) if self.durable => files.to_path_buf(),
@@ -157,7 +157,7 @@ pub(crate) fn lock_all(home: &Home) -> Result<File> {
     Ok(file)
 }
 
-/// The lock of a server's or a template's directory.
+/// Opens the lock of a server's or a template's directory.
 pub(crate) fn open_lock(place: &Path) -> Result<File> {
     private::open(&place.join(LOCK))
 }
@@ -193,7 +193,7 @@ pub(crate) fn is_signed_by_the_dead(place: &Path) -> bool {
     u32::try_from(pid).is_ok_and(|pid| sys::ProcessHandle::open(pid, Some(started)).is_none())
 }
 
-/// flock(2), however often a signal interrupts it.
+/// Calls flock(2), again whenever a signal interrupts it.
 pub(crate) fn wait_for(file: impl AsFd, operation: FlockOperation) -> rustix::io::Result<()> {
     crate::sys::retry(|| rustix::fs::flock(file.as_fd(), operation))
 }
@@ -232,7 +232,7 @@ pub(crate) struct EarlyRecord {
 }
 
 impl EarlyRecord {
-    /// A server of this supervisor's, and its first process if it has one.
+    /// Records a server of this supervisor, and the server's first process if it has one.
     pub(crate) fn now(engine: &str, server: Option<u32>) -> Self {
         let supervisor = std::process::id();
         Self {
@@ -262,12 +262,12 @@ pub(crate) fn read_begun(place: &Path) -> Option<EarlyRecord> {
     serde_json::from_slice(&fs::read(place.join(BEGUN)).ok()?).ok()
 }
 
-/// The record of a place. `None` until its server is ready.
+/// Reads the record of a place. `None` until its server is ready.
 pub(crate) fn read(place: &Path) -> Option<Record> {
     serde_json::from_slice(&fs::read(place.join(RECORD)).ok()?).ok()
 }
 
-/// The places that there are, with or without somebody who looks after them.
+/// Lists the places that exist, whether or not somebody looks after them.
 pub(crate) fn places(home: &Home) -> Result<Vec<PathBuf>> {
     let directory = home.servers();
     let listed = match fs::read_dir(&directory) {
@@ -289,7 +289,7 @@ pub(crate) fn places(home: &Home) -> Result<Vec<PathBuf>> {
     Ok(places)
 }
 
-/// The servers that run, by name.
+/// Lists the running servers by name, without standbys that wait.
 pub fn list(home: &Home) -> Result<Vec<Record>> {
     let places = places(home)?;
     let named = places.iter().filter(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
@@ -297,7 +297,7 @@ pub fn list(home: &Home) -> Result<Vec<Record>> {
     Ok(records.filter(|record| !record.waits).collect())
 }
 
-/// The place of the server of that name: its own, or, if it was a standby, the one that a link of its name leads to.
+/// Returns the place of the server of that name: its own, or, if it was a standby, the one that a link of its name leads to.
 pub(crate) fn place_of(home: &Home, name: &str) -> PathBuf {
     let place = home.servers().join(name);
     match fs::read_link(&place) {
@@ -306,7 +306,7 @@ pub(crate) fn place_of(home: &Home, name: &str) -> PathBuf {
     }
 }
 
-/// The server of that name.
+/// Finds the running server of that name. Fails with the reason of its end if that is known.
 pub fn find(home: &Home, name: &str) -> Result<Record> {
     crate::registry::name::check(name)?;
     let place = place_of(home, name);

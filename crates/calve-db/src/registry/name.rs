@@ -6,7 +6,7 @@ use calve_core::{LONGEST_TEMPLATE_NAME, is_template_name};
 
 use crate::error::{Error, Result};
 
-/// Names become parts of paths, of URLs and of shell commands.
+/// Fails for a name that could not be a part of paths, of URLs and of shell commands, as names become.
 pub(crate) fn check(name: &str) -> Result<()> {
     if is_template_name(name) {
         return Ok(());
@@ -14,7 +14,7 @@ pub(crate) fn check(name: &str) -> Result<()> {
     Err(Error::BadName { name: name.to_owned(), longest: LONGEST_TEMPLATE_NAME })
 }
 
-/// Some letters and digits that nobody can guess, without those that are taken for one another.
+/// Returns letters and digits that nobody can guess, without those that are taken for one another.
 pub(crate) fn random(length: usize) -> Result<String> {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = vec![0_u8; length];

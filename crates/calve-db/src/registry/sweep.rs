@@ -116,7 +116,7 @@ pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) -> Result<()> {
     trash::remove(place, wait)
 }
 
-/// Templates that are no more, and that no server uses.
+/// Moves templates that were replaced or removed, and that no server uses, to the trash.
 fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
     for old in template::replaced(templates)? {
         // One that is damaged may have none.
@@ -135,7 +135,7 @@ pub(crate) fn delete_old_templates(templates: &Path) {
     }
 }
 
-/// `None` for what is not there any more.
+/// Turns the error of something that no longer exists into `None`.
 fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -35,7 +35,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// All environment variables that tell a program where the server is.
+    /// Returns all environment variables that tell a program where the server is.
     pub fn environment(&self) -> Vec<(String, String)> {
         let mut variables = self.variables.clone();
         // An engine without SQL has a variable of its own: a program may use both.
@@ -53,7 +53,7 @@ impl Address {
     }
 }
 
-/// A path in a URL's query: everything but letters, digits and `/-._~` as `%` and two digits.
+/// Escapes a path for a URL's query: everything but letters, digits and `/-._~` as `%` and two digits.
 pub(crate) fn in_query(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

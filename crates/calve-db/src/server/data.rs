@@ -97,7 +97,7 @@ fn cloned(
     Ok(DataClone { strategy: report.strategy, refused, took: started.elapsed(), copies_up: false, overlay: None })
 }
 
-/// Those that would have been tried before an overlay.
+/// Returns the refusals of strategies that would have been tried before an overlay.
 fn better(mut refused: Vec<Refusal>) -> Vec<Refusal> {
     refused.retain(|refusal| !matches!(refusal.strategy, Strategy::Overlay | Strategy::Copy | Strategy::Hardlink));
     refused
@@ -122,7 +122,7 @@ fn overlay(src: &Path, dst: &Path, mounts: Mounts, refused: Vec<Refusal>, starte
     Ok(DataClone { strategy: Strategy::Overlay, refused, took, copies_up, overlay: Some(mount) })
 }
 
-/// The kernel shares the blocks of a file with its copy where it can.
+/// Reports whether the kernel can share the blocks of a file with its copy.
 fn can_reflink(src: &Path, dst: &Path) -> bool {
     let offers = |offer: &calve_core::Offer| offer.strategy == Strategy::Reflink && offer.refused.is_none();
     calve_core::probe(src, dst).is_ok_and(|report| report.offers.iter().any(offers))

@@ -209,7 +209,7 @@ fn watched(
     (copy_up, watch, untold)
 }
 
-/// Does what may take long, such as copying gigabytes, for as long as somebody wants the server.
+/// Runs work that may take long, such as copying gigabytes, and cancels it when nobody wants the server any more.
 fn unless_left<T>(wanted: &LaunchRequest<'_>, work: impl FnOnce() -> T) -> T {
     let Ok((told, done)) = std::io::pipe() else { return work() };
     let (socket, processes) = &wanted.owners;
@@ -231,8 +231,8 @@ fn unless_left<T>(wanted: &LaunchRequest<'_>, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Does what nobody waits for on a thread of its own, which is not felt. The server itself cannot be started there: it would end with that
-/// thread, and without privilege nothing gets back a priority that it gave up.
+/// Runs work for which nobody waits on a thread of its own at a low priority, so that nobody feels it. The server itself cannot be started
+/// there: it would end with that thread, and without privilege nothing gets back a priority that it gave up.
 fn quietly<T: Send>(is_ahead: bool, work: impl FnOnce() -> T + Send) -> T {
     if !is_ahead {
         return work();

@@ -39,12 +39,12 @@ pub(crate) fn read(mut log: &File) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The same, where there may be nothing.
+/// Returns the log, or nothing if there is none.
 pub(crate) fn contents(place: &Path) -> Vec<u8> {
     open(place).ok().and_then(|log| read(&log).ok()).unwrap_or_default()
 }
 
-/// The last lines that were logged, and the last that tell of an error should those have none.
+/// Returns the last lines of the log, and before them the last lines that tell of an error should the last ones have none.
 pub(crate) fn tail(place: &Path) -> String {
     let log = contents(place);
     let text = String::from_utf8_lossy(&log);

@@ -110,7 +110,7 @@ impl OwnedServer {
         }
     }
 
-    /// Has the supervisor end a command and its children, should this process end before them.
+    /// Makes the supervisor end a command and its children, should this process end before them.
     pub fn tie(&self, command: &mut Command) -> Result<()> {
         let failed = |error| Error::io("talk on", "a socket", error);
         let talk = self.talk.get_ref().try_clone().map_err(failed)?;
@@ -192,7 +192,7 @@ fn name_for(template: &Template) -> Result<String> {
     Ok(standby::server_name(&template.name, &name::random(6)?))
 }
 
-/// A server of a template, with nothing special about it.
+/// Returns the specification of a server of a template, with nothing special about it.
 fn spec_of(home: &Home, name: &str, place: &Place, template: Template) -> Result<Spec> {
     let spec = new_spec(home, name, &place.path, &template.engine, &template.program, template.account)?;
     let container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
@@ -276,7 +276,7 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Star
     made
 }
 
-/// `None`: again, without namespaces.
+/// Starts a supervisor and its server once. `None`: it has to be tried again, without namespaces.
 fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Option<OwnedServer>> {
     let [program, arguments @ ..] = starter.supervisor else {
         return Err(Error::io("start", "", rustix::io::Errno::INVAL));

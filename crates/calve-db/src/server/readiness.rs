@@ -31,7 +31,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// In the directory of a server that was renewed, which belongs to this user.
+    /// Listens in the server's `directory`, which is new and belongs to this user.
     pub(crate) fn listen(directory: &Path, account: Account) -> Result<Self> {
         let path = directory.join(NOTICES);
         let socket = UnixDatagram::bind(&path).map_err(|error| Error::io("listen on", &path, error))?;
@@ -41,7 +41,7 @@ impl Notices {
         Ok(Self { socket, path })
     }
 
-    /// For the server's environment.
+    /// Returns the socket's path, for the server's environment.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -100,7 +100,7 @@ pub(crate) fn wait(server: &mut ServerProcess, waiting: &Waiting<'_>) -> Result<
     }
 }
 
-/// Until something happens, at most a millisecond. Whether the starter has gone.
+/// Waits until something happens, for a millisecond, or for 50 if the server tells when it is ready. Returns whether the starter has gone.
 fn pause(server: &ServerProcess, waiting: &Waiting<'_>) -> bool {
     let mut fds = vec![PollFd::from_borrowed_fd(waiting.notices.socket.as_fd(), PollFlags::IN)];
     fds.extend(server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));

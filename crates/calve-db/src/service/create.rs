@@ -174,7 +174,7 @@ impl Staged {
         Ok(Self { place, lock })
     }
 
-    /// Names it, unless something has the name.
+    /// Gives the staged data its name, unless something has that name.
     fn publish(self, target: &Path) -> Result<()> {
         // A directory that is not empty is not replaced.
         match fs::rename(&self.place, target) {

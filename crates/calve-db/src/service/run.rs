@@ -76,7 +76,7 @@ pub fn stop(home: &Home, name: &str, unsaved: Unsaved) -> Result<bool> {
     end(home, &service, unsaved)
 }
 
-/// The same, for whoever has its turn.
+/// Ends the server like [`stop`], for a caller that has the service's turn.
 pub(super) fn end(home: &Home, service: &Service, unsaved: Unsaved) -> Result<bool> {
     let is_running = service.server(home).is_some();
     if is_running {
@@ -109,7 +109,7 @@ fn begin_log(place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Before the first server: from then on its data must be on the disk, as far as it was cloned.
+/// Notes the first start and writes the data to the disk: from then on the data must be there, as far as it was cloned.
 fn note_start(place: &Path) -> Result<()> {
     if place.join(STARTED).exists() {
         return Ok(());

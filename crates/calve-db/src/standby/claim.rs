@@ -41,7 +41,7 @@ pub(crate) fn claim(home: &Home, template: &Template, claim: &Claim) -> Result<O
     Ok(None)
 }
 
-/// `None` if it has ended, or somebody else was first.
+/// Takes over a standby. `None` if it has ended, or somebody else was first.
 fn take(record: &Record, claim: &Claim) -> Result<Option<OwnedServer>> {
     let Ok(mut stream) = UnixStream::connect(&record.control) else { return Ok(None) };
     if send(&mut stream, &Request::Claim(claim.clone())).is_err() {

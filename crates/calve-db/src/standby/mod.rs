@@ -122,7 +122,7 @@ fn path(home: &Home, template: &str) -> PathBuf {
     home.pools().join(format!("{template}{SUFFIX}"))
 }
 
-/// The file of a template's pool, whether there is a pool or not.
+/// Returns the file of a template's pool, whether there is a pool or not.
 pub(crate) fn file(home: &Home, template: &str) -> PathBuf {
     path(home, template)
 }
@@ -172,7 +172,7 @@ fn state(home: &Home, template: &str) -> Result<Option<Pool>> {
     }))
 }
 
-/// The standbys of a template that wait, whatever the template was when they were started.
+/// Returns the standbys of a template that wait, whatever the template was when they were started.
 fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
     let places = registry::places(home)?;
     // Their names begin like this, so that not every server's record is read.
@@ -183,7 +183,7 @@ fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
     Ok(records.filter(|record| record.waits && record.template.as_deref() == Some(template)).collect())
 }
 
-/// The name of a server that is given none.
+/// Returns the name of a server that is given none.
 pub(crate) fn server_name(template: &str, letters: &str) -> String {
     format!("{}-{letters}", template.chars().take(40).collect::<String>())
 }
@@ -198,7 +198,7 @@ pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&Template>) -> R
     Ok(())
 }
 
-/// It may have ended, or be handed over, in this moment: then there is nothing to end.
+/// Ends a standby. It may have ended, or be handed over, in this moment: then there is nothing to end.
 fn end(record: &Record) {
     let _ = ask(record, Request::Dismiss, &mut |_| ());
 }
@@ -216,7 +216,8 @@ pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
     }
 }
 
-/// Held by whoever starts the servers of a pool: one process, which counts what the one before has started.
+/// Waits for the lock of a pool. The process that starts the servers of the pool holds it, and counts the servers that the process before
+/// it started.
 fn lock(home: &Home, template: &str) -> Result<File> {
     let path = home.pools().join(format!(".lock-{template}"));
     let lock = private::open(&path)?;

@@ -9,8 +9,8 @@ use crate::engine::Engine;
 /// The part of all space that must stay free.
 const FREE_PART: u64 = 10;
 
-/// Whether another server on this data directory fits, with all that it may need once it is used, and a tenth of the memory stays free. Where the system does not
-/// tell, it fits.
+/// Reports whether another server on this data directory fits, with all that it may need once it is used, and a tenth of the memory stays
+/// free. Where the system does not tell, it fits.
 pub(crate) fn has_room(engine: &dyn Engine, data: &Path) -> bool {
     let limits = [machine(), group(), group_of_version_1()];
     let needed = engine.memory_bytes(data);
@@ -55,7 +55,8 @@ fn group_of_version_1() -> Option<Memory> {
     limit(mount, &own, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
 }
 
-/// A limit, less what is used, but for the cache of files, which is not the servers' shared memory. In a container its own group may be all that is mounted.
+/// Returns a limit, and how much of it is free. The cache of files counts as free, because it is not the servers' shared memory. In a
+/// container its own group may be all that is mounted.
 fn limit(mount: &Path, own: &str, limit: &str, used: &str, prefix: &str) -> Option<Memory> {
     let directory = Some(mount.join(own)).filter(|directory| directory.is_dir()).unwrap_or_else(|| mount.to_path_buf());
     let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
@@ -67,7 +68,7 @@ fn limit(mount: &Path, own: &str, limit: &str, used: &str, prefix: &str) -> Opti
     Some(Memory { total, free: total.saturating_sub(number(used)?.saturating_sub(cache)) })
 }
 
-/// The group of this process for a controller, below where groups are mounted.
+/// Returns the group of this process for a controller, below where groups are mounted.
 fn own_group(controller: &str) -> Option<String> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     text.lines().find_map(|line| {

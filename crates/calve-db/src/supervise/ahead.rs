@@ -71,7 +71,7 @@ impl Drop for PreparedServer {
 }
 
 impl Prepared {
-    /// From now on the next reset is expected to go there.
+    /// Expects the next reset to go to `origin` from now on.
     pub(super) fn want(&mut self, origin: Origin) {
         self.wanted = Some(origin);
     }

@@ -41,7 +41,7 @@ impl Supervisor<'_> {
         None
     }
 
-    /// When this fails, it waits on.
+    /// Makes the standby the claimed server. When this fails, it waits on.
     fn hand_over(&mut self, claim: &Claim) -> Result<()> {
         let watched = claim.owner.processes()?;
         let mut record = self.record.clone();

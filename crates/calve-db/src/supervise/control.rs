@@ -31,7 +31,7 @@ pub fn stop(home: &Home, name: &str) -> Result<Stopped> {
     stop_by(home, name, Request::Stop)
 }
 
-/// The same, by this request.
+/// Ends a server like [`stop`], by this request.
 pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<Stopped> {
     let started = Instant::now();
     let record = registry::find(home, name)?;

@@ -146,7 +146,7 @@ impl Supervisor<'_> {
         self.write_record()
     }
 
-    /// The server ends in order, with everything written.
+    /// Ends the server in order, with everything written.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.ask_to_end()?;
         self.await_end()

@@ -68,12 +68,12 @@ impl Spec {
         isolated && self.container.is_none()
     }
 
-    /// The directory of its data, its temporary files and its log.
+    /// Returns the directory of the server's data, its temporary files and its log.
     pub(crate) fn files(&self) -> &Path {
         self.durable.as_ref().unwrap_or(&self.place)
     }
 
-    /// The paths that the server must see as they are.
+    /// Returns the paths that the server must see as they are.
     pub(crate) fn needed(&self) -> Vec<&Path> {
         let mut paths = vec![self.place.as_path(), &self.directory, &self.program];
         paths.extend(self.durable.as_deref());
@@ -182,7 +182,7 @@ pub struct Starting {
 }
 
 impl Starting {
-    /// The copies, as they are made.
+    /// Returns the copies, as they are made.
     pub fn trace(&self) -> Trace {
         Trace::of(&self.place)
     }
@@ -233,7 +233,7 @@ impl Answer {
         Self::Failed(if is_plain { error } else { plain() })
     }
 
-    /// An answer that is a failure, as an error.
+    /// Returns an answer that is a failure as an error.
     pub(crate) fn into_result(self) -> Result<Self> {
         match self {
             Self::Failed(error) => Err(error),

@@ -92,7 +92,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
-/// The log says more than an exit code does.
+/// Adds the log to the error of a failed server: it says more than an exit code does.
 fn with_log(error: Error, place: &Path) -> Error {
     match error {
         Error::ServerFailed { how, .. } => {
@@ -272,7 +272,7 @@ impl<'a> Supervisor<'a> {
         registry::write(&self.spec.place, &self.record)
     }
 
-    /// Until something ends the server.
+    /// Handles requests until something ends the server.
     fn serve(&mut self, talk: &mut UnixStream, mut reader: BufReader<UnixStream>, cancel: &Cancel) -> End {
         let mut talks = true;
         loop {
@@ -395,7 +395,7 @@ impl<'a> Supervisor<'a> {
         None
     }
 
-    /// Back to a mark, or to the template.
+    /// Puts the server back to a mark, or to the template.
     fn put_back(&mut self, to: Option<&str>, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
         let origin = self.origin_named(to);
         if let Ok(origin) = &origin
@@ -567,7 +567,7 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-/// Nobody may be there to be told.
+/// Sends the facts about a start. Nobody may be there to be told.
 fn tell(mut to: &UnixStream, starting: Starting) {
     let _ = send(&mut to, &Answer::Starting(starting));
 }

@@ -26,7 +26,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// `wanted`: 0 is any that is free.
+    /// Takes the port `wanted`, or any that is free if it is 0.
     pub(crate) fn take(wanted: u16) -> Result<Self> {
         let failed = |errno| match errno {
             Errno::ADDRINUSE => Error::PortTaken(wanted),

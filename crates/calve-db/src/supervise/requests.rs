@@ -35,12 +35,12 @@ impl Requests {
         Ok(Self { socket, callers: Vec::new() })
     }
 
-    /// Readable when there may be a request.
+    /// Returns descriptors that are readable when there may be a request.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         std::iter::once(self.socket.as_fd()).chain(self.callers.iter().map(|caller| caller.stream.as_fd()))
     }
 
-    /// The next request, of this user's or of root's, and where the answer goes.
+    /// Returns the next request, of this user's or of root's, and where the answer goes.
     pub(crate) fn next(&mut self) -> Option<(Request, UnixStream)> {
         while let Ok((stream, _)) = self.socket.accept() {
             self.callers.extend(Caller::of(stream));

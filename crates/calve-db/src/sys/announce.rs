@@ -13,7 +13,7 @@ const QUIET: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
 const QUIET: SendFlags = SendFlags::empty();
 
-/// Has a command send its process number on a socket, between these words, before its program begins. So there is no moment in which the
+/// Makes a command send its process number on a socket, between these words, before its program begins. So there is no moment in which the
 /// program runs and the other end does not know it.
 pub(crate) fn announce(command: &mut Command, to: UnixStream, [before, after]: [&'static str; 2]) {
     let tell = move || {

@@ -25,17 +25,17 @@ pub(crate) enum Isolation {
 /// They are in a virtual machine.
 pub(crate) const HAS_CONTAINERS: bool = false;
 
-/// There are no namespaces.
+/// Isolates nothing: there are no namespaces.
 pub(crate) fn isolate(_needed: &[&Path]) -> Result<Isolation, Errno> {
     Ok(Isolation::None(Errno::NOSYS))
 }
 
-/// Nothing is prepared ahead here.
+/// Fails: nothing is prepared ahead here.
 pub(crate) fn exchange(_path: &Path, _other: &Path) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 
-/// The process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
+/// Returns the process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
 /// ended, or is outside of this process namespace, as that of a container's first process may be.
 pub(crate) fn session() -> Option<(u32, u64)> {
     // Not rustix's, which takes the zero of a session outside of the namespace for impossible.
@@ -44,15 +44,15 @@ pub(crate) fn session() -> Option<(u32, u64)> {
     (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
 }
 
-/// Nothing is known to do so for a thread here.
+/// Does nothing: no call is known to lower the priority of a thread here.
 pub(crate) fn lower_priority() {}
 
-/// There are no private mounts.
+/// Fails: there are no private mounts.
 pub(crate) fn bind(_what: &Path, _at: &Path) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 
-/// There are no private mounts.
+/// Does nothing: there are no private mounts.
 pub(crate) fn unbind(_at: &Path) {}
 
 /// Asks for everything to be written to the disk.
@@ -61,10 +61,10 @@ pub(crate) fn sync_file_system(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Only Linux hands orphans to an ancestor of choice.
+/// Does nothing: only Linux hands orphans to an ancestor of choice.
 pub(crate) fn adopt_orphans() {}
 
-/// The directory that a socket is in is what protects it.
+/// Returns this user: the directory that a socket is in protects it.
 pub(crate) fn peer_uid(_socket: impl AsFd) -> io::Result<u32> {
     Ok(rustix::process::geteuid().as_raw())
 }
@@ -74,7 +74,7 @@ pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(socket)
 }
 
-/// Not told here.
+/// Returns `true`: nothing here tells the process at the other end.
 pub(crate) fn descends(_socket: &UnixStream, _from: &[u32]) -> bool {
     true
 }
@@ -101,10 +101,10 @@ impl ProcessHandle {
     }
 }
 
-/// Nothing tells who has a file open.
+/// Does nothing: nothing here tells which processes have a file open.
 pub(crate) fn kill_users(_path: &Path) {}
 
-/// Kills a process. Which processes are its children is not told.
+/// Kills a process, but not its children: nothing here tells which they are.
 pub(crate) fn end_tree(root: &ProcessHandle) {
     root.signal(Signal::KILL);
 }
@@ -112,58 +112,58 @@ pub(crate) fn end_tree(root: &ProcessHandle) {
 /// Processes that do not run: there are none.
 pub(crate) struct Frozen;
 
-/// Which processes are the server's is not told.
+/// Fails: nothing here tells which processes are the server's.
 pub(crate) fn freeze() -> io::Result<Frozen> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Not told.
+/// Returns 0 for a process that exists: nothing here tells when it started.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     ProcessHandle::open(pid, None).map(|_| 0)
 }
 
-/// Not told.
+/// Returns none: nothing here tells which they are.
 pub(crate) fn children(_pid: u32) -> Vec<u32> {
     Vec::new()
 }
 
-/// Not told.
+/// Returns none: nothing here tells which they are.
 pub(crate) fn members(_session: u32, _began: u64) -> Vec<ProcessHandle> {
     Vec::new()
 }
 
-/// Not told.
+/// Returns none: nothing here tells the arguments of processes.
 pub(crate) fn with_argument(_program: &str, _argument: &str) -> Vec<ProcessHandle> {
     Vec::new()
 }
 
-/// There are none.
+/// Returns an empty word: there are no process namespaces.
 pub(crate) fn process_namespace() -> String {
     String::new()
 }
 
-/// Not told.
+/// Returns an empty word: nothing here tells one run of the machine from another.
 pub(crate) fn boot() -> String {
     String::new()
 }
 
-/// Not known.
+/// Returns none: nothing here tells which segments there are.
 pub(crate) fn segments() -> Vec<Segment> {
     Vec::new()
 }
 
-/// Servers here end in order, and remove their memory themselves.
+/// Does nothing: servers here end in order, and remove their memory themselves.
 pub(crate) fn remove_segment(_segment: &Segment) {}
 
-/// Not told.
+/// Returns `None`: nothing here reads segments.
 pub(crate) fn read_segment(_segment: &Segment) -> Option<[u8; SEGMENT_HEAD]> {
     None
 }
 
-/// The same.
+/// Does nothing: servers here end in order, and remove their memory themselves.
 pub(crate) fn remove_shared(_segment: &Segment, _name: &str) {}
 
-/// There are none.
+/// Does nothing: this process inherits no orphans here.
 pub(crate) fn collect_orphan(_pid: u32) {}
 
 /// A server's first process.
@@ -235,17 +235,17 @@ impl Drop for Server {
     }
 }
 
-/// Nobody tells what other processes work in.
+/// Returns `None`: nothing here tells what other processes work in.
 pub(crate) fn works_in(_directory: &std::path::Path, _programs: &[&str]) -> Option<i32> {
     None
 }
 
-/// Not told.
+/// Returns `None`: nothing here tells which process has a lock.
 pub(crate) fn lock_holder(_file: std::os::fd::BorrowedFd<'_>) -> Option<i32> {
     None
 }
 
-/// A TCP socket that programs do not inherit.
+/// Opens a TCP socket that programs do not inherit.
 pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
     use rustix::net::{AddressFamily, SocketType, socket};
     let made = socket(AddressFamily::INET, SocketType::STREAM, None)?;
@@ -253,7 +253,7 @@ pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
     Ok(made)
 }
 
-/// There are no such names here.
+/// Returns `None`: there are no such names here.
 pub(crate) fn hold_name(_: &str) -> rustix::io::Result<Option<std::os::fd::OwnedFd>> {
     Ok(None)
 }

@@ -194,7 +194,8 @@ impl Plan {
     }
 }
 
-/// One builder for a name. The others wait, and then find what it made.
+/// Waits until no other process builds the template of that name, and holds the lock of its builder. Processes that waited find what the
+/// first one made.
 pub(super) fn wait_for_others(
     home: &Home,
     name: &str,
@@ -402,7 +403,7 @@ fn fill(
     }
 }
 
-/// The server's words help when a build has failed.
+/// Keeps the server's log when a build has failed, because the server's words help.
 fn keep_log(place: &Path, log: &Path) {
     let said = log::open(place).ok().and_then(|said| log::read(&said).ok());
     let _ = said.map(|said| private::replace(log, &said));

@@ -36,7 +36,7 @@ impl Key {
         }
     }
 
-    /// Names and contents of the files that match. A pattern that matches nothing is a mistake.
+    /// Adds the names and contents of the files that match. A pattern that matches nothing is a mistake, and fails.
     pub(crate) fn add_inputs(&mut self, patterns: &[String], directory: &Path) -> Result<()> {
         for pattern in patterns {
             let files = matching(pattern, directory)?;
@@ -53,7 +53,7 @@ impl Key {
         Ok(())
     }
 
-    /// A data directory: its path, and names, sizes and times of its files.
+    /// Adds a data directory: its path, and names, sizes and times of its files.
     pub(crate) fn add_directory(&mut self, directory: &Path) -> Result<()> {
         self.add(directory.as_os_str().as_bytes());
         let mut files = Vec::new();
@@ -71,7 +71,7 @@ impl Key {
     }
 }
 
-/// The files that a pattern means, in order. One that names a directory means all files below it.
+/// Lists the files that a pattern means, in order. A pattern that names a directory means all files below it.
 fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
     let whole = directory.join(pattern);
     if whole.is_file() {

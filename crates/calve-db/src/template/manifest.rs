@@ -41,7 +41,7 @@ pub(crate) fn write(place: &Path) -> Result<Size> {
     Ok(size)
 }
 
-/// The first difference between a template's files and their list.
+/// Describes the first difference between a template's files and their list. `None`: there is none.
 pub(crate) fn difference(place: &Path) -> Result<Option<String>> {
     let Ok(list) = fs::read(place.join(NAME)) else { return Ok(Some("its list of files is missing".into())) };
     let mut expected = list.split_inclusive(|byte| *byte == 0).peekable();
@@ -78,7 +78,7 @@ fn line(below: &Path, found: &Stat) -> Vec<u8> {
     line
 }
 
-/// The names in a directory, in order.
+/// Lists the names in a directory, in order.
 pub(crate) fn names(directory: &Path) -> Result<Vec<OsString>> {
     let failed = |error| Error::io("list", directory, error);
     let listed: std::result::Result<Vec<_>, _> = fs::read_dir(directory).map_err(failed)?.collect();

@@ -91,23 +91,23 @@ impl Template {
         self.origin.as_ref()
     }
 
-    /// Tells it from what has had its name, and will have it.
+    /// Returns a text that tells the template from those that had its name before, or will have it.
     pub(crate) fn identity(&self) -> String {
         format!("{} {} {}", self.key, self.made_unix_s, self.id)
     }
 
-    /// The image that its servers run from, if they run in containers.
+    /// Returns the image that its servers run from, if they run in containers.
     pub fn image(&self) -> Option<&str> {
         self.image.as_ref().map(|image| image.name.as_str())
     }
 
-    /// Its data directory.
+    /// Returns the template's data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.place.join("data")
     }
 }
 
-/// The template of that name.
+/// Loads the template of that name. Fails if it is damaged, is still being built, or does not exist.
 pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
     name::check(name)?;
     let place = home.templates().join(name);
@@ -128,7 +128,7 @@ fn without_document(place: &Path, name: &str) -> Error {
     }
 }
 
-/// The identity of the template that data comes from; empty if there is none.
+/// Returns the identity of the template that data comes from; empty if there is none.
 pub(crate) fn identity_of(origin: &Origin) -> String {
     let Origin::Template(place) = origin else { return String::new() };
     read(place).map(|template| template.identity()).unwrap_or_default()
@@ -160,12 +160,12 @@ pub(crate) fn read(place: &Path) -> Option<Template> {
     Some(Template { place: place.to_path_buf(), ..template })
 }
 
-/// When a template was made, as its file system tells.
+/// Returns when a template was made, as its file system tells.
 pub(crate) fn made(template: &Template) -> Option<SystemTime> {
     fs::metadata(template.place.join(DOCUMENT)).ok()?.modified().ok()
 }
 
-/// All templates, by name.
+/// Lists all templates by name.
 pub fn list(home: &Home) -> Result<Vec<Template>> {
     let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
     Ok(directories(&home.templates())?.iter().filter(is_named).filter_map(|place| read(place)).collect())
@@ -193,7 +193,7 @@ pub fn remove(home: &Home, name: &str) -> Result<()> {
     crate::standby::remove(home, name)
 }
 
-/// A new name for one that is no more. It is removed when nobody holds its lock.
+/// Returns a new name for a template that is no more. It is removed when nobody holds its lock.
 fn aside(home: &Home, name: &str) -> Result<PathBuf> {
     Ok(home.templates().join(format!("{OLD}{name}-{}", name::random(6)?)))
 }
@@ -203,13 +203,13 @@ fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
     fs::rename(place, &aside).map_err(|error| Error::io("rename", place, error))
 }
 
-/// Templates that are no more.
+/// Lists the templates that are no more.
 pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
     let is_old = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(OLD));
     Ok(directories(templates)?.into_iter().filter(is_old).collect())
 }
 
-/// Held by whoever builds the template of that name.
+/// Returns the path of the lock that a process holds while it builds the template of that name.
 fn building_lock(home: &Home, name: &str) -> PathBuf {
     home.templates().join(format!(".lock-{name}"))
 }

@@ -57,7 +57,8 @@ fn name_it(home: &Home, place: &Path, target: &Path, name: &str) -> Result<()> {
     }
 }
 
-/// Nothing is added beside the data by mistake. The data keep their modes, which clones have too.
+/// Makes a template's directory read-only, so that nothing is added beside the data by mistake. The data keep their modes, which clones
+/// have too.
 fn freeze(place: &Path) -> Result<()> {
     let frozen = std::fs::Permissions::from_mode(0o500);
     fs::set_permissions(place, frozen).map_err(|error| Error::io("set the mode of", place, error))

@@ -79,7 +79,7 @@ fn in_turns(
     reported(&arguments.report, &arguments.into, cancel, |setup| measure(setup, turns))
 }
 
-/// Needs a switch of the kernel's that root alone may use.
+/// Reports that the caches can be emptied. Fails without access to the switch of the kernel, which root alone may use.
 fn cold() -> Result<Cache, Failure> {
     match fs_err::OpenOptions::new().write(true).open(space::DROP_CACHES) {
         Ok(_) => Ok(Cache::Cold),

@@ -61,7 +61,7 @@ pub(crate) mod write;
 
 use std::path::PathBuf;
 
-/// Places that are never removed or replaced: the user's home directory.
+/// Returns the places that are never removed or replaced: the user's home directory.
 fn protected() -> Vec<PathBuf> {
     std::env::home_dir().into_iter().filter(|home| home.is_absolute()).collect()
 }

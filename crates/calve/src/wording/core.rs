@@ -54,7 +54,7 @@ const LOOK_AT_LOG: &str = by_system(
     "look at the system's event log, then try again",
 );
 
-/// Remedies for what was asked.
+/// Returns the words for remedies that concern what was asked.
 fn of_request(remedy: &Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::NameDirectoryFromOutside => {
@@ -110,7 +110,7 @@ fn of_request(remedy: &Remedy) -> Option<&'static str> {
     })
 }
 
-/// Remedies for templates.
+/// Returns the words for remedies that concern templates.
 fn of_template(remedy: &Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::ChooseTemplateName => {
@@ -132,7 +132,7 @@ fn of_template(remedy: &Remedy) -> Option<&'static str> {
     })
 }
 
-/// Remedies for permissions, room and limits.
+/// Returns the words for remedies that concern permissions, room and limits.
 fn of_system(remedy: &Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::AllowDeleting => {
@@ -180,7 +180,7 @@ fn of_system(remedy: &Remedy) -> Option<&'static str> {
     })
 }
 
-/// Remedies for names, for what is at a path, and for what uses it.
+/// Returns the words for remedies that concern names, what is at a path, and what uses it.
 fn of_path(remedy: &Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::ShortenName => "the destination's file system allows shorter names only: rename it",
@@ -225,7 +225,7 @@ fn of_path(remedy: &Remedy) -> Option<&'static str> {
     })
 }
 
-/// Remedies for a strategy that is refused.
+/// Returns the words for remedies that concern a strategy that is refused.
 fn of_strategy(remedy: &Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::ShareOneFileSystem => "keep both on btrfs, XFS, bcachefs or another file system with reflinks",

@@ -79,7 +79,7 @@ fn object(database: &str, kind: &str, name: &str, definition: String, rows: Opti
     DatabaseObject { database: database.into(), kind: kind.into(), name: name.into(), definition, rows }
 }
 
-/// The columns of a row that has no NULL in it.
+/// Returns the columns of a row that has no NULL in it, and `None` for another row.
 fn texts<const N: usize>(row: Row) -> Option<[String; N]> {
     row.into_iter().collect::<Option<Vec<_>>>()?.try_into().ok()
 }
@@ -89,7 +89,8 @@ fn shown(session: &mut Session<Connection>, what: &str, column: usize) -> std::i
     Ok(row.into_iter().nth(column).flatten().unwrap_or_default())
 }
 
-/// Each value is hashed by itself, so that no row is too long; the sum does not depend on the order of rows.
+/// Counts a table's rows and sums their hashes. It hashes each value by itself, so that no row is too long; the sum does not depend on the
+/// order of rows.
 fn rows(session: &mut Session<Connection>, database: &str, table: &str, path: &str) -> std::io::Result<Option<Rows>> {
     let columns = format!(
         "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = {} AND table_name = {} ORDER BY ordinal_position",
@@ -113,7 +114,7 @@ fn rows(session: &mut Session<Connection>, database: &str, table: &str, path: &s
     Ok(found.and_then(|[count, sum]| Rows::new(count.parse().ok()?, &sum)))
 }
 
-/// The definition without the next number of an AUTO_INCREMENT, which is no part of it.
+/// Removes the next number of an AUTO_INCREMENT from a definition: it is no part of the definition.
 fn without_counter(definition: &str) -> String {
     const COUNTER: &str = " AUTO_INCREMENT=";
     let Some(at) = definition.rfind(COUNTER).filter(|at| definition[..*at].rfind("\n)").is_some()) else {

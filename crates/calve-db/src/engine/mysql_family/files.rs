@@ -45,7 +45,7 @@ pub(super) fn examine_mariadb(path: &Path, version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// MySQL 8.0 and later.
+/// Examines a data directory for MySQL 8.0 and later.
 pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
     let data = Directory::open(path)?;
     let refuse = |reason| Err(Error::not_usable(path, reason));
@@ -88,7 +88,7 @@ fn is_apart(data: &Directory, path: &Path, locked: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The header of the redo log names who made it: 32 bytes at 16, `MariaDB 10.11.6`.
+/// Returns the creator of the redo log, which is in the log's header: 32 bytes at 16, `MariaDB 10.11.6`.
 fn log_creator(data: &Directory) -> Result<Option<String>> {
     let mut head = [0; 48];
     let Some(mut file) = data.file("ib_logfile0")? else { return Ok(None) };
@@ -133,7 +133,7 @@ pub(super) fn scrub(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The index of a binary log names its files, one a line. Those that are elsewhere stay there.
+/// Removes a binary log. Its index names its files, one a line. Files that are elsewhere stay there.
 fn binary_log(data: &Directory, index: &str) -> Result<()> {
     let text = data.read(index, SMALL_BYTES)?.unwrap_or_default();
     for line in text.split(|byte| *byte == b'\n') {

@@ -154,7 +154,7 @@ impl Engine for Mariadb {
     }
 }
 
-/// The password is of letters and digits.
+/// Returns the statements that the server begins with. The password is of letters and digits, and needs no quoting.
 fn first_statements(instance: &Instance) -> String {
     let mut sql = String::new();
     if instance.purpose == Purpose::TakeOver {

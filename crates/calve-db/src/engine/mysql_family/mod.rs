@@ -137,7 +137,7 @@ fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Addres
     }
 }
 
-/// The installation that a server program belongs to: the directory above `bin`, `sbin` or `libexec`.
+/// Returns the installation that a server program belongs to: the directory above `bin`, `sbin` or `libexec`.
 fn base(program: &Path) -> &Path {
     program.ancestors().nth(2).unwrap_or(program)
 }

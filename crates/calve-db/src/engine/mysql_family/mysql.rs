@@ -68,7 +68,7 @@ impl Engine for Mysql {
         "mysqld"
     }
 
-    /// It refuses data of a later release of its own series too.
+    /// Refuses data of a later release of the server's own series too.
     fn takes(&self, maker: &Version, server: &Version) -> bool {
         (maker.major, maker.minor) == (server.major, server.minor) && maker.patch() <= server.patch()
     }
@@ -165,7 +165,7 @@ impl Engine for Mysql {
     }
 }
 
-/// The password is of letters and digits.
+/// Returns the statements that the server begins with. The password is of letters and digits, and needs no quoting.
 fn first_statements(instance: &Instance) -> String {
     let mut sql = String::new();
     if instance.purpose == Purpose::TakeOver {

@@ -75,7 +75,7 @@ fn whole(data: &Directory) -> Result<()> {
     confined::check(data, &[])
 }
 
-/// `ControlFileData` begins with the system's identifier (8 bytes), two versions (4 each), and the state.
+/// Reads the state in `ControlFileData`, which begins with the system's identifier (8 bytes), two versions (4 each), and the state.
 fn state(data: &Directory) -> Result<Option<u32>> {
     let mut head = [0; 20];
     let Some(mut file) = data.file("global/pg_control")? else { return Ok(None) };
@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// The target of a link stays as it is, whether a directory or a file is linked.
+    // The target of a link must stay as it is, whether a directory or a file is linked.
     #[test]
     fn no_link_is_followed() {
         let place = tempfile::tempdir().unwrap();

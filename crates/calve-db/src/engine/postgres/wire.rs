@@ -133,7 +133,7 @@ impl ServerError {
     }
 }
 
-/// `DataRow`: the number of columns, then each with its length before it.
+/// Parses the first column of a `DataRow`: the number of columns, then each column with its length before it.
 fn first_column(body: &[u8]) -> Option<String> {
     let length = usize::try_from(i32::from_be_bytes(*body.get(2..6)?.first_chunk()?)).ok()?;
     Some(String::from_utf8_lossy(body.get(6..6 + length)?).into_owned())
@@ -176,7 +176,7 @@ mod tests {
         });
     }
 
-    /// A server that never stops to send rows would fill the memory.
+    // A server that never stops sending rows would fill the memory.
     #[test]
     fn an_answer_without_an_end_is_refused() {
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -189,7 +189,7 @@ mod tests {
         });
     }
 
-    /// Four bytes would make it ask for four gigabytes.
+    // Four bytes would make the program ask for four gigabytes.
     #[test]
     fn a_message_of_gigabytes_is_refused() {
         let (ours, theirs) = UnixStream::pair().unwrap();

@@ -65,7 +65,7 @@ impl Head {
     }
 }
 
-/// A short string as dumps have it: its length in six bits, or a number of one, two or four bytes (rdb.c, `rdbLoadLen`).
+/// Parses a short string of a dump: its length is in six bits, or it is a number of one, two or four bytes (rdb.c, `rdbLoadLen`).
 fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let number = |length: usize| {
@@ -130,7 +130,7 @@ pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
     }
 }
 
-/// When the append-only files were last written to, in seconds and nanoseconds. `None`: there are none.
+/// Returns when the append-only files were last written to, in seconds and nanoseconds. `None`: there are none.
 fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
     let mut newest = data.stat(OLD_APPEND_ONLY)?.map(written);
     if let Some(files) = data.subdirectory(APPEND_ONLY)? {
@@ -150,7 +150,7 @@ pub(super) fn is_older_than_append_only_files(path: &Path) -> Result<bool> {
     Ok(dump.is_none_or(|found| written(found) < newest))
 }
 
-/// When a file was last written to, in seconds and nanoseconds.
+/// Returns when a file was last written to, in seconds and nanoseconds.
 fn written(found: Stat) -> (i64, i64) {
     // Systems differ in the type; there are fewer than 10^9 nanoseconds.
     #[allow(clippy::unnecessary_cast)]

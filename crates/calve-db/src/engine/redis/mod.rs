@@ -311,7 +311,7 @@ fn until_rewritten(address: &Address) -> Result<()> {
     Err(Error::server_failed(format!("did not write its append-only files within {} s", PATIENCE_TO_WRITE.as_secs())))
 }
 
-/// A path in a configuration file, between quotes.
+/// Quotes a path for a configuration file.
 fn quoted(path: &Path) -> String {
     let mut text = String::from("\"");
     for byte in path.as_os_str().as_bytes() {

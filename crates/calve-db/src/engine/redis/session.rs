@@ -60,7 +60,7 @@ impl Session {
         self.stream.get_mut().write_all(message.as_bytes()).map_err(|_| Refusal::NotYet)
     }
 
-    /// `None`: the server has closed the connection.
+    /// Reads an answer. `None`: the server has closed the connection.
     fn answer(&mut self) -> Result<Option<String>, Refusal> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {

@@ -38,13 +38,13 @@ pub(crate) fn adopt_orphans() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// A TCP socket that programs do not inherit.
+/// Opens a TCP socket that programs do not inherit.
 pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
-/// Has a name that nobody else of this network namespace, in which ports are too, can have meanwhile (unix(7), "abstract").
+/// Takes a name that nobody else of this network namespace, in which ports are too, can take meanwhile (unix(7), "abstract").
 pub(crate) fn hold_name(name: &str) -> rustix::io::Result<Option<std::os::fd::OwnedFd>> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

@@ -24,7 +24,7 @@ pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// The user at the other end of a socket.
+/// Returns the user at the other end of a socket.
 pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
     Ok(peer(socket)?.uid)
 }
@@ -35,7 +35,8 @@ pub(crate) fn descends(socket: &UnixStream, from: &[u32]) -> bool {
     std::iter::successors(listener, |pid| parent(*pid)).take(MOST_GENERATIONS).any(|pid| from.contains(&pid))
 }
 
-/// The process is 0 when it is in a namespace that cannot be seen from here.
+/// Returns the process, user and group at the other end of a socket. The process is 0 when it is in a namespace that cannot be seen from
+/// here.
 fn peer(socket: impl AsFd) -> io::Result<libc::ucred> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();

@@ -12,7 +12,7 @@ pub(crate) struct ProcessHandle {
 }
 
 impl ProcessHandle {
-    /// `None` when there is no such process, or when it did not start at `started`.
+    /// Opens a process by its number. `None` when there is no such process, or when it did not start at `started`.
     pub(crate) fn open(pid: u32, started: Option<u64>) -> Option<Self> {
         let number = Pid::from_raw(i32::try_from(pid).ok()?)?;
         let descriptor = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
@@ -41,7 +41,7 @@ impl ProcessHandle {
 /// A process that has been killed and gives back what it had (PF_EXITING in the kernel's sched.h).
 const EXITING: u64 = 4;
 
-/// When a process started, in the kernel's ticks since boot (proc_pid_stat(5), field 22). `None` when it is gone, or about to be.
+/// Returns when a process started, in the kernel's ticks since boot (proc_pid_stat(5), field 22). `None` when it is gone, or about to be.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in brackets, in which anything may be.
@@ -66,7 +66,7 @@ struct Kinship {
 }
 
 impl Kinship {
-    /// Fields 4, 6 and 22 of proc_pid_stat(5).
+    /// Reads fields 4, 6 and 22 of proc_pid_stat(5).
     fn of(pid: u32) -> Option<Self> {
         let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let fields: Vec<&str> = text[text.rfind(')')? + 1..].split_ascii_whitespace().collect();
@@ -81,12 +81,13 @@ impl Kinship {
     }
 }
 
-/// The process that started another one, or that adopted it.
+/// Returns the process that started another one, or that adopted it.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     Kinship::of(pid).map(|kinship| kinship.parent)
 }
 
-/// The processes of the session that a process began which started then. Its number is not used again while one of them is there.
+/// Returns the processes of the session that the process `session` began, which started at `began`. Its number is not used again while one
+/// of them is there.
 pub(crate) fn members(session: u32, began: u64) -> Vec<ProcessHandle> {
     if Kinship::of(session).is_some_and(|leader| leader.started != began) {
         return Vec::new();
@@ -103,7 +104,7 @@ pub(crate) fn members(session: u32, began: u64) -> Vec<ProcessHandle> {
     found.collect()
 }
 
-/// The processes of a program, by its file's name, that have this argument.
+/// Finds the processes of a program, by its file's name, that have this argument.
 pub(crate) fn with_argument(program: &str, argument: &str) -> Vec<ProcessHandle> {
     let is_one = |pid: u32| {
         let line = fs_err::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -135,7 +136,7 @@ pub(crate) fn kill_users(path: &Path) {
     }
 }
 
-/// The process of one of these programs whose working directory this is, as far as it can be seen from here.
+/// Finds the process of one of these programs whose working directory this is, as far as it can be seen from here.
 pub(crate) fn works_in(directory: &Path, programs: &[&str]) -> Option<i32> {
     let wanted = rustix::fs::stat(directory).ok()?;
     let is_one = |pid: &u32| {
@@ -172,7 +173,7 @@ pub(crate) fn end_tree(root: &ProcessHandle) {
     family.iter().chain([root]).for_each(|process| process.signal(Signal::KILL));
 }
 
-/// The process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
+/// Returns the process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
 /// ended, or is outside of this process namespace, as that of a container's first process may be.
 pub(crate) fn session() -> Option<(u32, u64)> {
     // Not rustix's, which takes the zero of a session outside of the namespace for impossible.
@@ -181,23 +182,23 @@ pub(crate) fn session() -> Option<(u32, u64)> {
     (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
 }
 
-/// A word for the process namespace in which this process's numbers mean something.
+/// Returns a word for the process namespace in which this process's numbers mean something.
 pub(crate) fn process_namespace() -> String {
     fs_err::read_link("/proc/self/ns/pid").unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The children of a single-threaded process.
+/// Returns the children of a single-threaded process.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let text = fs_err::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// A word for this run of the machine.
+/// Returns a word for this run of the machine.
 pub(crate) fn boot() -> String {
     fs_err::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// The process that has a record lock on a file (fcntl(2)), as far as it can be seen from here.
+/// Returns the process that has a record lock on a file (fcntl(2)), as far as it can be seen from here; 0 if it cannot.
 pub(crate) fn lock_holder(file: BorrowedFd<'_>) -> Option<i32> {
     let wanted = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
     let found = rustix::process::fcntl_getlk(file, &wanted).ok()??;

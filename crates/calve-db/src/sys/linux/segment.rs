@@ -9,13 +9,13 @@ use rustix::process::geteuid;
 use super::isolate::SHARED_MEMORY;
 use crate::sys::{SEGMENT_HEAD, Segment};
 
-/// All segments of this namespace, by the kernel's own list (proc_sysvipc(5)).
+/// Lists all segments of this namespace, from the kernel's own list (proc_sysvipc(5)).
 pub(crate) fn segments() -> Vec<Segment> {
     let list = fs_err::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     list.lines().skip(1).filter_map(parse).collect()
 }
 
-/// key shmid perms size cpid lpid nattch uid gid cuid
+/// Parses a line of the list: key shmid perms size cpid lpid nattch uid gid cuid.
 fn parse(line: &str) -> Option<Segment> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let number = |at: usize| words.get(at)?.parse::<u32>().ok();
@@ -29,8 +29,8 @@ fn parse(line: &str) -> Option<Segment> {
     })
 }
 
-/// Has the kernel remove a segment when nobody is attached to it any more. Those who are go on to use it. One of that number
-/// that somebody else made meanwhile stays.
+/// Makes the kernel remove a segment when nobody is attached to it any more. Processes that are attached go on to use it. A segment of that
+/// number that somebody else made meanwhile stays.
 pub(crate) fn remove_segment(segment: &Segment) {
     let _ = as_owner(segment, || {
         remove(segment);
@@ -48,8 +48,8 @@ pub(crate) fn remove_shared(segment: &Segment, name: &str) {
     let _ = as_owner(segment, || rustix::fs::unlink(Path::new(SHARED_MEMORY).join(name)).ok());
 }
 
-/// Root does it as the segment's owner: so it can only be what the owner may do himself; and a root who is kept from administering
-/// the system, as in a container, may do it only so (shmctl(2), EPERM).
+/// Runs `work` as the segment's owner if this process is root: so root can only do what the owner may do; and a root who is kept from
+/// administering the system, as in a container, may do it only so (shmctl(2), EPERM).
 fn as_owner<T>(segment: &Segment, work: impl FnOnce() -> Option<T>) -> Option<T> {
     let own = geteuid();
     if !own.is_root() {
@@ -76,7 +76,7 @@ fn remove(segment: &Segment) {
     }
 }
 
-/// The segment's size, unless somebody else has made one of that number meanwhile.
+/// Returns the segment's size, unless somebody else has made one of that number meanwhile.
 fn size_if_same(segment: &Segment) -> Option<usize> {
     // SAFETY: `shmid_ds` is plain numbers, for which zero bytes are valid.
     let mut found: libc::shmid_ds = unsafe { std::mem::zeroed() };

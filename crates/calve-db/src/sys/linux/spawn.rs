@@ -110,6 +110,8 @@ fn become_server(
     run().err().unwrap_or_default()
 }
 
+/// Makes a system call, and returns the error number if it fails.
+///
 /// # Safety
 /// The arguments must be what the system call expects.
 unsafe fn raw(call: c_long, [a, b, c]: [c_long; 3]) -> Result<(), c_int> {
@@ -122,7 +124,7 @@ fn last_errno() -> c_int {
 }
 
 impl Server {
-    /// Its number, as this process sees it.
+    /// Returns the number of the server's first process, as this process sees it.
     pub(crate) fn pid(&self) -> u32 {
         self.pid
     }

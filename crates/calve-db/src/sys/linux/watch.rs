@@ -19,7 +19,7 @@ impl Appearances {
         Ok(Self(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
     }
 
-    /// From now on, tells what appears in this directory.
+    /// Watches what appears in this directory from now on. Returns the directory's number in [`Appeared`].
     pub(crate) fn add(&self, directory: &Path) -> io::Result<i32> {
         let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
         Ok(inotify::add_watch(&self.0, directory, flags)?)
@@ -112,7 +112,7 @@ fn opened(descriptor: c_int, thread: c_int) -> Option<Opened> {
     Some(Opened { path: OsString::from_vec(path.into_bytes()).into(), thread: u32::try_from(thread).ok()? })
 }
 
-/// The time by the clock that files are stamped with, which moves a few milliseconds at once.
+/// Returns the time by the clock that files are stamped with, which moves a few milliseconds at once.
 pub(crate) fn stamp() -> SystemTime {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::Who;
 use super::process::children;
 
-/// Whose thread it is. `None` when it is gone.
+/// Describes a thread and its process. `None` when it is gone.
 pub(crate) fn who(thread: u32) -> Option<Who> {
     let process = number(&status(thread)?, "Tgid:")?;
     Some(Who {
@@ -16,26 +16,26 @@ pub(crate) fn who(thread: u32) -> Option<Who> {
     })
 }
 
-/// The process as a whole: the thread is known only where there is no other.
+/// Describes the process as a whole: the thread is known only where there is no other.
 pub(crate) fn process(process: u32) -> Option<Who> {
     let is_alone = number(&status(process)?, "Threads:")? == 1;
     let thread = is_alone.then_some(process);
     Some(Who { process, name: name(process)?, thread, thread_name: thread.and_then(|_| name(process)) })
 }
 
-/// This process's children, theirs, and so on.
+/// Returns this process's children, theirs, and so on.
 pub(crate) fn descendants() -> Vec<u32> {
     tree(std::process::id()).split_off(1)
 }
 
-/// The physical memory of a process, with its part of what it shares with others (proc_pid_smaps(5)).
+/// Returns the bytes of physical memory of a process, with its part of what it shares with others (proc_pid_smaps(5)).
 pub(crate) fn memory_bytes(process: u32) -> Option<u64> {
     let text = fs_err::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// A process and those that it, and these in turn, have started.
+/// Returns a process and those that it, and these in turn, have started.
 pub(crate) fn tree(process: u32) -> Vec<u32> {
     let mut found = vec![process];
     let mut next = 0;
@@ -47,7 +47,7 @@ pub(crate) fn tree(process: u32) -> Vec<u32> {
     found
 }
 
-/// The files that a process has open, of those that are wanted, each with the flags of open(2).
+/// Returns the files that a process has open, of those that are wanted, each with the flags of open(2).
 pub(crate) fn open_files(process: u32, wanted: &dyn Fn(&Path) -> bool) -> Vec<(PathBuf, i32)> {
     let mut found = Vec::new();
     for entry in fs_err::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten() {
@@ -61,7 +61,7 @@ pub(crate) fn open_files(process: u32, wanted: &dyn Fn(&Path) -> bool) -> Vec<(P
     found
 }
 
-/// The flags with which a process has opened one of `paths`, for writing if it has opened it several times.
+/// Returns the flags with which a process has opened one of `paths`, for writing if it has opened it several times.
 pub(crate) fn open_flags(process: u32, paths: &[PathBuf]) -> Option<i32> {
     let files = open_files(process, &|path| paths.iter().any(|wanted| wanted == path));
     files.into_iter().map(|(_, flags)| flags).max_by_key(|flags| is_for_writing(*flags))
@@ -71,7 +71,7 @@ pub(crate) fn is_for_writing(flags: i32) -> bool {
     flags & libc::O_ACCMODE != libc::O_RDONLY
 }
 
-/// As open(2) has them. What it has no name for, such as what the kernel adds, is left out.
+/// Names flags as open(2) does. It leaves out flags without a name there, such as those that the kernel adds.
 pub(crate) fn flag_names(flags: i32) -> String {
     let access = match flags & libc::O_ACCMODE {
         libc::O_RDONLY => "O_RDONLY",
@@ -99,7 +99,7 @@ fn flags_of(information: &Path) -> Option<i32> {
     i32::from_str_radix(line.trim(), 8).ok()
 }
 
-/// A process that writes what it does there begins with its name, as PostgreSQL's do.
+/// Returns the name of a process, or its command line where that begins with the name: PostgreSQL's processes write there what they do.
 fn name(process: u32) -> Option<String> {
     let name = word(&format!("/proc/{process}/comm"))?;
     let line = fs_err::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
