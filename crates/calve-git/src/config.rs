@@ -249,7 +249,7 @@ fn is_plain_name(name: &str) -> bool {
         && name.len() <= 64
 }
 
-/// `{repo}` and `{branch}` are all that can stand in braces; without `{branch}` every worktree would get the same place.
+/// Fails for anything but `{repo}` and `{branch}` in braces, and without `{branch}`: every worktree would get the same place.
 fn check_template(template: &str) -> std::result::Result<(), String> {
     if !template.contains("{branch}") {
         return Err("`path` needs `{branch}` in it: each worktree gets a place of its own".into());
@@ -264,7 +264,7 @@ fn check_template(template: &str) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// The known name that differs from `name` by a slip or two, if one does.
+/// Finds the known name that differs from `name` by a slip or two. `None` if no name does.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let near = known.iter().map(|known| (distance(&name.to_lowercase().replace('_', "-"), known), *known));
     near.filter(|(distance, known)| *distance <= 2 && *distance < known.len()).min().map(|(_, known)| known)
@@ -286,7 +286,7 @@ fn distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// `None` when there is no such file. Anything that is no regular file is refused before it is read.
+/// Reads the file, or returns `None` when there is none. Refuses anything that is no regular file before it is read.
 fn read(path: &Path) -> Result<Option<String>> {
     let invalid = |reason: &str| Error::Config { path: path.to_path_buf(), line: 1, column: 1, reason: reason.into() };
     match fs_err::metadata(path) {
@@ -350,7 +350,7 @@ impl ConfigText<'_> {
         self.error(Some(span), &format!("`[{table}]` has no `{shown}`; {instead}"))
     }
 
-    /// Both from 1; columns count characters.
+    /// Returns the line and the column of a byte, both from 1; columns count characters.
     fn line_and_column(&self, at: usize) -> (usize, usize) {
         let mut at = at.min(self.text.len());
         while !self.text.is_char_boundary(at) {

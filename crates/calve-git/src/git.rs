@@ -41,24 +41,24 @@ pub struct Git {
 }
 
 impl Git {
-    /// git as if started in `directory`.
+    /// Returns git as if started in `directory`.
     pub fn at(directory: impl Into<PathBuf>) -> Git {
         Git { directory: directory.into(), environment: Vec::new() }
     }
 
-    /// The same with one more variable in git's environment.
+    /// Adds one more variable to git's environment.
     pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Git {
         self.environment.push((name, value.into()));
         self
     }
 
-    /// The directory that git is started in.
+    /// Returns the directory that git is started in.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// A command to add arguments to: messages in English, no questions, no input, no repository but the directory's. In the worktree
-    /// of a pull request that is not trusted it runs none of that tree's code.
+    /// Returns a command to add arguments to: messages in English, no questions, no input, no repository but the directory's. In the
+    /// worktree of a pull request that is not trusted it runs none of that tree's code.
     pub fn command(&self) -> Command {
         if !self.is_confined() {
             return self.prepared(Command::new("git"));
@@ -89,7 +89,7 @@ impl Git {
         command
     }
 
-    /// Run git to its end, whatever its exit code.
+    /// Runs git to its end, whatever its exit code.
     pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Output> {
         let run = self.command().args(arguments).output();
         run.map_err(Error::start(&self.directory))
@@ -118,8 +118,8 @@ impl Git {
         self.judged(arguments, output)
     }
 
-    /// The same with `lock` as git's input, which it does not read: the lock is held until git has ended, even if this process
-    /// is killed before that.
+    /// Runs git as [`Git::run`] does, with `lock` as git's input, which git does not read: the lock is held until git has ended, even if
+    /// this process is killed before that.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
         let start = Error::start(&self.directory);
         let lock = lock.try_clone().map_err(start)?;
@@ -157,7 +157,7 @@ impl Git {
         Ok(self.directory.join(self.line(&["rev-parse", "--git-path", name])?))
     }
 
-    /// The one line that git prints, without its end.
+    /// Returns the one line that git prints, without its end.
     pub fn line<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<OsString> {
         let mut printed = self.run(arguments)?;
         while printed.last() == Some(&b'\n') {

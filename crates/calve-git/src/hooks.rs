@@ -25,7 +25,7 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// As in `.calve.toml`.
+    /// Returns its name in `.calve.toml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::PostAdd => "post-add",
@@ -41,7 +41,7 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Those kept in `directory`, which need not exist.
+    /// Returns the approvals that are kept in `directory`, which need not exist.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }
@@ -111,13 +111,13 @@ pub struct HookEnvironment {
 }
 
 impl HookEnvironment {
-    /// Those of a worktree; the rest is to be filled in.
+    /// Returns the environment of a hook in this worktree, without the optional facts, which the caller fills in.
     pub fn of(worktree: impl Into<PathBuf>) -> Self {
         Self { worktree: worktree.into(), main: None, source: None, branch: None, commit: None, variables: Vec::new() }
     }
 }
 
-/// The command that runs a hook: a shell in the worktree, with no input. Where its output goes is for the caller to say.
+/// Returns the command that runs a hook: a shell in the worktree, with no input. The caller decides where its output goes.
 pub fn command(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Command {
     let HookEnvironment { worktree, main, source, branch, commit, variables } = surroundings;
     let mut command = Command::new("sh");

@@ -87,8 +87,8 @@ pub(crate) trait Engine: Sync {
     /// Returns whether the log tells of a recovery, as after a crash.
     fn log_tells_of_recovery(&self, log: &str) -> bool;
 
-    /// Returns a number that changes with everything that is written: of the server at this address, or without one of a data directory whose server ended
-    /// in order. `None` if it cannot be told.
+    /// Returns a number that changes with everything that is written: of the server at this address, or without one of a data directory
+    /// whose server ended in order. `None` if it cannot be told.
     fn written(&self, _data: &Path, _server: Option<&Address>) -> Option<String> {
         None
     }

@@ -93,7 +93,7 @@ pub struct RepositoryCosts {
 }
 
 impl RepositoryCosts {
-    /// The cost of one of the tests, if it was measured.
+    /// Returns the cost of one of the tests, if it was measured.
     pub fn cost(&self, test: Test) -> Option<&Cost> {
         self.costs.iter().find(|(measured, _)| *measured == test).map(|(_, cost)| cost)
     }

@@ -64,7 +64,7 @@ const ROWS: [Row; 3] = [
     ),
 ];
 
-/// The published numbers.
+/// Returns the published numbers.
 pub fn numbers() -> Numbers {
     let repositories = ROWS.iter().map(|(name, clones, fetches)| {
         let clones =
@@ -83,7 +83,7 @@ pub fn numbers() -> Numbers {
     Numbers { source: source.into(), repositories: repositories.collect() }
 }
 
-/// "50.0 s and 8.0 s of server CPU".
+/// Describes the published cost of a test: "50.0 s and 8.0 s of server CPU".
 fn of(repository: usize, test: Test) -> String {
     let (_, clones, fetches) = &ROWS[repository];
     let index = test as usize;

@@ -16,7 +16,7 @@ pub struct Sentence {
     pub tests: Vec<Test>,
 }
 
-/// Words the numbers, for a fleet that runs so many jobs a day. A question whose tests were not measured is left out.
+/// Puts the numbers into words, for a fleet that runs so many jobs a day. It leaves out a question whose tests were not measured.
 pub fn advise(numbers: &Numbers, jobs: u64) -> Vec<Sentence> {
     let mut all = Vec::new();
     for measured in &numbers.repositories {
@@ -35,7 +35,7 @@ fn sentence(measured: &RepositoryCosts, topic: &'static str, tests: &[Test], tex
     Sentence { repository: measured.repository.clone(), topic, text, tests: tests.to_vec() }
 }
 
-/// "T2 (clone --depth=1): 300 ms, 15 ms of server CPU".
+/// Describes a test and its cost: "T2 (clone --depth=1): 300 ms, 15 ms of server CPU". `None` if it was not measured.
 fn named(measured: &RepositoryCosts, test: Test) -> Option<String> {
     Some(format!("{test} ({}): {}", test.words(), figures(measured.cost(test)?)))
 }
@@ -136,7 +136,7 @@ fn large_contents(measured: &RepositoryCosts) -> Option<Sentence> {
     Some(sentence(measured, "blobs", &[Test::T1, Test::T4], text))
 }
 
-/// When a shallow clone that is fetched into has cost more than a full one.
+/// Tells when a shallow clone that is fetched into has cost more than a full one.
 fn shallow_and_fetch(measured: &RepositoryCosts, fetch: Test) -> Option<Sentence> {
     let with = if fetch == Test::T8 { "with `fetch --depth=1`" } else { "without a depth" };
     let names = (format!("a shallow clone that is fetched into {with}"), "a full one");
@@ -144,7 +144,7 @@ fn shallow_and_fetch(measured: &RepositoryCosts, fetch: Test) -> Option<Sentence
     Some(sentence(measured, "shallow", &[Test::T1, Test::T2, Test::T5, fetch], text))
 }
 
-/// When a full clone that stays on the machine has cost less than a new shallow one for every job.
+/// Tells when a full clone that stays on the machine has cost less than a new shallow one for every job.
 fn kept_or_thrown_away(measured: &RepositoryCosts) -> Option<Sentence> {
     let (full, shallow, fetch) = (measured.cost(Test::T1)?, measured.cost(Test::T2)?, measured.cost(Test::T5)?);
     let kept = |what: &str, once: f64, each: f64, anew: f64| match anew - each {

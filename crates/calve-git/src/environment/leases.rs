@@ -39,7 +39,7 @@ struct Lease {
 }
 
 impl Leases {
-    /// Those kept in `directory`, which need not exist.
+    /// Returns the leases that are kept in `directory`, which need not exist.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
     }

@@ -43,7 +43,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// The worktree with this root.
+    /// Returns the worktree with this root as a holder.
     pub fn of(root: &Path) -> Result<Holder> {
         let entry = trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git")));
         let inode = fs_err::metadata(&entry)?.ino();

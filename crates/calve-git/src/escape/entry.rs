@@ -53,17 +53,17 @@ impl<'a> EntryName<'a> {
         self.kind == EntryKind::Symlink
     }
 
-    /// The path of the directory that it is in, below the root.
+    /// Returns the path of the directory that it is in, below the root.
     pub(super) fn folder(&self) -> &'a Path {
         self.folder
     }
 
-    /// The name of the directory that it is in; empty for the root.
+    /// Returns the name of the directory that it is in; empty for the root.
     pub(super) fn folder_name(&self) -> &'a [u8] {
         self.folder_name
     }
 
-    /// The name of the directory above that.
+    /// Returns the name of the directory above that.
     pub(super) fn folder_above(&self) -> &'a [u8] {
         self.folder.parent().and_then(Path::file_name).map_or(b"", OsStr::as_bytes)
     }
@@ -91,7 +91,7 @@ impl<'a> WalkEntry<'a> {
         self.directory
     }
 
-    /// A symlink's target.
+    /// Returns a symlink's target.
     pub(super) fn link(&self) -> Option<&[u8]> {
         let read = || {
             let target = rustix::fs::readlinkat(self.directory, self.named.name, Vec::new()).ok()?;
@@ -100,7 +100,7 @@ impl<'a> WalkEntry<'a> {
         self.link.get_or_init(read).as_deref()
     }
 
-    /// A file's contents, unless it is larger than any text.
+    /// Returns a file's contents, unless it is larger than any text.
     pub(super) fn text(&self) -> Option<Vec<u8>> {
         read(self.directory, self.named.name, TEXT_BYTES)
     }
@@ -112,7 +112,7 @@ pub(super) fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) ->
     rustix::fs::openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
-/// A regular file's contents, if it has at most that many bytes.
+/// Returns a regular file's contents, if it has at most that many bytes.
 pub(super) fn read(directory: impl AsFd, name: impl rustix::path::Arg, most_bytes: u64) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?);
@@ -125,7 +125,7 @@ pub(super) fn read(directory: impl AsFd, name: impl rustix::path::Arg, most_byte
     Some(bytes)
 }
 
-/// The names in an open directory, with their types; none when it cannot be read.
+/// Lists the names in an open directory, with their types; none when it cannot be read.
 pub(super) fn names(directory: impl AsFd) -> Vec<(Vec<u8>, FileType)> {
     let Ok(entries) = Dir::read_from(directory.as_fd()) else { return Vec::new() };
     let names = entries.flatten().filter(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));

@@ -150,7 +150,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// As in JSON.
+    /// Returns its word in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Repaired => "repaired",
@@ -191,7 +191,7 @@ pub enum ReferenceKind {
 }
 
 impl ReferenceKind {
-    /// As in JSON.
+    /// Returns its word in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::AbsoluteLink => "absolute-link",
@@ -246,12 +246,12 @@ pub(super) enum Time {
 }
 
 impl PendingFinding {
-    /// Something that cannot be put right.
+    /// Makes a finding of something that cannot be put right.
     pub(super) fn reported(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
         Self { kind, path, names, action: Action::Reported, explanation, steps: Vec::new() }
     }
 
-    /// Contents that name the new tree instead.
+    /// Makes a finding that writes contents which name the new tree instead.
     pub(super) fn rewritten(
         kind: ReferenceKind,
         path: PathBuf,
@@ -263,13 +263,13 @@ impl PendingFinding {
         Self { kind, path, names, action: Action::Repaired, explanation, steps }
     }
 
-    /// Something that is made again when it is needed.
+    /// Makes a finding that removes something which is made again when it is needed.
     pub(super) fn dropped(kind: ReferenceKind, path: PathBuf, names: PathBuf, explanation: Explanation) -> Self {
         let steps = vec![Step::Remove { path: path.clone() }];
         Self { kind, path, names, action: Action::Dropped, explanation, steps }
     }
 
-    /// A text that names the new tree instead, where it can.
+    /// Makes a finding of a text, which is written to name the new tree instead where it can, and is only reported otherwise.
     pub(super) fn text(kind: ReferenceKind, path: PathBuf, named: Mention) -> Self {
         match named.moved {
             Some(bytes) => Self::rewritten(kind, path, named.names, bytes, Explanation::NamesThisTree),

@@ -32,7 +32,7 @@ pub(super) fn only_report(found: &mut [PendingFinding], new: &Path, options: &Au
     Ok(())
 }
 
-/// Nothing is tracked where there is no repository.
+/// Asks git for the tracked files. There are none where there is no repository.
 fn ask(new: &Path) -> Result<HashSet<PathBuf>> {
     if new.join(".git").symlink_metadata().is_err() {
         return Ok(HashSet::new());

@@ -91,17 +91,17 @@ impl Trees {
         Ok(Self { root, new, olds, inside, spellings })
     }
 
-    /// The new tree's directory, wherever it is at the moment.
+    /// Returns the new tree's directory, wherever it is at the moment.
     pub(super) fn root(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
 
-    /// The path that the new tree has, or is going to have.
+    /// Returns the path that the new tree has, or is going to have.
     pub(super) fn new_path(&self) -> &Path {
         &self.new
     }
 
-    /// The tree that was copied.
+    /// Returns the path of the tree that was copied.
     pub(super) fn old_path(&self) -> Option<&Path> {
         self.olds.first().map(PathBuf::as_path)
     }
@@ -111,7 +111,7 @@ impl Trees {
         !self.inside.is_empty() && self.inside.contains(&entry.path())
     }
 
-    /// For an absolute path in another tree: the same below the new one.
+    /// Converts an absolute path in another tree to the same path below the new one.
     pub(super) fn below_another(&self, path: &Path) -> Option<PathBuf> {
         if path.starts_with(&self.new)
             && !self.olds.iter().any(|old| old.starts_with(&self.new) && path.starts_with(old))
@@ -129,7 +129,7 @@ impl Trees {
         rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    /// The first path in `text` that is in another tree.
+    /// Finds the first path in `text` that is in another tree.
     pub(super) fn first_named(&self, text: &[u8]) -> Option<PathBuf> {
         self.matches(text).next().map(|(begin, end, _)| path_at(text, begin, end))
     }
@@ -213,7 +213,7 @@ fn ends_name(text: &[u8], end: usize) -> bool {
     text.get(end).is_none_or(|&byte| !in_name(byte))
 }
 
-/// The whole of a path that begins like that, for people.
+/// Returns the whole path that begins with those bytes, for people.
 fn path_at(text: &[u8], begin: usize, end: usize) -> PathBuf {
     let rest = &text[end..];
     let stop = |byte: &u8| byte.is_ascii_control() || b" \"'`<>|;,:*?$()[]{}\\".contains(byte);
@@ -225,7 +225,7 @@ fn verbatim(path: &[u8]) -> Vec<u8> {
     path.to_vec()
 }
 
-/// As in a URL.
+/// Spells a path as in a URL.
 fn percent(path: &[u8]) -> Vec<u8> {
     let mut spelled = Vec::with_capacity(path.len());
     for &byte in path {
@@ -238,7 +238,7 @@ fn percent(path: &[u8]) -> Vec<u8> {
     spelled
 }
 
-/// As in a Makefile's list of dependencies.
+/// Spells a path as in a Makefile's list of dependencies.
 fn backslash(path: &[u8]) -> Vec<u8> {
     let mut spelled = Vec::with_capacity(path.len());
     for &byte in path {
@@ -250,7 +250,7 @@ fn backslash(path: &[u8]) -> Vec<u8> {
     spelled
 }
 
-/// The way from one directory to a path, both absolute.
+/// Returns the way from one directory to a path, both absolute.
 pub(super) fn relative(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);

@@ -33,7 +33,7 @@ fn parent_of<'p>(root: BorrowedFd<'_>, path: &'p Path) -> Result<(Parent, &'p Os
     Ok((Parent { directory, before }, name))
 }
 
-/// The directory that an entry of the tree is in, and its name there.
+/// Opens the directory that an entry of the tree is in, and returns its name there.
 pub(super) fn open_parent<'p>(root: BorrowedFd<'_>, path: &'p Path) -> Result<(File, &'p OsStr)> {
     let mut directory = open_directory(root, c".")?;
     let name = path.file_name().ok_or(Errno::INVAL)?;
@@ -115,7 +115,7 @@ fn remove_directory(parent: &File, name: &OsStr, device: u64) -> Result<()> {
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Its type is not the same on all systems.
+/// Returns the device's number, whose type is not the same on all systems.
 fn device(stat: &Stat) -> u64 {
     stat.st_dev as _
 }
@@ -138,7 +138,7 @@ fn with_temporary_name(mut make: impl FnMut(&Path) -> Result<()>) -> Result<Path
     Err(Errno::EXIST)
 }
 
-/// The new one takes the place of the old one, or goes.
+/// Puts the new file in place of the old one, or removes it where that fails.
 fn publish(parent: &File, temporary: &Path, name: &OsStr, ready: Result<()>) -> Result<()> {
     let published = ready.and_then(|()| rustix::fs::renameat(parent, temporary, parent, name));
     if published.is_err() {
@@ -147,7 +147,7 @@ fn publish(parent: &File, temporary: &Path, name: &OsStr, ready: Result<()>) -> 
     published
 }
 
-/// Only who is privileged can change a file of somebody else in this way.
+/// Gives the file the owner that it had before. Only a privileged user can change a file of somebody else in this way.
 fn keep_owner(parent: &File, name: &Path, before: &Stat) -> Result<()> {
     let now = stat(parent, name.as_os_str())?;
     if (now.st_uid, now.st_gid) == (before.st_uid, before.st_gid) {
@@ -169,7 +169,7 @@ fn times(of: &Stat) -> Timestamps {
     }
 }
 
-/// Extended attributes, as far as this user may set them. ACLs are among them.
+/// Copies extended attributes, as far as this user may set them. ACLs are among them.
 fn keep_attributes(parent: &File, name: &OsStr, to: &File) {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(from) = rustix::fs::openat(parent, name, flags, Mode::empty()) else { return };

@@ -231,7 +231,7 @@ impl TransferFailure {
         kinds.into_iter().find(|(words, _)| says(words)).map_or(Self::Unknown, |(_, kind)| kind)
     }
 
-    /// A word for programs.
+    /// Returns a word for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Refused => "refused",

@@ -131,7 +131,7 @@ fn receipt(state: &CloneState, steps: &[Step], reason: Reason) -> FetchReceipt {
     }
 }
 
-/// The clone's state, and where it keeps its own files.
+/// Returns the clone's state, and the directory of its own files.
 fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     let git = Git::at(directory);
     let git_directory = crate::worktree::asked(directory, &["rev-parse", "--absolute-git-dir"])?;
@@ -151,7 +151,7 @@ fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     Ok((state, git_directory))
 }
 
-/// The commands and the reason for them.
+/// Chooses the commands, and returns them with the reason for them.
 pub(crate) fn choose(
     state: &CloneState,
     request: &FetchRequest,

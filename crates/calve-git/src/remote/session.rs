@@ -112,7 +112,7 @@ impl Session<'_> {
         said.add(&clean);
     }
 
-    /// A command to add arguments to. Nothing in its arguments is secret.
+    /// Returns a command to add arguments to. Nothing in its arguments is secret.
     fn command(&self, directory: &Path) -> Command {
         let git = Git::at(directory);
         let mut command = git.command();
@@ -180,7 +180,7 @@ impl Drop for GitProcess {
     }
 }
 
-/// The text of a pipe, cut where a line ends or begins anew.
+/// Reads the text of a pipe on a thread, cut where a line ends or begins anew.
 fn read_pieces(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || {

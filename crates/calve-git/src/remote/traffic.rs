@@ -29,7 +29,7 @@ const PACKETS: &str = "trace-packets";
 const EVENTS: &str = "trace-events";
 
 impl Traces {
-    /// In `above`, which must be on a disk that others cannot read, or be readable for this user alone.
+    /// Makes the directory for traces in `above`, which must be on a disk that others cannot read, or be readable for this user alone.
     pub(crate) fn new(above: &Path, kind: Transport) -> std::io::Result<Traces> {
         // The directory is this process's own; what an earlier process with the same number has left there is old.
         let directory = above.join(format!("calve-trace-{}", std::process::id()));
@@ -38,7 +38,8 @@ impl Traces {
         Ok(Traces { directory, kind })
     }
 
-    /// Has git and what it starts write down what they send and receive. Never the data, and credentials redacted.
+    /// Makes git and the programs that it starts write down the requests that they send and receive. Never the data, and credentials
+    /// redacted.
     pub(crate) fn apply(&self, command: &mut Command) {
         command.env("GIT_TRACE2_EVENT", self.directory.join(EVENTS));
         match self.kind {
@@ -82,7 +83,7 @@ fn remove(directory: &Path) -> std::io::Result<()> {
     fs_err::remove_dir(directory)
 }
 
-/// Lines such as `=> Send header: POST /a.git/git-upload-pack HTTP/1.1`.
+/// Counts lines such as `=> Send header: POST /a.git/git-upload-pack HTTP/1.1`.
 fn http_requests(trace: &[u8]) -> u64 {
     let lines = trace.split(|byte| *byte == b'\n');
     let starts = lines.filter(|line| {
@@ -93,7 +94,8 @@ fn http_requests(trace: &[u8]) -> u64 {
     starts.count() as u64
 }
 
-/// Lines such as `packet:        clone> command=fetch`; those of a server on this machine are not ours.
+/// Counts lines such as `packet:        clone> command=fetch`, without those of a server on this machine, which are not ours. `None` if the
+/// second version of the protocol was not used.
 fn protocol_commands(trace: &[u8]) -> Option<u64> {
     let lines = trace.split(|byte| *byte == b'\n').filter(|line| position(line, b"upload-pack").is_none());
     let (mut second, mut commands) = (false, 0);
@@ -104,7 +106,7 @@ fn protocol_commands(trace: &[u8]) -> Option<u64> {
     second.then_some(commands)
 }
 
-/// The sum of `total_bytes` in the progress of "Receiving objects".
+/// Adds up the `total_bytes` in the progress of "Receiving objects". `None` where objects were unpacked, or a number cannot be read.
 fn received(events: &[u8]) -> Option<u64> {
     let mut sum = 0;
     for line in events.split(|byte| *byte == b'\n') {
@@ -121,7 +123,7 @@ fn received(events: &[u8]) -> Option<u64> {
     Some(sum)
 }
 
-/// The size of all packs in a repository: in a new one, what was received.
+/// Adds up the sizes of all packs in a repository: in a new one, that is what was received.
 pub(crate) fn packed_bytes(repository: &Path) -> u64 {
     let Ok(entries) = fs_err::read_dir(repository.join(".git/objects/pack")) else { return 0 };
     let packs = entries.flatten().filter(|entry| entry.file_name().as_bytes().ends_with(b".pack"));

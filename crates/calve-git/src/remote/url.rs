@@ -207,7 +207,7 @@ impl RepositoryUrl {
         self.kind == Transport::Http && self.text.as_os_str().as_bytes().contains(&b'?')
     }
 
-    /// The same repository by a URL, so that filters and depths hold for a local path too.
+    /// Returns the same repository by a URL, so that filters and depths hold for a local path too.
     pub(crate) fn over_the_protocol(&self) -> Self {
         let Some(path) = &self.path else { return self.clone() };
         let mut text = String::from("file://");
@@ -226,7 +226,7 @@ impl RepositoryUrl {
         self.credentials.as_ref()
     }
 
-    /// `https://host:port`.
+    /// Returns `https://host:port`.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }
@@ -236,7 +236,7 @@ impl RepositoryUrl {
         self.plain && self.credentials.is_some()
     }
 
-    /// The name of the directory that git would clone into, if there is one in the URL.
+    /// Returns the name of the directory that git would clone into, if there is one in the URL.
     pub fn directory_name(&self) -> Option<OsString> {
         let bytes = self.text.as_os_str().as_bytes();
         let bytes = bytes.strip_prefix(b"file://").unwrap_or(bytes);
@@ -267,7 +267,7 @@ impl Credentials {
     }
 }
 
-/// The parts of an `https://` URL that may be secret, decoded and as they are. Shorter ones would be found in any text.
+/// Lists the parts of an `https://` URL that may be secret, decoded and as they are. Shorter ones would be found in any text.
 fn secrets(user: Option<&str>, path: &str) -> Vec<String> {
     const SHORTEST: usize = 6;
     let behind = path.split_once(['?', '#']).map(|(_, behind)| behind);

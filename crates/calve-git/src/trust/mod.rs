@@ -110,8 +110,8 @@ pub(crate) fn confined_git(settings: &mut Command) -> Command {
     shell
 }
 
-/// Options by which git takes a setting. Of `-c NAME=VALUE` the name ends at the first `=`, which may be in the name of a driver; of
-/// `--config-env` at the last one, with the value in a variable of the environment.
+/// Returns the options by which git takes a setting. Of `-c NAME=VALUE` the name ends at the first `=`, which may be in the name of a
+/// driver; of `--config-env` at the last one, with the value in a variable of the environment.
 pub(crate) fn setting(name: &str, value: &str, variable: &str) -> Vec<String> {
     match name.contains('=') {
         true => vec![format!("--config-env={name}={variable}")],

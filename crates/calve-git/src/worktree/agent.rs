@@ -77,7 +77,7 @@ pub(crate) fn maker(worktree: &Worktree) -> Option<String> {
     })
 }
 
-/// The word in the mark.
+/// Reads the word in the mark, or `SOME_AGENT` where that is no word. `None`: there is no mark.
 fn marked(entry: &Path) -> Option<String> {
     let text = fs_err::read_to_string(entry.join(MARK)).ok()?;
     let word = text.trim_end();

@@ -75,7 +75,7 @@ fn while_at_work(error: Error) -> Error {
     }
 }
 
-/// The files have new inodes. The index is told, so that git need not read them all.
+/// Updates the index for the new inodes of the files, so that git need not read them all.
 fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
     let index = Git::at(old).own_file("index")?;
     // A linked worktree's index is elsewhere, and is not cloned: git refreshes it by itself.
@@ -96,8 +96,8 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
     index.save(&at).map(|_| ())
 }
 
-/// Processes whose working directory, root, program, an open file or a mapping that can be written to is inside. Those of other users cannot be seen without
-/// privilege.
+/// Fails if a process is inside `path`: by its working directory, root, program, an open file or a mapping that can be written to.
+/// Processes of other users cannot be seen without privilege.
 pub(super) fn check_idle(path: &Path) -> Result<()> {
     let me = std::process::id().to_string();
     let Ok(processes) = fs_err::read_dir("/proc") else { return Ok(()) };
@@ -129,7 +129,7 @@ fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
         .or_else(|| mapped(process, path))
 }
 
-/// A file that a process writes to as memory (proc_pid_maps(5)). It may be closed by then.
+/// Finds a file below `path` that a process writes to as memory (proc_pid_maps(5)). It may be closed by then.
 fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
     let maps = fs_err::read(process.join("maps")).ok()?;
     let files = maps.split(|&byte| byte == b'\n').filter_map(|line| {

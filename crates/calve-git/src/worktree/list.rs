@@ -35,7 +35,7 @@ pub struct WorktreeInfo {
     pub age: Option<Duration>,
 }
 
-/// All worktrees of the repository that `start` is in.
+/// Lists all worktrees of the repository that `start` is in.
 pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
     let repository = Repository::open(start)?;
     let repository = if !sweep(&repository.common)?.places.is_empty() { Repository::open(start)? } else { repository };

@@ -64,12 +64,12 @@ pub fn is_still_merged(start: &Path, found: &MergedWorktree, cancel: &Cancel) ->
     }
 }
 
-/// When a worktree was made.
+/// Returns when a worktree was made.
 pub(super) fn made(worktree: &Worktree) -> Option<SystemTime> {
     fs_err::metadata(worktree.entry.as_ref()?.join("commondir")).ok()?.modified().ok()
 }
 
-/// The branch that has all commits of a linked worktree, and whether it has them as one. Its own does not count.
+/// Returns the branch that has all commits of a linked worktree, and whether it has them as one. The worktree's own branch does not count.
 fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(String, bool)>> {
     if worktree.is_main || !worktree.is_usable() {
         return Ok(None);

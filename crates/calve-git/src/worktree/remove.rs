@@ -143,7 +143,7 @@ fn take_away(
     Ok(RemoveReport { path, branch, is_branch_deleted, was_gone, home, trashed, elapsed: started.elapsed() })
 }
 
-/// In the repository itself: the directory that it was started from may just have been removed.
+/// Deletes a branch in the repository itself: the directory that `calve` was started from may just have been removed.
 fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<bool> {
     let _turn = RepositoryLock::take(&repository.common)?;
     let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
@@ -201,8 +201,8 @@ fn check(repository: &Repository, worktree: &Worktree, linked: &LinkedWorktree, 
     })
 }
 
-/// Two short questions, asked at once, instead of a long one. Where they find something it may still be nothing: a file that was
-/// touched, a directory with nothing in it.
+/// Asks two short questions at once instead of a long one. Where they find something it may still be nothing: a file that was touched, a
+/// directory with nothing in it.
 fn is_plainly_clean(git: &Git) -> Result<bool> {
     let (tracked, others) = std::thread::scope(|scope| {
         let tracked = scope.spawn(|| git.output(&["diff-index", "--quiet", "--ignore-submodules=none", "HEAD", "--"]));
@@ -238,7 +238,7 @@ fn check_clean(git: &Git, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Changes of files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse checkout).
+/// Refuses changes of files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse checkout).
 fn check_hidden(git: &Git, path: &Path) -> Result<()> {
     let listed = git.run(&["ls-files", "-v", "-s", "-z"])?;
     // `h 100644 OID 0\tPATH`: a small letter for the one, `S` for the other.

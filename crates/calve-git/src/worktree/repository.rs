@@ -61,7 +61,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// The repository that `start` is in.
+    /// Opens the repository that `start` is in.
     pub(crate) fn open(start: &Path) -> Result<Repository> {
         let git = Git::at(start);
         // git takes longer to start than to answer.
@@ -88,12 +88,12 @@ impl Repository {
         })
     }
 
-    /// git in the worktree (or the directory) that was asked from.
+    /// Returns git in the worktree (or the directory) that was asked from.
     pub(crate) fn git(&self) -> Git {
         Git::at(&self.start)
     }
 
-    /// git for what asks a remote: the programs by which it is reached are not looked for in a tree that is not trusted.
+    /// Returns git for what asks a remote: the programs by which it is reached are not looked for in a tree that is not trusted.
     pub(crate) fn git_to_fetch(&self) -> Git {
         match trust::is_untrusted(&self.start) {
             true => Git::at(&self.common).with("GIT_DIR", &self.common),
@@ -101,12 +101,12 @@ impl Repository {
         }
     }
 
-    /// The last value of a setting; its name in lower case, but for what is between two dots.
+    /// Returns the last value of a setting; its name is in lower case, but for what is between two dots.
     pub(crate) fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
-    /// The main worktree; none when the repository is bare.
+    /// Returns the main worktree; none when the repository is bare.
     pub(crate) fn main(&self) -> Option<&Path> {
         self.worktrees.iter().find(|one| one.is_main && !one.is_bare).map(|one| one.path.as_path())
     }
@@ -131,12 +131,12 @@ impl Repository {
         self.is_set("core.sparsecheckout")
     }
 
-    /// Settings with such a beginning, and their values.
+    /// Returns the settings with such a beginning, without it, and their values.
     pub(crate) fn settings_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s str)> {
         self.settings.iter().filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
     }
 
-    /// The remote that has the objects which a partial clone does without.
+    /// Returns the remote that has the objects which a partial clone does without.
     pub(crate) fn promisor(&self) -> Option<&str> {
         let remotes = self.settings_below("remote.").filter(|(_, value)| is_true(value));
         let first = remotes.filter_map(|(key, _)| key.strip_suffix(".promisor")).min();
@@ -165,7 +165,7 @@ impl Repository {
         name.strip_suffix(".git").filter(|rest| !rest.is_empty()).map_or(name.clone(), str::to_owned)
     }
 
-    /// The worktree that a user means: by its branch, its path, or the last name of its path.
+    /// Finds the worktree that a user means: by its branch, its path, or the last name of its path.
     pub(crate) fn find(&self, what: &Path) -> Result<&Worktree> {
         let there = real(&self.asked_from.join(what));
         let by_path = |worktree: &&Worktree| real(&worktree.path) == there;
@@ -181,7 +181,7 @@ impl Repository {
         })
     }
 
-    /// A linked worktree, held open, if it is what is at its path.
+    /// Opens a linked worktree, if it is what is at its path.
     pub(crate) fn linked(&self, worktree: &Worktree) -> Result<LinkedWorktree> {
         let opened = match (&worktree.standing, &worktree.entry) {
             (WorktreeState::Intact, Some(entry)) => LinkedWorktree::open(entry, &worktree.path),
@@ -190,7 +190,7 @@ impl Repository {
         opened.map_err(|standing| standing.refusal(&worktree.path))
     }
 
-    /// The worktree that a user means, to take files from.
+    /// Finds the worktree that a user means, to take files from.
     pub(crate) fn find_usable(&self, what: &Path) -> Result<&Worktree> {
         let found = self.find(what)?;
         match found.standing {
@@ -332,13 +332,13 @@ fn parse_settings(printed: &[u8]) -> HashMap<String, String> {
     settings_of(printed).map(|(name, value)| (spelled(&name), value)).collect()
 }
 
-/// `remote.Up.url`: what is between the dots is told apart by upper and lower case, and the rest is not.
+/// Spells a name such as `remote.Up.url`: case counts between the dots, and nowhere else.
 fn spelled(name: &str) -> String {
     let (Some(first), Some(last)) = (name.find('.'), name.rfind('.')) else { return name.to_ascii_lowercase() };
     [&name[..first].to_ascii_lowercase(), &name[first..last], &name[last..].to_ascii_lowercase()].concat()
 }
 
-/// `git worktree list`. Versions of git before 2.36 have no `-z`.
+/// Runs `git worktree list`. Versions of git before 2.36 have no `-z`.
 pub(crate) fn list(git: &Git) -> Result<Vec<Worktree>> {
     let output = git.output(&["worktree", "list", "--porcelain", "-z"])?;
     if output.status.success() {

@@ -133,7 +133,7 @@ impl LinkedWorktree {
         &self.path
     }
 
-    /// Its own files in the repository.
+    /// Returns the directory of the worktree's own files in the repository.
     pub(crate) fn entry(&self) -> &Path {
         &self.entry
     }

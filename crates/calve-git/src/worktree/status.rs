@@ -45,7 +45,7 @@ impl Status {
         Ok(parse(&git.run(&STATUS)?))
     }
 
-    /// The state of these paths, relative to git's directory, and of what is below them.
+    /// Returns the state of these paths, relative to git's directory, and of what is below them.
     pub(crate) fn of_paths(git: &Git, paths: &[GitPath]) -> Result<Status> {
         // Threads to look at files would have next to none to look at.
         const FEW: [&str; 3] = ["--literal-pathspecs", "-c", "core.preloadIndex=false"];
@@ -65,7 +65,7 @@ const STATUS: [&str; 7] = [
     "--ignore-submodules=all",
 ];
 
-/// `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`, `! path`, each ended by a NUL.
+/// Parses `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`, `! path`, each ended by a NUL.
 fn parse(said: &[u8]) -> Status {
     let mut status = Status::default();
     for record in said.split(|&byte| byte == 0) {

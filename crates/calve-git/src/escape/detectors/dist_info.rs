@@ -15,7 +15,7 @@ pub(in crate::escape) fn is_record(entry: &EntryName<'_>) -> bool {
     entry.name() == b"RECORD" && entry.folder_name().ends_with(b".dist-info")
 }
 
-/// The lists of installed files in which something has to change: paths that name another tree, and the hashes of files that get
+/// Finds the lists of installed files in which something has to change: paths that name another tree, and the hashes of files that get
 /// other contents. A line may go without a hash (the "Recording installed projects" specification of PyPA).
 pub(in crate::escape) fn records(
     trees: &Trees,
@@ -63,7 +63,7 @@ fn record(trees: &Trees, changed: &HashSet<&Path>, path: PathBuf) -> Option<Pend
     Some(PendingFinding::rewritten(ReferenceKind::DistInfo, path, names, lines, explanation))
 }
 
-/// The file of a line, below the new tree. Names with commas or quotes are in quotes, and are no names of ours.
+/// Returns the file of a line, below the new tree. Names with commas or quotes are in quotes, and are no names of ours.
 fn changed_file(line: &[u8], site: &Path) -> Option<PathBuf> {
     let end = line.iter().position(|&byte| byte == b',')?;
     let listed = Path::new(OsStr::from_bytes(&line[..end]));

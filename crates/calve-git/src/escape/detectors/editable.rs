@@ -34,7 +34,7 @@ fn is_finder(name: &[u8]) -> bool {
     name.ends_with(b".py") && memchr::memmem::find(name, b"editable").is_some()
 }
 
-/// The compiled files of a module.
+/// Lists the compiled files of a module.
 fn compiled(entry: &WalkEntry<'_>) -> Vec<PathBuf> {
     let Ok(cache) = open_directory(entry.directory(), c"__pycache__") else { return Vec::new() };
     let stem = &entry.name()[..entry.name().len() - b"py".len()];

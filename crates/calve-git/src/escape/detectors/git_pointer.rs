@@ -28,7 +28,7 @@ impl Detector for GitPointer {
     }
 }
 
-/// The pointer of the worktree itself is right if the repository points back.
+/// Reports the pointer of the worktree itself, unless the repository points back: then it is right.
 fn of_the_root(trees: &Trees, repository: &Path) -> Option<PendingFinding> {
     let repository = plain(&trees.new_path().join(repository));
     // A submodule's or a separate repository has nothing that points back.
@@ -60,7 +60,7 @@ fn nested(entry: &WalkEntry<'_>, trees: &Trees, repository: &Path) -> Option<Pen
     Some(PendingFinding::dropped(ReferenceKind::GitPointer, entry.path(), led_to, explanation))
 }
 
-/// A repository of its own that has only some of its objects.
+/// Reports a repository of its own that borrows objects from another tree, and has only some of its own.
 fn borrowed(entry: &WalkEntry<'_>, trees: &Trees) -> Option<PendingFinding> {
     let mut directory = open_directory(entry.directory(), c".git").ok()?;
     for name in [c"objects", c"info"] {

@@ -34,7 +34,8 @@ impl Detector for Shebang {
     }
 }
 
-/// A first line that the kernel takes whole. A longer one of Python's goes by way of the shell, as pip writes it.
+/// Returns a script whose first line the kernel takes whole. A longer line of Python's goes by way of the shell, as pip writes it. `None`
+/// if neither is possible.
 fn runnable(script: Vec<u8>) -> Option<Vec<u8>> {
     let end = script.iter().position(|&byte| byte == b'\n').unwrap_or(script.len());
     if end <= LINE_BYTES {

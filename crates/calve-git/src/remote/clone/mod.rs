@@ -47,7 +47,7 @@ pub struct CloneRequest {
 }
 
 impl CloneRequest {
-    /// With everything else as it is by default.
+    /// Returns a request with everything else as it is by default.
     pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
         Self {
             url,
@@ -96,7 +96,7 @@ pub struct CloneReceipt {
     pub notices: Vec<Notice>,
 }
 
-/// The recipe that [`clone_repository`] would follow. Asks the installed git what it can do, and no server.
+/// Returns the recipe that [`clone_repository`] would follow. Asks the installed git what it can do, and no server.
 ///
 /// # Errors
 /// As [`clone_repository`], for what can be known before.
@@ -171,7 +171,7 @@ fn in_build(
     Ok(CloneReceipt { recipe, git, head, traffic, seconds, missing, verdicts, notices })
 }
 
-/// git links what is there, and says nothing of what is not.
+/// Refuses a partial clone as the source of a local clone: git links what is there, and says nothing of what is not.
 fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
     if !recipe.is_local() {
         return Ok(());
@@ -187,7 +187,8 @@ fn refuse_a_partial_source(recipe: &Recipe) -> Result<(), RemoteError> {
     Err(RemoteError::Senseless { why })
 }
 
-/// git shows progress only when it is told to, unless it has a terminal; and without it, it does not count bytes.
+/// Adds `--progress` to the steps that transfer objects. git shows progress only when it is told to, unless it has a terminal; and without
+/// progress, it does not count bytes.
 fn with_progress(mut steps: Vec<Step>) -> Vec<Step> {
     for step in &mut steps {
         let transfers = step.arguments.first().is_some_and(|word| word == "clone" || word == "fetch");
@@ -198,7 +199,7 @@ fn with_progress(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// The commit that is checked out then.
+/// Checks out, and returns the commit that is checked out then. `None` where there is none to check out.
 fn check_out(
     recipe: &Recipe,
     tree: &Path,
@@ -272,7 +273,8 @@ fn told_beforehand(request: &CloneRequest, recipe: &Recipe) -> Vec<Notice> {
     notices
 }
 
-/// A full clone instead of a partial one works, and costs what was to be saved: that is not passed over in silence.
+/// Fails if a server has ignored something that is required, and warns otherwise. A full clone instead of a partial one works, and costs
+/// what was to be saved: that is not passed over in silence.
 fn judge(
     request: &CloneRequest,
     verdicts: &[(Property, Verdict)],
@@ -302,7 +304,7 @@ fn judge(
     Ok(())
 }
 
-/// git speaks of the place where the clone is made, which nobody has asked for and which is gone.
+/// Replaces the place where the clone is made by `dst` in git's output. Nobody has asked for that place, and it is gone.
 fn in_words_of_the_user(error: RemoteError, tree: &Path, dst: &Path) -> RemoteError {
     match error {
         RemoteError::Git { what, trouble, said } => {

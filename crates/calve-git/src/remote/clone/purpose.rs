@@ -20,7 +20,7 @@ impl Purpose {
     /// All, in the order of the documentation.
     pub const ALL: [Purpose; 4] = [Purpose::Dev, Purpose::Ci, Purpose::History, Purpose::Blobs];
 
-    /// The word on the command line and in the repository's configuration (`calve.purpose`).
+    /// Returns the word on the command line and in the repository's configuration (`calve.purpose`).
     pub fn name(self) -> &'static str {
         match self {
             Self::Dev => "dev",

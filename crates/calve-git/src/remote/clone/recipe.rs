@@ -19,7 +19,7 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// In git's words.
+    /// Returns the filter in git's words.
     pub fn spec(self) -> &'static str {
         match self {
             Self::Blobs => "blob:none",
@@ -112,7 +112,7 @@ pub(crate) struct RecipeRequest<'w> {
     pub(crate) bundle_uri: Option<&'w Url>,
 }
 
-/// The recipe for a purpose, with the git that is there.
+/// Chooses the recipe for a purpose, with the git that is there.
 pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<Recipe, RemoteError> {
     check(wanted, features)?;
     let RecipeRequest { purpose, url, tip, sparse, bundle_uri } = wanted.clone();
@@ -182,7 +182,7 @@ fn check(wanted: &RecipeRequest<'_>, features: &Features) -> Result<(), RemoteEr
 }
 
 impl Recipe {
-    /// The commands up to where nothing is checked out yet, with the repository to be made at `tree`.
+    /// Returns the commands up to where nothing is checked out yet, with the repository to be made at `tree`.
     pub fn begin(&self, tree: &Path) -> Vec<Step> {
         let purpose = format!("calve.purpose={}", self.purpose);
         let url = self.url.as_os_str();
@@ -235,7 +235,7 @@ impl Recipe {
         }
     }
 
-    /// The commands that check out, in the new repository.
+    /// Returns the commands that check out, in the new repository.
     pub fn check_out(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         if !self.sparse.is_empty() {
@@ -258,7 +258,7 @@ impl Recipe {
         self.url.kind() == Transport::Local
     }
 
-    /// All commands as a user would type them.
+    /// Returns all commands as a user would type them.
     pub fn spoken(&self, directory: &Path) -> Vec<String> {
         let steps = self.begin(directory).into_iter().chain(self.check_out());
         steps.map(|step| step.spoken(directory)).collect()
@@ -293,7 +293,7 @@ impl Step {
     }
 }
 
-/// A line that begins with a quote is taken to be quoted as in C.
+/// Quotes a line that begins with a quote, which git takes to be quoted as in C.
 fn line_for_git(path: &str) -> String {
     if path.starts_with('"') {
         format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
@@ -302,7 +302,7 @@ fn line_for_git(path: &str) -> String {
     }
 }
 
-/// For a shell, and for a terminal: what could drive it is escaped.
+/// Quotes a word for a shell, and for a terminal: what could drive it is escaped.
 fn quoted(word: &str) -> String {
     let shown = redact::word(&calve_core::Shown(Path::new(word)).to_string());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);

@@ -57,7 +57,7 @@ fn depth_of(git: &Git, depth: u32) -> Result<Verdict, RemoteError> {
     Ok(Verdict::Ignored(format!("the repository is {state}: there are more than {depth} commits behind HEAD")))
 }
 
-/// A partial clone in which nothing was checked out has no contents of files.
+/// Tells whether the filter was honoured: a partial clone in which nothing was checked out has no contents of files.
 fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
     let listed = git.run(&["rev-list", "--objects", "--missing=print", "--max-count=1", "HEAD"])?;
     let missing = listed.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"?")).count();

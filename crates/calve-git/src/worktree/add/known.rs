@@ -30,7 +30,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// `None` where git has to look at all of the donor.
+    /// Collects the facts that are known of the donor. `None` where git has to look at all of it.
     pub(crate) fn of(request: &AddRequest, spare: &SpareUse) -> Result<Option<Known>> {
         let AddRequest { repository, donor, target, .. } = request;
         // git's own rules tell which of several names is tracked that the file system takes for one.

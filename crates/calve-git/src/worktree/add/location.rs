@@ -12,7 +12,7 @@ const TEMPLATE: &str = "../{repo}.{branch}";
 /// In a project's directory with the repository in `.bare`, next to the other worktrees.
 const BESIDE: &str = "../{branch}";
 
-/// The place that the configuration gives a branch. Slashes in its name become dashes.
+/// Returns the place that the configuration gives a branch. Slashes in its name become dashes.
 pub(crate) fn of_branch(repository: &Repository, config: &Config, branch: &str) -> PathBuf {
     let template = config.path.as_deref().unwrap_or(if repository.is_hidden() { BESIDE } else { TEMPLATE });
     let path = template.replace("{repo}", &repository.name()).replace("{branch}", &branch.replace('/', "-"));
@@ -24,7 +24,7 @@ pub(crate) fn of_branch(repository: &Repository, config: &Config, branch: &str) 
     plain(&base.join(path))
 }
 
-/// The absolute form of a place whose parent exists: git compares worktrees by their paths.
+/// Returns the absolute form of a place whose parent exists: git compares worktrees by their paths.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     let named = || {
         let reason = format!("`{}` is not a name that a worktree can have", calve_core::Shown(path));
@@ -39,8 +39,8 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     Ok(fs_err::canonicalize(parent)?.join(name))
 }
 
-/// The name of the directory in which git keeps a worktree's own files, made the way git makes it: what a reference may not have
-/// becomes a dash.
+/// Returns the name of the directory in which git keeps a worktree's own files, made the way git makes it: a character that a reference may
+/// not have becomes a dash.
 pub(crate) fn identifier(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut id: String =

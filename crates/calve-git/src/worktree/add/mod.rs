@@ -209,7 +209,7 @@ pub fn add(options: &AddOptions) -> Result<AddReport> {
     add_after(options, |_| Ok(()))
 }
 
-/// [`add`], which makes something only after `before` has agreed.
+/// Makes a worktree as [`add`] does, but makes something only after `before` has agreed.
 pub fn add_after<E: From<Error>>(
     options: &AddOptions,
     before: impl FnOnce(&AddIntent) -> std::result::Result<(), E>,

@@ -54,7 +54,7 @@ impl Selector {
         plan
     }
 
-    /// All of these come before the first [`Self::file`].
+    /// Adds a root that is carried. All roots come before the first [`Self::file`].
     pub(crate) fn root(&mut self, root: &CarriedRoot) {
         let path = root.path.as_os_str().as_bytes();
         self.insert(path, Take::Whole);
@@ -91,7 +91,7 @@ impl Selector {
         self.known.len() - 1
     }
 
-    /// The engine's question. Below a directory that is left out nothing is asked.
+    /// Answers the engine's question. Below a directory that is left out it asks nothing.
     pub(crate) fn choose(&self, path: &Path, is_directory: bool) -> Decision {
         let (above, name) = split(path.as_os_str().as_bytes());
         let take = match self.directories.get(above) {
@@ -128,7 +128,7 @@ impl Selector {
         }
     }
 
-    /// The `.git` files that were left out: each is in a worktree, or a submodule, of another repository.
+    /// Returns the `.git` files that were left out: each is in a worktree, or a submodule, of another repository.
     pub(crate) fn pointers(&self) -> Vec<PathBuf> {
         self.pointers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

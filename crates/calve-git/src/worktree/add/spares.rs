@@ -108,7 +108,7 @@ pub(crate) fn place(
     Ok(SpareRoots { used: Vec::new(), wanted: true })
 }
 
-/// `None` if there is none that can be used, for whatever reason: then the directory is cloned.
+/// Takes a spare over. `None` if no spare can be used, for whatever reason: then the directory is cloned.
 fn claim(src: &Path, dst: &Path, options: &CloneOptions) -> Option<CloneReport> {
     let mut only = options.clone();
     only.strategy = Choice::Only(Strategy::Spare);

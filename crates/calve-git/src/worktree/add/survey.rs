@@ -114,7 +114,8 @@ pub(crate) struct Survey {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// `index` gives the commit's index, `converted` what git does to its files; they are asked for while git looks at the donor.
+/// Finds the parts that the new worktree consists of. `index` returns the commit's index, and `git` asks for the conversion of its files;
+/// both run while git looks at the donor.
 pub(crate) fn survey(
     request: &AddRequest,
     options: &AddOptions,
@@ -250,7 +251,7 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
     fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir())
 }
 
-/// The tracked files that differ from the donor's commit. Refused where the new worktree's commit has them otherwise too.
+/// Returns the tracked files that differ from the donor's commit. Fails where the new worktree's commit has them otherwise too.
 fn changes(request: &AddRequest, git: &Git, status: &Status) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
         return Err(Error::refused(
@@ -273,14 +274,15 @@ fn changes(request: &AddRequest, git: &Git, status: &Status) -> Result<HashSet<G
     }
 }
 
-/// The roots of worktrees inside the donor, the new one among them.
+/// Returns the roots of worktrees inside the donor, the new one among them.
 fn nested(request: &AddRequest) -> HashSet<PathBuf> {
     let all = request.repository.worktrees.iter().map(|worktree| worktree.path.as_path());
     let inside = all.chain([request.path.as_path()]).filter_map(|path| path.strip_prefix(&request.donor).ok());
     inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_path_buf).collect()
 }
 
-/// The donor's directories of dependencies that come from another worktree, or that belong to a lockfile whose others do.
+/// Returns the donor's directories of dependencies that come from another worktree, or that belong to a lockfile whose others do, and
+/// removes them from `roots`.
 fn replaced(
     donor: &Path,
     dependencies: &[Dependency],
@@ -318,13 +320,13 @@ fn hidden_in_untracked(status: &Status) -> bool {
     })
 }
 
-/// The engine's view of a plan.
+/// Returns the engine's view of a plan.
 pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
     let plan = Arc::clone(plan);
     Selection::new(move |path, is_directory| plan.choose(path, is_directory))
 }
 
-/// The rules alone, for a directory that is cloned to `at`.
+/// Returns a selection by the rules alone, for a directory that is cloned to `at`.
 pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
     let (rules, at) = (rules.clone(), at.to_path_buf());
     Selection::new(move |path, is_directory| {

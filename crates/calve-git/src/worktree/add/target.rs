@@ -164,7 +164,7 @@ pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
     Ok(())
 }
 
-/// `pr/123`
+/// Parses the number in `pr/123`.
 fn pull_request(branch: &str) -> Option<u64> {
     let digits = branch.strip_prefix("pr/")?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
@@ -202,7 +202,7 @@ pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, tar
     target.pull_request.is_some() || branches.into_iter().any(is_foreign) || is_here_foreign
 }
 
-/// The branch that a revision begins at, if it is one.
+/// Returns the branch that a revision begins at, if it is one.
 fn begin(revision: &str) -> &str {
     let revision = revision.strip_prefix("refs/").unwrap_or(revision);
     let revision = revision.strip_prefix("heads/").unwrap_or(revision);
@@ -269,7 +269,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
     Ok(Target { oid, branch: Some(name), is_new: local.is_none(), upstream: None, pull_request: Some(number) })
 }
 
-/// A branch can be checked out in one worktree only.
+/// Refuses a branch that a worktree has checked out already: it can be checked out in one worktree only.
 pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
     match worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(name)) {
         None => Ok(()),
@@ -337,7 +337,7 @@ pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
     Ok(Branches::of(git, branch)?.local)
 }
 
-/// The commit that a revision names.
+/// Returns the commit that a revision names.
 pub(crate) fn commit(git: &Git, revision: &str) -> Result<Option<String>> {
     let revision = format!("{revision}^{{commit}}");
     git.answer(&["rev-parse", "--verify", "--quiet", "--end-of-options", &revision])

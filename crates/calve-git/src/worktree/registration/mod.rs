@@ -104,8 +104,8 @@ impl Registration {
         Ok(entry)
     }
 
-    /// With `extensions.worktreeConfig` a new worktree gets the settings of the one it is made from, as with git, but for those
-    /// that are about where that one is. It gets the list of a sparse checkout, too.
+    /// Copies the settings of the worktree that the new one is made from where `extensions.worktreeConfig` is set, as git does, but for
+    /// those that are about where that one is. Copies the list of a sparse checkout, too.
     fn copy_settings(&self, request: &AddRequest) -> Result<()> {
         if request.is_sparse {
             fs_err::create_dir_all(self.directory.join("info"))?;
@@ -140,7 +140,7 @@ impl Registration {
         Ok(true)
     }
 
-    /// git on this entry with its files elsewhere for now.
+    /// Returns git on this entry with its files elsewhere for now.
     pub(crate) fn git(&self, files: &Path) -> Git {
         Git::at(files).with("GIT_DIR", &self.directory).with("GIT_WORK_TREE", files)
     }
@@ -149,7 +149,7 @@ impl Registration {
         self.directory.join("index")
     }
 
-    /// The last step before the worktree gets its name: its branch is made, and its `.git` points here.
+    /// Makes the branch and points the worktree's `.git` here, as the last step before the worktree gets its name.
     pub(crate) fn seal(&mut self, repository: &Repository, target: &Target, files: &Path) -> Result<()> {
         let turn = RepositoryLock::take(&self.common)?;
         if let Some(branch) = &target.branch {
@@ -206,7 +206,7 @@ impl Registration {
         Ok(())
     }
 
-    /// The worktree has its name: git may show it.
+    /// Shows the worktree to git, because it has its name now.
     pub(crate) fn show(mut self) -> Result<()> {
         show(&self.directory, &self.worktree)?;
         self.journal = None;
@@ -247,7 +247,7 @@ fn write_at_once(directory: &Path, name: &str, text: &[u8]) -> Result<()> {
     Ok(fs_err::rename(&staged, directory.join(name))?)
 }
 
-/// A name that nobody has; git, too, adds numbers.
+/// Makes a directory with a name that nobody has; git, too, adds numbers.
 fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
     let mut number = 0;
     loop {
@@ -260,7 +260,7 @@ fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
     }
 }
 
-/// Entries that are being made, or were, with whether their maker is gone.
+/// Lists the entries that are being made, or were, with their journal where their maker is gone.
 fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
     let mut found = Vec::new();
     for directory in entries(common)? {
@@ -288,7 +288,8 @@ fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
     Ok(())
 }
 
-/// A rebase and a bisection detach HEAD, and come back to their branch in the end. git, too, keeps it for them.
+/// Refuses a branch that is being rebased or bisected. A rebase and a bisection detach HEAD, and come back to their branch in the end. git,
+/// too, keeps it for them.
 fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
     let full = format!("refs/heads/{branch}");
     for directory in entries(common)?.into_iter().chain([common.to_path_buf()]) {
@@ -321,7 +322,7 @@ fn may_be_there(common: &Path, branch: &str) -> Result<bool> {
     }
 }
 
-/// The branch is as it was when it was looked up: another run may have made it, or taken its own away again.
+/// Fails unless the branch is as it was when it was looked up: another run may have made it, or taken its own away again.
 fn check_unmoved(git: &Git, branch: &str, target: &Target) -> Result<()> {
     let now = crate::worktree::add::target::branch_tip(git, branch)?;
     let expected = (!target.is_new).then_some(&target.oid);
@@ -368,7 +369,7 @@ fn was_left_before_its_journal(directory: &Path) -> bool {
         && fs_err::read(directory.join(LOCKED)).is_ok_and(|reason| reason == BEING_MADE.as_bytes())
 }
 
-/// [`clean_up`], and the staged trees of killed runs beside the places concerned.
+/// Runs [`clean_up`], and removes the staged trees of killed runs beside the places concerned.
 pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
     let places = {
         let _turn = RepositoryLock::take(common)?;
@@ -390,7 +391,7 @@ pub(crate) struct SweepReport {
     pub(crate) trees: Vec<PathBuf>,
 }
 
-/// The entries that git lists, each with the root of its worktree.
+/// Lists the entries that git lists, each with the root of its worktree.
 pub(crate) fn entries_by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut found = Vec::new();
     for directory in entries(common)? {
@@ -408,7 +409,7 @@ pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<b
     delete_branch(common, branch, oid)
 }
 
-/// Only as long as it is where it was made: somebody may have begun to use it.
+/// Deletes a branch only as long as it is where it was made: somebody may have begun to use it.
 fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
@@ -458,7 +459,7 @@ pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool
     Ok(())
 }
 
-/// Every directory in which an entry is or may be.
+/// Lists every directory in which an entry is or may be.
 fn entries(common: &Path) -> Result<Vec<PathBuf>> {
     match fs_err::read_dir(common.join("worktrees")) {
         Ok(all) => Ok(all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?),

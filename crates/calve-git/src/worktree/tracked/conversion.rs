@@ -33,8 +33,8 @@ struct Attributes {
     is_in_lfs: bool,
 }
 
-/// `git` must use the index that is asked about. Asks only about files that `donor` may have: git writes the others anyway, and in
-/// a partial clone each question about one of those would bring it, and each by a request of its own.
+/// Asks how git converts each file. `git` must use the index that is asked about. Asks only about files that `donor` may have: git writes
+/// the others anyway, and in a partial clone each question about one of those would bring it, and each by a request of its own.
 pub(crate) fn conversions(repository: &Repository, git: &Git, index: &Index, donor: &Index) -> Result<Vec<Conversion>> {
     let in_donor = index.also_in(donor);
     let mut paths = Vec::new();

@@ -61,12 +61,12 @@ pub(crate) struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// The directory that the entry stands for: of a sparse index, one of which there is nothing.
+    /// Returns the directory that the entry stands for: of a sparse index, one of which there is nothing.
     pub(crate) fn directory(&self) -> Option<&[u8]> {
         (self.mode == DIRECTORY).then(|| self.path.strip_suffix(b"/").unwrap_or(&self.path))
     }
 
-    /// The object's name in hexadecimal digits.
+    /// Returns the object's name in hexadecimal digits.
     pub(crate) fn hex(&self) -> String {
         hex(&self.oid)
     }
@@ -105,7 +105,7 @@ impl Index {
         })
     }
 
-    /// The entries that `git ls-tree -r -z` prints, of which nothing is known but what the commit has.
+    /// Parses the entries that `git ls-tree -r -z` prints, of which nothing is known but what the commit has.
     pub(crate) fn listed(said: &[u8]) -> Index {
         let entries = said.split(|&byte| byte == 0).filter_map(|line| {
             let tab = line.iter().position(|&byte| byte == b'\t')?;
@@ -127,7 +127,7 @@ impl Index {
         Index { entries: entries.collect(), ..Self::empty() }
     }
 
-    /// An index of nothing: of a worktree that nothing was checked out in yet.
+    /// Returns an index of nothing: of a worktree that nothing was checked out in yet.
     pub(crate) fn empty() -> Index {
         Index {
             bytes: Vec::new(),
@@ -184,7 +184,7 @@ impl Index {
         kind && is_older && is_of_size && is_same
     }
 
-    /// For each entry, whether `other` has the same object under its path, and a file of it. Both are in git's order.
+    /// Reports for each entry whether `other` has the same object under its path, and a file of it. Both are in git's order.
     pub(crate) fn also_in(&self, other: &Index) -> Vec<bool> {
         let mut theirs = other.entries.iter().peekable();
         let is_there = |entry: &IndexEntry| {
@@ -260,7 +260,7 @@ impl Index {
         Ok(true)
     }
 
-    /// The file as it is to be written, or `None` where its checksum is not SHA-1.
+    /// Returns the file as it is to be written, or `None` where its checksum is not SHA-1.
     fn into_bytes(mut self) -> Option<Vec<u8>> {
         let end = self.bytes.len() - self.hash_bytes;
         if self.hash_bytes != 20 {
@@ -333,7 +333,8 @@ fn whole_tree(extension: &[u8], count: usize, hash_bytes: usize) -> Option<Vec<u
     (entries == count).then(|| name.to_vec())
 }
 
-/// git's variable-length numbers: seven bits at a time, the highest first, each continuation adding one.
+/// Parses git's variable-length numbers: seven bits at a time, the highest first, each continuation adding one. Returns the number and the
+/// position after it.
 fn variable(body: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let mut byte = *body.get(at)?;
     let mut value = usize::from(byte & 0x7f);
@@ -353,7 +354,7 @@ fn short(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
-/// The index keeps the low 32 bits of everything.
+/// Returns the low 32 bits, which are all that the index keeps.
 #[allow(clippy::cast_possible_truncation, reason = "as git does")]
 fn low(value: impl TryInto<i128>) -> u32 {
     value.try_into().map_or(0, |value: i128| value as u32)
@@ -372,7 +373,7 @@ mod tests {
     use super::*;
     use crate::Git;
 
-    /// A repository whose paths share beginnings, which version 4 makes use of.
+    /// Makes a repository whose paths share beginnings, which version 4 makes use of.
     fn repository() -> (tempfile::TempDir, Git) {
         let folder = tempfile::tempdir().unwrap();
         let git = Git::at(folder.path()).with("GIT_CONFIG_GLOBAL", "/dev/null").with("GIT_CONFIG_NOSYSTEM", "1");
@@ -474,7 +475,7 @@ mod tests {
         assert_eq!(read(".git/index").tree, None);
     }
 
-    /// Each path could be one byte longer than the one before, so that memory grew with the square of the file's size.
+    // Each path could be one byte longer than the one before, so that memory grew with the square of the file's size.
     #[test]
     fn an_index_takes_no_more_memory_than_its_size_permits() {
         let mut bytes = b"DIRC\0\0\0\x04\0\0\x17\x70".to_vec();

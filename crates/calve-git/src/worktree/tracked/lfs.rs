@@ -7,7 +7,7 @@ use crate::worktree::tracked::index::Index;
 /// A pointer is smaller than this; so a large file that somebody has committed itself is not read.
 const LARGEST_BYTES: u64 = 1024;
 
-/// The sizes, in bytes, of the files that these entries of an index point to; entries that are no pointers are left out.
+/// Returns the sizes, in bytes, of the files that these entries of an index point to; entries that are no pointers are left out.
 pub(crate) fn sizes(git: &Git, index: &Index, wanted: &[usize]) -> Result<Vec<(usize, u64)>> {
     let names = |wanted: &[usize]| -> Vec<u8> {
         wanted.iter().flat_map(|&at| (index.entries[at].hex() + "\n").into_bytes()).collect()
@@ -38,7 +38,7 @@ pub(crate) fn sizes(git: &Git, index: &Index, wanted: &[usize]) -> Result<Vec<(u
     Ok(found)
 }
 
-/// `SIZE\nCONTENTS\n`, and what comes after it.
+/// Splits the contents in `SIZE\nCONTENTS\n` from what comes after them.
 fn first(said: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = said.iter().position(|&byte| byte == b'\n')?;
     let size: usize = std::str::from_utf8(&said[..end]).ok()?.parse().ok()?;

@@ -161,7 +161,7 @@ impl Tracked {
         tracked
     }
 
-    /// The paths of the files that are cloned.
+    /// Returns the paths of the files that are cloned.
     pub(crate) fn cloned(&self) -> impl Iterator<Item = &GitPath> {
         self.clean.iter().map(|(at, _)| &self.index.entries[*at].path)
     }
@@ -306,8 +306,8 @@ impl CreatedModes {
         })
     }
 
-    /// git's index has whether a file is executable, and its checkout sets everything else by the umask. Where `core.fileMode` is off,
-    /// the file system may have no modes to set: then the file is right as it is.
+    /// Sets the mode that git's checkout would. git's index has whether a file is executable, and its checkout sets everything else by the
+    /// umask. Where `core.fileMode` is off, the file system may have no modes to set: then the file is right as it is.
     fn correct_file(&self, root: BorrowedFd<'_>, path: &[u8], mode: u32, stat: &mut Option<Stat>, keeps_modes: bool) {
         let Some(found) = stat.filter(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile) else {
             return;
@@ -390,7 +390,7 @@ fn stat_all(root: BorrowedFd<'_>, paths: &[&[u8]], threads: usize) -> Vec<Option
     })
 }
 
-/// Those of one directory are looked at by their names alone, which takes half of the time.
+/// Returns the state of some files. It looks at those of one directory by their names alone, which takes half of the time.
 fn stat_some<'p>(root: BorrowedFd<'_>, paths: &[&'p [u8]]) -> Vec<Option<Stat>> {
     let mut last: Option<(&'p [u8], Option<OwnedFd>)> = None;
     let mut stats = Vec::with_capacity(paths.len());

@@ -43,7 +43,7 @@ pub(crate) fn check_kept(repository: &Repository, worktree: &Worktree, entry: &P
     Ok(())
 }
 
-/// The repositories below a directory, each with its name. A name may have slashes in it, and a submodule has submodules.
+/// Collects the repositories below a directory, each with its name. A name may have slashes in it, and a submodule has submodules.
 fn collect(all: &Path, directory: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> Result<()> {
     let entries = match fs_err::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

@@ -29,7 +29,7 @@ impl<'t> DepInfo<'t> {
     }
 }
 
-/// Words between spaces; a space in a word has a backslash before it.
+/// Splits a text into the words between spaces; a space in a word has a backslash before it.
 fn words(text: &[u8], words: &mut Vec<Vec<u8>>) {
     let mut word = Vec::new();
     let mut bytes = text.iter().copied().peekable();

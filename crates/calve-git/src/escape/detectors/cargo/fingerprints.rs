@@ -26,7 +26,7 @@ impl Fingerprints {
         Some(Self { directory, folders })
     }
 
-    /// Those of what is called `stem`: a crate's or a package's name, mostly with a hash.
+    /// Returns the units of what is called `stem`: a crate's or a package's name, mostly with a hash.
     pub(super) fn of(&self, stem: &[u8]) -> Vec<Unit> {
         let (name, hash) = split(stem);
         let named: Vec<&Vec<u8>> = match hash {
@@ -41,7 +41,7 @@ impl Fingerprints {
         named.into_iter().map(|folder| Unit { folder: folder.clone(), files: self.files(folder) }).collect()
     }
 
-    /// The hashes that say what a unit was made of. Beside them are JSON for messages, dep-info, and a time.
+    /// Lists the hashes that say what a unit was made of. It leaves out the files beside them: JSON for messages, dep-info, and a time.
     fn files(&self, folder: &[u8]) -> Vec<Vec<u8>> {
         let Ok(directory) = open_directory(&self.directory, path_of(folder)) else { return Vec::new() };
         let files =
@@ -56,7 +56,7 @@ impl Fingerprints {
     }
 }
 
-/// "serde_json-0123456789abcdef" as its two parts.
+/// Splits "serde_json-0123456789abcdef" into its two parts. The second is `None` if there is no hash.
 fn split(stem: &[u8]) -> (&[u8], Option<&[u8]>) {
     let Some(at) = stem.iter().rposition(|&byte| byte == b'-') else { return (stem, None) };
     let hash = &stem[at + 1..];
@@ -66,7 +66,8 @@ fn split(stem: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Crates have underscores where their packages may have hyphens, and libraries begin with "lib".
+/// Reports whether a unit has the name of a package. Crates have underscores where their packages may have hyphens, and libraries begin
+/// with "lib".
 fn same_name(package: &[u8], unit: &[u8]) -> bool {
     let plain = |name: &[u8]| -> Vec<u8> { name.iter().map(|&byte| if byte == b'-' { b'_' } else { byte }).collect() };
     let unit = plain(unit);

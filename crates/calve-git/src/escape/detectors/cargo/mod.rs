@@ -26,7 +26,7 @@ use fingerprints::Fingerprints;
 pub(super) struct Cargo;
 
 impl Detector for Cargo {
-    /// `target/PROFILE` or `target/TRIPLE/PROFILE`, told by what Cargo keeps there.
+    /// Accepts the directory by which `target/PROFILE` or `target/TRIPLE/PROFILE` is told: Cargo keeps it there.
     fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_directory() && entry.name() == b".fingerprint"
     }
@@ -62,7 +62,7 @@ struct ProfileInspection<'a> {
 }
 
 impl ProfileInspection<'_> {
-    /// The dep-infos in a directory.
+    /// Marks the units whose dep-infos in a directory name another tree.
     fn units(&mut self, directory: &File) {
         for (name, kind) in names(directory) {
             let Some(stem) = name.strip_suffix(b".d").filter(|_| kind == FileType::RegularFile) else { continue };
@@ -103,7 +103,7 @@ impl ProfileInspection<'_> {
         (!only_included).then_some(from_script)
     }
 
-    /// A source file: relative to the workspace, which is above `target`, or somewhere else on the machine.
+    /// Reads a source file: relative to the workspace, which is above `target`, or somewhere else on the machine.
     fn source(&self, file: &[u8]) -> Option<Vec<u8>> {
         let path = path_of(file);
         if path.is_absolute() {
@@ -116,7 +116,7 @@ impl ProfileInspection<'_> {
         })
     }
 
-    /// The results of running a build script: `build/PACKAGE-HASH` with its output and the files that it made.
+    /// Marks the results of a build script that name another tree: `build/PACKAGE-HASH` with its output and the files that it made.
     fn script_run(&mut self, directory: &File, name: &[u8]) {
         let Some(output) = read(directory, c"output", TEXT_BYTES) else { return };
         // Cargo puts the new directory in place of this one when it reads the output.
@@ -142,7 +142,7 @@ impl ProfileInspection<'_> {
         }
     }
 
-    /// A unit's fingerprint goes. Nothing is said where it is gone already.
+    /// Plans to remove the fingerprints of a unit. It adds no finding where they are gone already.
     fn mark(&mut self, stem: &[u8], names: PathBuf, explanation: Explanation) {
         let folder = self.entry.path();
         for unit in self.fingerprints.of(stem) {
@@ -157,7 +157,7 @@ impl ProfileInspection<'_> {
         }
     }
 
-    /// The lists beside the programs, for other build tools: `target/debug/PROGRAM.d`.
+    /// Plans to rewrite the lists beside the programs, for other build tools: `target/debug/PROGRAM.d`.
     fn lists(&mut self, profile: &File) {
         for (name, kind) in names(profile) {
             if kind != FileType::RegularFile || !name.ends_with(b".d") {
@@ -174,7 +174,7 @@ impl ProfileInspection<'_> {
     }
 }
 
-/// `line` without each `part`.
+/// Returns `line` without each `part`.
 fn without(line: &[u8], part: &[u8]) -> Vec<u8> {
     let mut rest = line;
     let mut left = Vec::new();

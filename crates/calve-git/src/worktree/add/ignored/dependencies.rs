@@ -111,7 +111,7 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
-/// By directory and kind, the lockfile that the commit has there. The first of a kind counts.
+/// Returns, by directory and kind, the lockfile that the commit has there. The first of a kind counts.
 fn lockfiles(target: &Index) -> HashMap<(PathBuf, usize), (PathBuf, &IndexEntry)> {
     let mut found: HashMap<(PathBuf, usize), (PathBuf, &IndexEntry)> = HashMap::new();
     for entry in &target.entries {
@@ -127,12 +127,12 @@ fn lockfiles(target: &Index) -> HashMap<(PathBuf, usize), (PathBuf, &IndexEntry)
     found
 }
 
-/// The outermost directories of dependencies among these paths and above them.
+/// Returns the outermost directories of dependencies among these paths and above them.
 fn dependencies<'p>(paths: impl Iterator<Item = &'p Path>) -> HashSet<PathBuf> {
     paths.filter_map(rules::dependency).map(Path::to_path_buf).collect()
 }
 
-/// The nearest lockfile beside a directory of dependencies, or above it.
+/// Finds the nearest lockfile beside a directory of dependencies, or above it.
 fn governing<'l>(
     dependency: &Path,
     lockfiles: &'l HashMap<(PathBuf, usize), (PathBuf, &IndexEntry)>,
@@ -143,7 +143,7 @@ fn governing<'l>(
     above.find_map(|directory| lockfiles.get(&(directory.to_path_buf(), kind)).map(|(path, _)| path.as_path()))
 }
 
-/// The directories that a lockfile's kind has beside it, as far as they are there.
+/// Lists the directories that a lockfile's kind has beside it, as far as they are there.
 fn likely(worktree: &Path, lockfile: &Path) -> Vec<PathBuf> {
     let kinds = KINDS.iter().filter(|(_, names)| {
         lockfile.file_name().is_some_and(|name| names.iter().any(|known| OsStr::new(known) == name))
@@ -153,7 +153,7 @@ fn likely(worktree: &Path, lockfile: &Path) -> Vec<PathBuf> {
     all.filter(|path| fs_err::symlink_metadata(worktree.join(path)).is_ok_and(|found| found.is_dir())).collect()
 }
 
-/// `is_known`: git has just said that its lockfile is the wanted one.
+/// Describes the dependencies of a worktree as a choice. `is_known`: git has just said that its lockfile is the wanted one.
 fn candidate<'w>(
     worktree: &'w Path,
     lockfile: &Path,

@@ -126,7 +126,7 @@ pub(crate) struct Carry<'a> {
 }
 
 impl Carry<'_> {
-    /// The roots to carry, in the order in which git lists them.
+    /// Returns the roots to carry, in the order in which git lists them.
     pub(crate) fn ignored(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Result<Vec<CarriedRoot>> {
         let mut roots = Vec::new();
         for found in found {
@@ -190,7 +190,7 @@ impl Carry<'_> {
     }
 }
 
-/// `.worktreeinclude` and the configuration's list together; `None` when neither says anything.
+/// Reads `.worktreeinclude` and the configuration's list together; `None` when neither says anything.
 pub(crate) fn included(worktree: Option<&Path>, listed: &[String]) -> Result<Option<Patterns>> {
     let path = worktree.map(|worktree| worktree.join(INCLUDE_FILE));
     let is_file = |path: &PathBuf| fs_err::metadata(path).is_ok_and(|found| found.is_file() && found.len() < 1 << 20);

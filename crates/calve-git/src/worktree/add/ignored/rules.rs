@@ -103,7 +103,7 @@ pub(crate) fn is_secret(path: &Path, is_directory: bool) -> bool {
         || SECRET_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning.as_bytes()))
 }
 
-/// The outermost directory of dependencies that the path is in, or is.
+/// Returns the outermost directory of dependencies that the path is in, or is.
 pub(crate) fn dependency(path: &Path) -> Option<&Path> {
     let is_one = |above: &&Path| {
         above.file_name().is_some_and(|name| DEPENDENCIES.iter().any(|known| OsStr::new(known) == name))
