@@ -96,7 +96,7 @@ pub(crate) fn take(root: &Path, contents: Contents, cancel: &Cancel) -> Result<C
     Ok(census)
 }
 
-/// In what ways the entries of a copy differ from those of its source; in contents only when they are to be read.
+/// Counts the ways in which the entries of a copy differ from those of its source; in contents only when they are to be read.
 pub(crate) fn not_kept(
     source: &Path,
     copy: &Path,
@@ -127,7 +127,7 @@ pub(crate) fn not_kept(
     Ok(lost)
 }
 
-/// Every entry, the root first. What vanishes meanwhile is left out.
+/// Visits every entry, the root first. It leaves out what vanishes meanwhile.
 fn walk(
     root: &Path,
     cancel: &Cancel,

@@ -141,7 +141,7 @@ fn rankings(rows: &[Row]) -> Vec<Ranking<'_>> {
 }
 
 impl Ranking<'_> {
-    /// The time of a row as a multiple of the fastest row's.
+    /// Returns the time of a row as a multiple of the fastest row's.
     fn ratio(&self, row: &Row) -> Ratio {
         Ratio::of(&row.times(), &self.rows[0].times())
     }
@@ -151,7 +151,7 @@ impl Ranking<'_> {
         self.rows.iter().copied().find(|row| row.workload.role == Role::Reference)
     }
 
-    /// The command of Calve's that this peer is faster than.
+    /// Returns the command of Calve's that this peer is faster than.
     fn beaten_by(&self, row: &Row) -> Option<&str> {
         let reference = self.reference()?;
         let is_faster = row.workload.role == Role::Peer && row.median() < reference.median();

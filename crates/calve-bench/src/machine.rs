@@ -28,7 +28,7 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
     first_field(file, name)?.split_whitespace().next()?.parse::<u64>().ok().map(|number| number * 1024)
 }
 
-/// The most memory that this process has had: a program that it starts is counted from there on.
+/// Returns the most memory that this process has had: a program that it starts is counted from there on.
 pub(crate) fn own_peak_memory_bytes() -> Option<u64> {
     kibibytes("/proc/self/status", "VmHWM")
 }
@@ -43,7 +43,7 @@ pub(crate) fn mount_options(path: &Path) -> String {
     table.and_then(|table| mount_options_in(&table, path)).unwrap_or_else(|| "unknown options".into())
 }
 
-/// See proc(5). Of several mounts on one point the last one counts.
+/// Returns the options of the mount that a path is on, see proc(5). Of several mounts on one point the last one counts.
 fn mount_options_in(table: &str, path: &Path) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for line in table.lines() {
@@ -62,7 +62,7 @@ fn mount_options_in(table: &str, path: &Path) -> Option<String> {
     best.map(|(_, options)| options)
 }
 
-/// Spaces and the like are written as `\040` there.
+/// Replaces the codes that the table of mounts has for spaces and the like, such as `\040`.
 fn unescaped(field: &str) -> String {
     let named = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     named.iter().fold(field.to_owned(), |text, (code, character)| text.replace(code, character))
@@ -101,19 +101,19 @@ impl Clocks {
     }
 }
 
-/// User and system seconds of the children that this process has waited for, and of theirs, as the kernel has summed them up.
+/// Returns the user and system seconds of the children that this process has waited for, and of theirs, as the kernel has summed them up.
 pub(crate) fn children_seconds() -> Option<f64> {
     let fields = own_clocks()?;
     Some((fields[2] + fields[3]) / TICKS_PER_SECOND)
 }
 
-/// User seconds of this process and of the children that it has waited for.
+/// Returns the user seconds of this process and of the children that it has waited for.
 pub(crate) fn own_user_seconds() -> Option<f64> {
     let fields = own_clocks()?;
     Some((fields[0] + fields[2]) / TICKS_PER_SECOND)
 }
 
-/// utime, stime, cutime, cstime: see proc(5).
+/// Returns utime, stime, cutime and cstime in ticks: see proc(5).
 fn own_clocks() -> Option<[f64; 4]> {
     let text = fs_err::read_to_string("/proc/self/stat").ok()?;
     // The name, in brackets, may have spaces.
@@ -122,14 +122,14 @@ fn own_clocks() -> Option<[f64; 4]> {
     fields.get(..4)?.try_into().ok()
 }
 
-/// Pages that were written to swap or read from it since the machine was started.
+/// Returns the number of pages that were written to swap or read from it since the machine was started.
 pub(crate) fn swapped_pages() -> Option<u64> {
     let text = fs_err::read_to_string("/proc/vmstat").ok()?;
     let pages = text.lines().filter_map(|line| line.split_once(' '));
     pages.filter(|(name, _)| ["pswpin", "pswpout"].contains(name)).map(|(_, number)| number.parse::<u64>().ok()).sum()
 }
 
-/// "2026-05-04T03:02:01Z". The calendar is Howard Hinnant's `civil_from_days`.
+/// Formats a time as "2026-05-04T03:02:01Z". The calendar is Howard Hinnant's `civil_from_days`.
 pub(crate) fn utc(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, clock) = (seconds / 86_400, seconds % 86_400);

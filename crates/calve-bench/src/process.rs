@@ -25,7 +25,7 @@ pub(crate) struct ProcessResult {
 }
 
 impl ProcessResult {
-    /// "exit code 23", "killed by SIGSEGV".
+    /// Describes how a program ended: "exit code 23", "killed by SIGSEGV".
     pub(crate) fn in_words(&self) -> String {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => format!("exit code {code}"),
@@ -48,7 +48,7 @@ pub(crate) fn measure(
     measure_command(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr), cancel)
 }
 
-/// The same, while `watch` looks at it on a thread of its own, until it is told that the process has ended.
+/// Runs a program as [`measure`] does, while `watch` looks at it on a thread of its own, until it is told that the process has ended.
 pub(crate) fn measure_watched(
     argv: &[OsString],
     stderr: Stdio,
@@ -58,8 +58,8 @@ pub(crate) fn measure_watched(
     run(argv, Stdio::null(), stderr, None, cancel, watch)
 }
 
-/// The same for a program that is asked for something, such as its version: what it prints goes to `stdout`, and it is killed when
-/// it has not ended after `patience`.
+/// Runs a program that is asked for something, such as its version, as [`measure`] does: what it prints goes to `stdout`, and it is killed
+/// when it has not ended after `patience`.
 pub(super) fn ask(argv: &[OsString], stdout: Stdio, patience: Duration, cancel: &Cancel) -> io::Result<ProcessResult> {
     run(argv, stdout, Stdio::null(), Some(patience), cancel, |_, _| ())
 }
@@ -77,7 +77,7 @@ fn run(
     run_command(command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr), patience, cancel, watch)
 }
 
-/// The same for a command that is ready but for its process group.
+/// Runs a command that is ready but for its process group, as [`measure`] does.
 pub(crate) fn measure_command(command: &mut Command, cancel: &Cancel) -> io::Result<ProcessResult> {
     run_command(command, None, cancel, |_, _| ())
 }
@@ -135,7 +135,7 @@ fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, give_up: Option<Instant
     }
 }
 
-/// Killed processes need a moment, and until then they may still make files.
+/// Waits until nothing is left of a process group. Killed processes need a moment, and until then they may still make files.
 fn wait_until_group_is_gone(group: Pid) {
     let give_up = Instant::now() + Duration::from_secs(5);
     while test_kill_process_group(group).is_ok() && Instant::now() < give_up {
@@ -143,7 +143,7 @@ fn wait_until_group_is_gone(group: Pid) {
     }
 }
 
-/// The names of those that end a program because of a fault, or from outside.
+/// Returns the name of a signal that ends a program because of a fault, or from outside.
 fn signal_name(signal: i32) -> String {
     let known = [
         (Signal::ABORT, "SIGABRT"),

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use crate::error::BenchError;
 use crate::process;
 
-/// On the PATH, or where administrators' programs are, which the PATH of a user often lacks.
+/// Finds a program on the PATH, or where administrators' programs are, which the PATH of a user often lacks.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
@@ -21,7 +21,8 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     })
 }
 
-/// The first line that each program says of its version, Calve first. What does not say so, or not soon, is "unknown".
+/// Returns the first line that each program says of its version, Calve first. It is "unknown" for a program that does not say so, or not
+/// soon.
 pub(crate) fn versions(
     calve: &Path,
     names: Vec<&'static str>,

@@ -87,7 +87,7 @@ struct Bench<'a, 's, 'h> {
 }
 
 impl Bench<'_, '_, '_> {
-    /// Round 0 does not count.
+    /// Runs each command once. Round 0 does not count.
     fn round(&mut self, round: u32) -> Result<(), BenchError> {
         if self.scratch.has_runs() && (self.is_full(self.used_in_round)? || self.fills_memory()) {
             self.make_room(format!("before round {round}"))?;
@@ -176,7 +176,7 @@ impl Bench<'_, '_, '_> {
         Ok(free.bytes < for_more.max(self.needs.bytes) || free.inodes < self.needs.inodes)
     }
 
-    /// Names, inodes and contents of results stay in memory, and would push out the source's.
+    /// Reports whether results fill the memory: their names, inodes and contents stay in memory, and would push out the source's.
     fn fills_memory(&self) -> bool {
         let kept = self.scratch.runs() as u64 * self.schedule.needs.bytes;
         self.schedule.memory_bytes > 0 && kept > self.schedule.memory_bytes / 2
@@ -236,8 +236,8 @@ fn failure(ran: &std::io::Result<ProcessResult>, round: u32, dst: &Path, said: &
     Some(BenchFailure { round, exit_code, signal, reason, ..BenchFailure::default() })
 }
 
-/// The turns of a round. A workload has different ones before it in every round; and each second round goes backwards through the one
-/// before it, so that a machine that becomes slower and slower is as hard on the first as on the last.
+/// Returns the turns of a round. A workload has different ones before it in every round; and each second round goes backwards through the
+/// one before it, so that a machine that becomes slower and slower is as hard on the first as on the last.
 fn order(count: usize, round: u32) -> Vec<usize> {
     let mut order = shuffled(count, u64::from(round.div_ceil(2)));
     if round > 0 && round.is_multiple_of(2) {
@@ -246,7 +246,7 @@ fn order(count: usize, round: u32) -> Vec<usize> {
     order
 }
 
-/// The numbers below `count` in an order that depends on `seed` alone, so that a run of the bench can be repeated exactly.
+/// Returns the numbers below `count` in an order that depends on `seed` alone, so that a run of the bench can be repeated exactly.
 pub(crate) fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     let mut random = SplitMix64::new(seed);
     let mut order: Vec<usize> = (0..count).collect();

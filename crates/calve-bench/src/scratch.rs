@@ -34,7 +34,7 @@ const PREFIX: &str = ".calve-bench-";
 const STDERR: &str = "stderr";
 
 impl<'a> Scratch<'a> {
-    /// A new one in the directory `into`.
+    /// Makes a new one in the directory `into`.
     pub(crate) fn make(into: &Path, say: &'a dyn Fn(&str)) -> Result<Self, BenchError> {
         let into = real_path(into)?;
         if !into.is_dir() {
@@ -62,7 +62,7 @@ impl<'a> Scratch<'a> {
         &self.path
     }
 
-    /// A path in it that is not there yet. What a run makes of it is deleted by [`Self::delete_runs`].
+    /// Returns a path in it that is not there yet. [`Self::delete_runs`] deletes what a run makes of it.
     pub(crate) fn next_run(&mut self) -> PathBuf {
         self.next += 1;
         let path = self.path.join(format!("run-{}", self.next));
@@ -120,12 +120,12 @@ impl<'a> Scratch<'a> {
         space::free(&self.directory).map_err(|errno| self.failed(Operation::Stat, errno))
     }
 
-    /// Everything onto the disk, so that no run pays for what another one wrote.
+    /// Writes everything onto the disk, so that no run pays for what another one wrote.
     pub(crate) fn flush(&self) -> Result<(), BenchError> {
         space::flush(&self.directory).map_err(|errno| self.failed(Operation::Sync, errno))
     }
 
-    /// After a deletion: file systems give the space back in the background. Waits until the number stands still.
+    /// Waits after a deletion until the number of used bytes stands still: file systems give the space back in the background.
     pub(crate) fn settle(&self) -> Result<(), BenchError> {
         let give_up = Instant::now() + Duration::from_secs(20);
         let mut before = None;
@@ -179,7 +179,7 @@ impl Drop for Scratch<'_> {
     }
 }
 
-/// A path free of links. What is not there is told as elsewhere.
+/// Returns a path free of links. A missing path is an error in the words that it has elsewhere.
 pub(crate) fn real_path(path: &Path) -> Result<PathBuf, BenchError> {
     fs_err::canonicalize(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
@@ -209,7 +209,8 @@ fn unusable(path: &Path, errno: Errno) -> BenchError {
     BenchError::stated(FailureKind::Failed, text, hint)
 }
 
-/// One that nobody holds was left by a bench that was killed. Its files belong to the user, who may want to know before they go.
+/// Tells of benches that were killed: a directory that nobody holds was left by one. Its files belong to the user, who may want to know
+/// before they go.
 fn tell_of_earlier_ones(into: &Path, say: &dyn Fn(&str)) {
     for entry in std::iter::once(fs_err::read_dir(into)).flatten().flatten().flatten() {
         let path = entry.path();
@@ -231,7 +232,7 @@ fn hold(directory: &OwnedFd) -> bool {
     rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// A path that is not there is fine.
+/// Deletes a tree. A path that is not there is fine.
 pub(crate) fn delete(path: &Path, cancel: &Cancel) -> Result<(), BenchError> {
     let mut options = RemoveOptions::default();
     options.wait = Wait::Yes;

@@ -11,7 +11,8 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// A name is a command without its places (`cp -a`, `calve cp --strategy copy`), or else a program, for all commands of it.
+    /// Chooses the commands with these names. A name is a command without its places (`cp -a`, `calve cp --strategy copy`), or else a
+    /// program, for all commands of it.
     pub(super) fn of(names: &[String], known: &[String]) -> Result<Self, BenchError> {
         let mut labels: Vec<String> = Vec::new();
         for command in known {
@@ -54,7 +55,7 @@ impl Selection {
     }
 }
 
-/// The command without the places, which all have.
+/// Returns the command without the places, which all have.
 fn label(command: &str) -> String {
     command.split(' ').filter(|word| !["SRC", "SRC/", "DST", "A", "B"].contains(word)).collect::<Vec<_>>().join(" ")
 }
@@ -63,7 +64,7 @@ fn program(label: &str) -> &str {
     label.split(' ').next().unwrap_or(label)
 }
 
-/// Programs that have several commands, and each command.
+/// Lists the programs that have several commands, and each command.
 fn list(known: &[String]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for label in known {

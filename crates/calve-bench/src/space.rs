@@ -25,7 +25,7 @@ pub(crate) fn free(directory: impl AsFd) -> Result<Room> {
     Ok(Room { bytes: stat.f_bavail * stat.f_frsize, inodes })
 }
 
-/// Everything of that file system onto the disk.
+/// Writes everything of that file system onto the disk.
 pub(crate) fn flush(directory: impl AsFd) -> Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(directory)?;

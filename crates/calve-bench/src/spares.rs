@@ -44,7 +44,7 @@ impl Store {
         self.all(before.into_iter().chain([add, self.pause()]).collect())
     }
 
-    /// The variables of the commands that take one.
+    /// Returns the variables of the commands that take a spare.
     pub(crate) fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         vec![("CALVE_HOME", self.home.clone())]
     }
@@ -54,7 +54,8 @@ impl Store {
         Box::new(move |_| self.refill())
     }
 
-    /// The same for a directory that `watchers` watch from now on.
+    /// Returns the work as [`Self::refilled_before_runs`] does, for a directory that `watchers` watch from now on: it also waits until the
+    /// source is known.
     pub(crate) fn known_before_runs(self, watchers: &mut Watchers) -> Prepare {
         let spares = Spares::at(SpareUse::in_home(&self.home).home);
         watchers.start(&spares);

@@ -12,7 +12,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// `None` of no values.
+    /// Summarizes the values. `None` if there are none.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let median = median(values)?;
         let count = values.len() as f64;
@@ -64,7 +64,7 @@ const HARMLESS: f64 = 0.05;
 /// Two values that are close to each other by chance would make an outlier of any third.
 const ENOUGH: usize = 5;
 
-/// The positions of the values that are far from the others.
+/// Returns the positions of the values that are far from the others.
 pub(crate) fn outliers(values: &[f64]) -> Vec<usize> {
     if values.len() < ENOUGH {
         return Vec::new();

@@ -88,7 +88,7 @@ impl Row {
         self.samples.iter().map(|sample| sample.usage.seconds).collect()
     }
 
-    /// Rounds and seconds.
+    /// Returns the round and the seconds of each run.
     pub(crate) fn times(&self) -> Vec<(u32, f64)> {
         self.samples.iter().map(|sample| (sample.round, sample.usage.seconds)).collect()
     }
@@ -97,7 +97,7 @@ impl Row {
         self.middle(|sample| sample.usage.seconds)
     }
 
-    /// The median of a value of its runs.
+    /// Returns the median of a value of its runs.
     pub(crate) fn middle(&self, value: impl Fn(&Sample) -> f64) -> f64 {
         median(&self.samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
     }

@@ -144,8 +144,8 @@ struct PreparedTree {
 }
 
 impl PreparedTree {
-    /// The tree itself where it is on the place's file system, else a copy of it there; and, where there are hard links, a second one
-    /// to make them of.
+    /// Prepares the sources: the tree itself where it is on the place's file system, else a copy of it there; and, where there are hard
+    /// links, a second one to make them of.
     fn prepare(
         setup: &BenchSetup<'_>,
         tree: &Path,
@@ -228,7 +228,7 @@ impl PreparedTree {
     }
 }
 
-/// Everything that was asked for by name is missing, or not possible here.
+/// Returns the error that everything that was asked for by name is missing, or not possible here.
 fn nothing_to_run(not_run: &[NotRun]) -> BenchError {
     let reasons: Vec<String> = not_run.iter().map(|one| format!("`{}`: {}", one.command, one.reason)).collect();
     let reasons = if reasons.is_empty() { "Calve's own choice does the same".into() } else { reasons.join("; ") };
@@ -241,13 +241,14 @@ fn can(probe: &ProbeReport, strategy: Strategy) -> bool {
     probe.offers.iter().any(|offer| offer.strategy == strategy && offer.refused.is_none())
 }
 
-/// Subvolumes of one btrfs have different numbers and share their extents all the same: the probe tells.
+/// Reports whether the tree is on another file system than the place. Subvolumes of one btrfs have different numbers and share their
+/// extents all the same: the probe tells.
 fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, BenchError> {
     let same_device = fs_err::metadata(tree)?.dev() == fs_err::metadata(place)?.dev();
     Ok(!same_device && !can(probe, Strategy::Reflink) && !can(probe, Strategy::Snapshot))
 }
 
-/// On btrfs a subvolume, as templates are. Elsewhere a directory.
+/// Copies a tree: on btrfs to a subvolume, as templates are, and elsewhere to a directory.
 fn copy_to_subvolume(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), BenchError> {
     let mut options = CloneOptions::default();
     options.cancel = cancel.clone();

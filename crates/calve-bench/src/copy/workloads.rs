@@ -69,14 +69,14 @@ const PEERS: &[Peer] = &[
     Peer { command: "xcp -r --no-progress SRC DST", needs: None, remedy: "cargo install xcp" },
 ];
 
-/// The programs that are looked for.
+/// Returns the programs that are looked for.
 pub(crate) fn programs() -> Vec<&'static str> {
     let mut names: Vec<&str> = PEERS.iter().map(|peer| program_of(peer.command)).collect();
     names.dedup();
     names
 }
 
-/// Every command that there is on some place of this system, as it is typed.
+/// Returns every command that there is on some place of this system, as it is typed.
 pub(crate) fn known_commands() -> Vec<String> {
     let strategies =
         Strategy::ALL.into_iter().filter(|strategy| !matches!(strategy, Strategy::Overlay | Strategy::Spare));
@@ -87,7 +87,7 @@ pub(crate) fn known_commands() -> Vec<String> {
     PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).chain(spares).collect()
 }
 
-/// Those that give the source's files further names.
+/// Returns the commands that give the source's files further names.
 pub(super) fn linking() -> impl Iterator<Item = String> {
     let peers = PEERS.iter().filter(|peer| peer.needs == Some(Strategy::Hardlink)).map(|peer| peer.command.to_owned());
     peers.chain([format!("calve cp --strategy {} SRC DST", Strategy::Hardlink)])
@@ -97,7 +97,7 @@ fn program_of(command: &'static str) -> &'static str {
     command.split(' ').next().unwrap_or(command)
 }
 
-/// Everything that can be run, and everything that cannot, with the reason.
+/// Returns everything that can be run, and everything that cannot, with the reason.
 pub(crate) fn choose(
     sources: &Sources,
     probe: &ProbeReport,
@@ -138,7 +138,7 @@ pub(crate) fn choose(
     (workloads, not_run)
 }
 
-/// Calve's commands, each with the strategy that it depends on: its own choice on none. A strategy that is its own choice is not
+/// Returns Calve's commands, each with the strategy that it depends on: its own choice on none. A strategy that is its own choice is not
 /// run a second time.
 fn calves(probe: &ProbeReport) -> Vec<(String, Option<Strategy>)> {
     let mut commands = vec![("calve cp SRC DST".to_owned(), None)];
@@ -171,13 +171,13 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
     }
 }
 
-/// The words of a command, with the path of its program and the real places.
+/// Returns the words of a command, with the path of its program and the real places.
 pub(super) fn words_with_places(command: &str, program: &Path, source: &Path, dst: &Path) -> Vec<OsString> {
     let arguments = command.split(' ').skip(1).map(|word| with_places(word, source, dst));
     std::iter::once(program.as_os_str().to_owned()).chain(arguments).collect()
 }
 
-/// `SRC`, `SRC/`, `--link-dest=SRC` and `DST` with the real places in them.
+/// Puts the real places into `SRC`, `SRC/`, `--link-dest=SRC` and `DST`.
 fn with_places(word: &str, source: &Path, dst: &Path) -> OsString {
     for (name, path) in [("SRC", source), ("DST", dst)] {
         if let Some((before, after)) = word.split_once(name) {

@@ -48,7 +48,7 @@ const SYSBENCH_TABLES: &str = "SELECT CONCAT(table_schema, ' ', COUNT(*)) FROM i
                                '^sbtest[0-9]+$' GROUP BY table_schema ORDER BY COUNT(*) DESC LIMIT 1";
 
 impl LoadProgram {
-    /// The one for that engine; the error is the name of what is not installed.
+    /// Finds the load program for the server's engine; the inner error is the name of a program that is not installed.
     pub(super) fn find(
         server: &Record,
         session: &mut Session,
@@ -81,7 +81,7 @@ impl LoadProgram {
         Ok(Ok(Self { name, path, kind, clients, duration }))
     }
 
-    /// "pgbench -N, 4 clients, 10 s, on the template's own tables".
+    /// Describes the load: "`pgbench -N`, 4 clients, 10 s, on the template's tables".
     pub(super) fn in_words(&self) -> String {
         let (what, there) = match &self.kind {
             Kind::Pgbench { there } => ("pgbench -N", *there),
@@ -92,7 +92,7 @@ impl LoadProgram {
         format!("`{what}`, {clients}, {} s, on {whose}", self.duration.as_secs())
     }
 
-    /// Its tables, where the template has none. Not timed.
+    /// Makes the load's tables, where the template has none. Not timed.
     pub(super) fn prepare(&self, server: &Record, at: &Path, cancel: &Cancel) -> io::Result<()> {
         let mut command = match &self.kind {
             Kind::Pgbench { there: false } => {
@@ -169,7 +169,7 @@ impl LoadProgram {
 /// Where and how long: a transaction's second since the first began, and its milliseconds.
 type Transaction = (u64, f64);
 
-/// The logs of all threads, which are removed.
+/// Returns the logs of all threads, and removes them.
 fn take_logs(at: &Path) -> io::Result<String> {
     let mut text = String::new();
     for entry in fs_err::read_dir(at)? {
@@ -182,7 +182,7 @@ fn take_logs(at: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Client, number, microseconds, script, and when it ended: seconds and microseconds.
+/// Parses the lines of pgbench's log: client, number, microseconds, script, and when it ended, in seconds and microseconds.
 fn of_pgbench(log: &str) -> Vec<Transaction> {
     let parsed = log.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(2);
@@ -214,7 +214,7 @@ fn load(transactions: &[Transaction], duration: Duration) -> LoadResult {
     }
 }
 
-/// `[ 1s ] thds: 4 tps: 812.3 qps: … lat (ms,100%): 12.08 err/s: …`, and in the end `max: 12.08`.
+/// Parses sysbench's output: `[ 1s ] thds: 4 tps: 812.3 qps: … lat (ms,100%): 12.08 err/s: …`, and in the end `max: 12.08`.
 fn of_sysbench(said: &str, duration: Duration) -> LoadResult {
     let number = |text: &str| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
     let after = |line: &str, mark: &str| line.split_once(mark).and_then(|(_, rest)| number(rest));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// As it is now. `None` where the system does not tell.
+/// Returns the memory of a process and of its children as it is now. `None` where the system does not tell.
 pub(super) fn bytes(pid: u32) -> Option<u64> {
     let own = of_process(pid)?;
     Some(own + children(pid).into_iter().filter_map(bytes).sum::<u64>())

@@ -152,7 +152,7 @@ impl DatabaseBench<'_> {
         }
     }
 
-    /// It ends with this process, however that ends.
+    /// Starts a server that ends with this process, however that ends.
     fn start(&self, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
         let mut options = StartOptions::default();
         options.owner = Ownership::Caller;

@@ -207,7 +207,7 @@ fn spread(values: Vec<f64>) -> Option<Spread> {
     Some(Spread { median, min, max, values })
 }
 
-/// By second and strategy, the worst latency of all runs.
+/// Returns the worst latency of all runs, by second and strategy.
 fn timeline(rows: &[&Row]) -> Option<Section> {
     fn loads(row: &Row) -> impl Iterator<Item = &LoadResult> {
         row.samples.iter().filter_map(|sample| sample.load.as_ref())

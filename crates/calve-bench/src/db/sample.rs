@@ -46,7 +46,7 @@ pub(super) struct Sample {
 const WRITES: usize = 10;
 
 impl Runner<'_> {
-    /// One run of a strategy. What does not work is noted in its row and not tried again.
+    /// Runs a strategy once. A failure is noted in its row, and the strategy is not tried again.
     pub(super) fn run(&self, run: u32, row: &mut Row) -> Result<(), BenchError> {
         if row.refused.is_some() || row.failed.is_some() {
             return Ok(());
@@ -89,7 +89,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The first query, and the writes.
+    /// Times the first query, and the writes.
     fn answer(&self, server: &Record, began: Instant) -> io::Result<Sample> {
         let mut session = Session::open(server)?;
         session.run(self.query)?;

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MARK: &str = "bench";
 
 impl DatabaseBench<'_> {
-    /// Each command is run that often. The template has no pool, and has none afterwards.
+    /// Runs each command that often. The template has no pool, and has none afterwards.
     pub(super) fn steps(&self) -> Result<Vec<Step>, BenchError> {
         let mut steps = [STANDBY, RESET, RESET_TO_MARK, RESET_PREPARED].map(|name| Step {
             name,
@@ -71,7 +71,7 @@ impl DatabaseBench<'_> {
         Ok(steps.into())
     }
 
-    /// With a pool of that size while something is done.
+    /// Does `work` with a pool of that size, and takes the pool away again.
     pub(super) fn with_pool<T>(
         &self,
         size: usize,

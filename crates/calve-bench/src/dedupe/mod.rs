@@ -122,7 +122,7 @@ impl DedupeBench<'_> {
     }
 }
 
-/// The trees, each once.
+/// Returns the trees, each once.
 fn one_or_two(trees: &[PathBuf; 2]) -> &[PathBuf] {
     if trees[0] == trees[1] { &trees[..1] } else { trees }
 }
@@ -133,7 +133,7 @@ fn censuses(trees: &[PathBuf; 2], cancel: &Cancel) -> Result<[Census; 2], BenchE
     Ok([a, b])
 }
 
-/// The library says what would make it possible.
+/// Fails where blocks cannot be shared. The library says what would make it possible.
 fn check_that_it_can_share(scratch: &Scratch<'_>) -> Result<(), BenchError> {
     let mut options = DedupeOptions::default();
     options.apply = Apply::DryRun;

@@ -62,7 +62,7 @@ const CANDIDATES: &[Candidate] = &[
     peer("fclones group --cache --hidden --no-ignore A B | fclones dedupe", "fclones", &AGAIN, "cargo install fclones"),
 ];
 
-/// The programs that are looked for.
+/// Returns the programs that are looked for.
 pub(super) fn programs() -> Vec<&'static str> {
     let mut names: Vec<&str> = CANDIDATES.iter().map(|one| one.program).filter(|name| *name != CALVE).collect();
     names.sort_unstable();
@@ -70,7 +70,7 @@ pub(super) fn programs() -> Vec<&'static str> {
     names
 }
 
-/// Every command that there is, as it is typed.
+/// Returns every command that there is, as it is typed.
 pub(super) fn known_commands() -> Vec<String> {
     CANDIDATES.iter().map(|one| one.command.to_owned()).collect()
 }
@@ -89,7 +89,7 @@ const KEPT: [&str; 3] = ["home", "cache", "kept"];
 /// The two copies below the path of a run.
 pub(super) const COPIES: [&str; 2] = ["a", "b"];
 
-/// Everything that can be run, and everything that cannot, with the reason. Programs in `without` are left out.
+/// Returns everything that can be run, and everything that cannot, with the reason. Programs in `without` are left out.
 pub(super) fn choose(
     subjects: &Subjects,
     without: &[String],
@@ -124,7 +124,7 @@ fn workload(one: &'static Candidate, program: PathBuf, subjects: &Subjects) -> W
     }
 }
 
-/// In an environment that keeps what is kept for a second run in the run's own directory.
+/// Returns the arguments of a run, in an environment that keeps what is kept for a second run in the run's own directory.
 fn argv(command: &'static str, program: PathBuf) -> Argv {
     Box::new(move |run| {
         let place = |name: &str| match name {
@@ -162,7 +162,7 @@ fn argv(command: &'static str, program: PathBuf) -> Argv {
     })
 }
 
-/// The command for a shell that is given the places and the program.
+/// Returns the command for a shell that is given the places and the program.
 fn script(command: &str) -> String {
     let name = command.split(' ').next().unwrap_or_default();
     let word = |word: &str| match word {

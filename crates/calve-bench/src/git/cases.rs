@@ -90,7 +90,7 @@ pub(crate) static CASES: [Case; 10] = [
 pub(crate) static DAEMON: Case = Case { name: "daemon", clone: CloneKind::Full, fetch: None, from_daemon: true };
 
 impl Case {
-    /// "full clone", "treeless clone, full fetch"
+    /// Describes a test: "full clone", "treeless clone, full fetch".
     pub(crate) fn in_words(&self) -> String {
         let from = if self.from_daemon { " from git daemon" } else { "" };
         let fetch = self.fetch.map_or_else(String::new, |fetch| format!(", {} fetch", fetch.name()));
@@ -109,7 +109,7 @@ pub struct Selection(pub Vec<&'static Case>);
 impl FromStr for Selection {
     type Err = String;
 
-    /// "T1,T5-T10"
+    /// Parses a choice of tests such as "T1,T5-T10".
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |name: &str| {
             let found = CASES.iter().position(|case| case.name.eq_ignore_ascii_case(name.trim()));

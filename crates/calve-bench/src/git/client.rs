@@ -49,7 +49,7 @@ pub(super) struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// One clone, and what comes after it. What it made is removed.
+    /// Makes one clone, does what comes after it, and removes the clone.
     pub(super) fn iteration(&self) -> Result<(), Stop> {
         let directory = self.testbed.new_path("client");
         let done = self.steps(&directory);
@@ -71,7 +71,7 @@ impl Client<'_> {
         }
     }
 
-    /// `git checkout HEAD~N` and `git blame`, where the clone has a past.
+    /// Runs `git checkout HEAD~N` and `git blame`, where the clone has a past.
     fn look_back(&self, directory: &Path) -> Result<(), Stop> {
         let Repository { branch, file, back, .. } = self.repository;
         if self.case.clone == super::cases::CloneKind::Shallow || *back == 0 {
@@ -114,7 +114,7 @@ impl Client<'_> {
             .output(clients.git(directory, None).args(["rev-parse", "--verify", reference]), "reading what was fetched")
     }
 
-    /// A server that does not know filters sends everything, and git ends well all the same.
+    /// Fails where the server sent the whole history for a shallow clone: git ends well all the same.
     fn check_honoured(&self, directory: &Path) -> Result<(), Stop> {
         let is_shallow = directory.join(".git/shallow").exists();
         if self.case.clone == super::cases::CloneKind::Shallow && !is_shallow && self.repository.back > 0 {
@@ -154,7 +154,7 @@ impl Client<'_> {
     }
 }
 
-/// As a user would type it.
+/// Returns the command as a user would type it.
 pub(super) fn command_of(case: &Case, step: Step, back: u32) -> String {
     match step {
         Step::Clone => case.clone_command(),

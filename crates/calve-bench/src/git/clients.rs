@@ -21,7 +21,7 @@ use crate::setup::check_cancelled;
 /// Variables that git may take over from the user's environment. Everything else could change the measurement.
 const KEPT: &[&str] = &["PATH", "TMPDIR", "LD_LIBRARY_PATH", "GIT_EXEC_PATH"];
 
-/// The environment of all of the bench's own git programs, on both sides, with `home` for their configuration.
+/// Returns the environment of all of the bench's own git programs, on both sides, with `home` for their configuration.
 pub(super) fn environment(home: &Path) -> Vec<(OsString, OsString)> {
     let kept = KEPT.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
     let own = [
@@ -48,7 +48,7 @@ impl GitOutput {
     }
 }
 
-/// Its last words, on one line, without control characters.
+/// Returns the last words of a program, on one line, without control characters.
 pub(super) fn brief(said: &str) -> String {
     const LONGEST: usize = 400;
     let plain: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -108,7 +108,7 @@ impl<'a> Clients<'a> {
         self.cancel
     }
 
-    /// A git program to add arguments to, in `directory`; its requests carry the number of the operation.
+    /// Returns a git program to add arguments to, in `directory`; its requests carry the number of the operation.
     pub(super) fn git(&self, directory: &Path, operation: Option<Operation>) -> Command {
         let mut command = if self.is_users {
             // The user's own keys, credentials, proxies; but nothing that runs beside the measurement.
@@ -163,12 +163,12 @@ impl<'a> Clients<'a> {
         if said.is_empty() { format!("{full}{ended}") } else { format!("{full}{ended}: {said}") }
     }
 
-    /// A path for something to hand to a program on its standard input.
+    /// Returns a path for something to hand to a program on its standard input.
     pub(super) fn file(&self) -> PathBuf {
         self.scratch.join(format!("{}.in", self.next.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// User and system seconds of all that were run.
+    /// Returns the user and system seconds of all programs that were run.
     pub(super) fn seconds(&self) -> f64 {
         *self.seconds.lock().unwrap_or_else(PoisonError::into_inner)
     }

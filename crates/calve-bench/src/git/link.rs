@@ -41,7 +41,7 @@ impl Link {
 impl FromStr for Link {
     type Err = String;
 
-    /// "100mbit,20ms", or one of the two.
+    /// Parses a link such as "100mbit,20ms", or one of the two.
     fn from_str(text: &str) -> Result<Self, String> {
         let mut link = Self { bits_per_second: None, round_trip: Duration::ZERO };
         for part in text.split(',') {

@@ -171,7 +171,7 @@ fn described(repository: Repository) -> (GitRepository, String) {
     (about, in_words)
 }
 
-/// Two of one name get numbers.
+/// Adds numbers to the names of repositories that are called the same.
 fn distinguish(repositories: &mut [Repository]) {
     for index in 1..repositories.len() {
         let (before, rest) = repositories.split_at_mut(index);
@@ -182,12 +182,12 @@ fn distinguish(repositories: &mut [Repository]) {
     }
 }
 
-/// With a little more for what is pushed.
+/// Fails without room for the repositories, and for a little more that is pushed.
 fn check_room(scratch: &Scratch<'_>, bytes: u64, inodes: u64) -> Result<(), BenchError> {
     runs::check_room(scratch, Room { bytes: bytes + (8 << 20), inodes: inodes + 1000 })
 }
 
-/// The tests that are wanted when nothing is said.
+/// Returns the tests that are wanted when nothing is said.
 pub fn all_cases() -> Vec<&'static Case> {
     CASES.iter().collect()
 }
@@ -212,7 +212,7 @@ fn git_version() -> Result<String, BenchError> {
     }
 }
 
-/// For commands that have no test left to run.
+/// Fails for a choice that has no test left to run on a server of others.
 pub fn check_selection(cases: &[&'static Case], on_a_server: bool) -> Result<(), BenchError> {
     if on_a_server && cases.iter().all(|case| case.fetch.is_some()) {
         let text = "none of these tests can be run on a server of others: T5 to T10 push to it";

@@ -50,7 +50,7 @@ struct PackObjectsCost {
 }
 
 impl PackObjectsCost {
-    /// `None` where no objects were packed. The file is gone afterwards.
+    /// Reads a report, and removes its file. `None` where no objects were packed.
     fn take(report: &Path) -> Option<Self> {
         let text = fs_err::read_to_string(report).ok()?;
         let _ = fs_err::remove_file(report);
@@ -75,7 +75,7 @@ pub(crate) fn wait_and_charge(child: &mut Child, report: &Path, charge: &mut Cha
     Ok(())
 }
 
-/// The value of `uploadpack.packObjectsHook` for the stand-in at that path: git gives it to a shell.
+/// Quotes the value of `uploadpack.packObjectsHook` for the stand-in at that path: git gives it to a shell.
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c));

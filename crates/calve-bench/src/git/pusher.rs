@@ -116,13 +116,13 @@ impl<'a> Pusher<'a> {
         self.changed.notify_all();
     }
 
-    /// The pushes that a client may have got by now.
+    /// Returns the number of pushes that a client may have got by now.
     pub(super) fn seen(&self) -> PushCount {
         let state = self.state();
         PushCount(state.pushed + u64::from(state.busy))
     }
 
-    /// Until something was pushed that a client cannot have.
+    /// Waits until something was pushed that a client cannot have.
     pub(super) fn wait_for_another(&self, seen: PushCount) -> Result<(), String> {
         let mut state = self.state();
         state.wanted = state.wanted.max(seen.0 + 1);
@@ -141,7 +141,7 @@ impl<'a> Pusher<'a> {
         }
     }
 
-    /// One commit, and its push.
+    /// Makes one commit, and pushes it.
     pub(super) fn push(&self) -> Result<(), BenchError> {
         let (chosen, number) = {
             let mut state = self.state();
@@ -241,7 +241,7 @@ fn chosen(state: &mut State) -> Vec<(String, Vec<u8>)> {
     chosen
 }
 
-/// A path as `git fast-import` reads it.
+/// Quotes a path as `git fast-import` reads it.
 fn quoted(path: &[u8]) -> Vec<u8> {
     let mut text = vec![b'"'];
     for byte in path {

@@ -71,7 +71,7 @@ impl Server<'_> {
     }
 }
 
-/// git ends well when the server took no notice of what was asked for.
+/// Tells what the server took no notice of: git ends well all the same.
 fn not_honoured(case: &Case, ran: &GitOutput, directory: &Path) -> Option<String> {
     if case.clone.is_filtered() && ran.said.contains("filtering not recognized") {
         return Some("the server does not support filters and sent everything".into());
@@ -88,7 +88,7 @@ fn has_parents(directory: &Path) -> bool {
         .is_ok_and(|it| it.status.success())
 }
 
-/// `None` where it was not by HTTP.
+/// Counts the requests in a trace. `None` where it was not by HTTP.
 fn requests(trace: &Path) -> Option<u64> {
     let bytes = fs_err::read(trace).ok()?;
     let text = String::from_utf8_lossy(&bytes);

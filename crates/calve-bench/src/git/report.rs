@@ -168,7 +168,7 @@ fn describe(report: &mut Report, bench: &GitBench<'_>, server: Option<&str>, rou
     report.circumstance("Runs", format!("{clients}, {rounds}{during}, the tests in another order in each{pushes}"));
 }
 
-/// The tables of a repository, as the published experiment has them: clones, then fetches, then looks at the past.
+/// Returns the tables of a repository, as the published experiment has them: clones, then fetches, then looks at the past.
 fn section(repository: &GitRepository, shape: &str, rows: &[&Row]) -> Section {
     let mut lines = vec![("Source", format!("`{}`", repository.source))];
     if !shape.is_empty() {
@@ -248,7 +248,7 @@ impl Row {
         median(&self.charges(|charge| charge.pack_objects.as_secs_f64() * 1000.0))
     }
 
-    /// With `git http-backend`, which does little.
+    /// Returns the CPU time without packing objects. It includes that of `git http-backend`, which does little.
     fn upload_pack_cpu_ms(&self) -> Option<f64> {
         median(&self.charges(|charge| charge.cpu.saturating_sub(charge.pack_objects).as_secs_f64() * 1000.0))
     }
@@ -265,7 +265,7 @@ impl Row {
         median(&self.samples.iter().filter_map(of).collect::<Vec<_>>()).map(|number| number.round() as u64)
     }
 
-    /// As the client sees it. Of a server of others, what its packs take.
+    /// Returns the bytes as the client sees them. Of a server of others, it is the bytes of its packs.
     fn bytes_received(&self) -> Option<u64> {
         let of = |sample: &Sample| match (sample.charge, sample.seen) {
             (Some(_), _) if self.case.from_daemon => None,

@@ -129,7 +129,7 @@ fn has_commits(references: &GitOutput) -> bool {
     references.is_success() && !references.stdout.is_empty()
 }
 
-/// The one that was asked for, else the one that the source has checked out.
+/// Returns the branch that was asked for, else the one that the source has checked out.
 fn branch(
     source: &Source,
     wanted: Option<&str>,
@@ -155,13 +155,13 @@ fn branch(
     Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameBranch))
 }
 
-/// One less than there are commits.
+/// Returns one less than there are commits.
 fn back(listed: &GitOutput) -> u32 {
     let lines = listed.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
     u32::try_from(lines.saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
-/// Among the last commits, and still there. Of several the first by name.
+/// Finds the file that the last commits changed most often, and that still exists. Of several the first by name.
 fn most_changed(clients: &Clients<'_>, template: &Path, branch: &str, back: u32) -> Result<Option<String>, BenchError> {
     let mut command = clients.git(template, None);
     let range = format!("{branch}~{back}..{branch}");

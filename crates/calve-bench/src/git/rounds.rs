@@ -96,7 +96,7 @@ fn progress(outcome: &Outcome, before: usize, round: u32, repository: &str) -> S
     format!("{head}: {}", steps.collect::<Vec<_>>().join(", "))
 }
 
-/// Has the clients of one test work, while one user pushes.
+/// Makes the clients of one test work, while one user pushes.
 pub(super) fn serve(
     testbed: &Testbed<'_>,
     repository: &Repository,
@@ -144,7 +144,7 @@ pub(super) fn serve(
     delete(&pushing, testbed.cancel)
 }
 
-/// Until all clients have done what they were to do, or one could not.
+/// Works until all clients have done what they were to do, or one could not.
 fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), Stop> {
     // git's own server is asked by one client at a time, since its requests do not say whose they are.
     let clients = if client.case.from_daemon { 1 } else { pace.clients };
@@ -184,7 +184,7 @@ fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), Stop> {
     })
 }
 
-/// A bare clone that shares the template's packs as hard links: git never writes to a pack.
+/// Makes a bare clone that shares the template's packs as hard links: git never writes to a pack.
 fn copy(testbed: &Testbed<'_>, template: &Path, to: &Path) -> Result<(), BenchError> {
     let mut command = testbed.clients.git(template, None);
     command.args(["clone", "--quiet", "--bare", "--local", "--template=", "--"]).arg(template).arg(to);

@@ -45,7 +45,7 @@ impl Shape {
         self.numbers.get(name).and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// For one line of a report.
+    /// Describes the shape for one line of a report.
     pub(crate) fn in_words(&self) -> String {
         let number = |name| count(self.number(name));
         format!(
@@ -73,7 +73,7 @@ fn by_git_sizer(clients: &Clients<'_>, repository: &Path) -> Result<Option<Map<S
     }))
 }
 
-/// The numbers that need no tree to be read.
+/// Returns the numbers that need no tree to be read.
 fn by_counting(clients: &Clients<'_>, repository: &Path) -> Result<Map<String, Value>, BenchError> {
     let mut numbers: Map<String, Value> = Map::new();
     let mut add = |name: String, number: u64| {
@@ -108,7 +108,7 @@ fn by_counting(clients: &Clients<'_>, repository: &Path) -> Result<Map<String, V
     Ok(numbers)
 }
 
-/// The longest chain of commits, and the most parents of one.
+/// Returns the longest chain of commits, and the most parents of one.
 fn history(clients: &Clients<'_>, repository: &Path) -> Result<(u64, u64), BenchError> {
     let mut command = clients.git(repository, None);
     command.args(["rev-list", "--all", "--topo-order", "--reverse", "--parents"]);

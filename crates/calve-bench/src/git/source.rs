@@ -38,7 +38,7 @@ impl std::fmt::Debug for Address {
 }
 
 impl Address {
-    /// As the user gave it, for git alone.
+    /// Returns the address as the user gave it, for git alone.
     pub(super) fn for_git(&self) -> &str {
         &self.given
     }
@@ -78,7 +78,7 @@ fn named(url: &RepositoryUrl) -> String {
 }
 
 impl Source {
-    /// A path that is there, or a URL.
+    /// Parses a path that is there, or a URL.
     pub fn of(text: &str) -> Result<Self, BenchError> {
         let url = parse(text)?;
         let is_path = url.kind() == Transport::Local;
@@ -89,7 +89,7 @@ impl Source {
         })
     }
 
-    /// For people, and without credentials.
+    /// Returns the source for people, and without credentials.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Path(path) => path.to_string_lossy().into_owned(),
@@ -106,7 +106,7 @@ impl Source {
         }
     }
 
-    /// The last part of it.
+    /// Returns the last part of the source.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Synthetic(of) => format!("synthetic-{}", of.shape.name()),
@@ -137,7 +137,7 @@ impl Source {
     }
 }
 
-/// The configuration of a clone with a filter, whatever the version of git that made it.
+/// Reports whether the configuration is that of a clone with a filter, whatever the version of git that made it.
 fn is_partial(git: &Git) -> bool {
     let pattern = r"^(remote\..*\.(promisor|partialclonefilter)|extensions\.partialclone)$";
     git.output(&["config", "--get-regexp", pattern]).is_ok_and(|found| !found.stdout.is_empty())

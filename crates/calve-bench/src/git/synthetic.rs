@@ -28,7 +28,7 @@ impl SyntheticShape {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Small, Self::Middle, Self::Blobs];
 
-    /// As the command line has it.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
@@ -63,7 +63,7 @@ pub const SYNTHETIC_BRANCH: &str = "main";
 const FIRST_COMMIT: u64 = 1_577_836_800;
 
 impl Synthetic {
-    /// The usual sizes of that shape.
+    /// Returns the usual sizes of that shape.
     pub fn new(shape: SyntheticShape) -> Self {
         let (commits, files, file_bytes, changed_files) = match shape {
             SyntheticShape::Small => (6_000, 300, 6_000, 3),
@@ -159,7 +159,7 @@ impl Synthetic {
         out.flush()
     }
 
-    /// Which commits change which files.
+    /// Decides which commits change which files.
     fn plan(&self) -> Plan {
         let mut random = SplitMix64::new(self.seed);
         let commits = self.commits.max(1) as usize;

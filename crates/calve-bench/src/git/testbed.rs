@@ -43,7 +43,7 @@ pub(super) fn home(directory: &Path) -> PathBuf {
 }
 
 impl<'a> Testbed<'a> {
-    /// In a directory where `furnish` was called.
+    /// Prepares a testbed in a directory where `furnish` was called.
     pub(super) fn prepare(
         directory: &Path,
         options: &TestbedOptions,
@@ -91,12 +91,12 @@ impl<'a> Testbed<'a> {
         })
     }
 
-    /// A path that is not there yet.
+    /// Returns a path that is not there yet.
     pub(super) fn new_path(&self, what: &str) -> PathBuf {
         self.directory.join(format!("{what}-{}", self.numbers.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Below the root of the host.
+    /// Returns a path below the root of the host that is not there yet, and its name.
     pub(super) fn new_served(&self) -> (PathBuf, String) {
         let name = format!("{}.git", self.numbers.fetch_add(1, Ordering::Relaxed));
         (self.directory.join("served").join(&name), name)
@@ -123,7 +123,7 @@ impl<'a> Testbed<'a> {
         charge
     }
 
-    /// The same of pushes, which nobody asked the cost of.
+    /// Adds up the server's cost of pushes, which nobody asked the cost of.
     pub(super) fn take_pushes(&self, operation: Operation) {
         let charge = self.host.ledger().take(operation);
         self.pushes.lock().unwrap_or_else(PoisonError::into_inner).add(&charge);
@@ -170,7 +170,7 @@ pub(super) fn furnish(directory: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// For both sides, with nothing of the user's.
+/// Returns git's configuration for both sides, with nothing of the user's.
 fn configuration(key: &str, protocol: u8, stand_in: &Path) -> String {
     let hook = pack_objects::quoted(stand_in).replace('\\', r"\\").replace('"', "\\\"");
     format!(
@@ -183,7 +183,7 @@ fn configuration(key: &str, protocol: u8, stand_in: &Path) -> String {
     )
 }
 
-/// So that only the bench's own clients are served.
+/// Returns a key by which only the bench's own clients are served.
 fn random_key() -> Result<String, BenchError> {
     let mut bytes = [0_u8; 16];
     // Every Unix has it; not all have a call for it.
@@ -191,7 +191,7 @@ fn random_key() -> Result<String, BenchError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// `git http-backend`, without the `git` in front of it, as web servers are told to run it.
+/// Finds `git http-backend`, without the `git` in front of it, as web servers are told to run it.
 fn backend(clients: &Clients<'_>, directory: &Path) -> Result<PathBuf, BenchError> {
     let printed = clients.output(clients.git(directory, None).arg("--exec-path"), "asking git for its programs")?;
     let program = PathBuf::from(String::from_utf8_lossy(&printed).trim()).join("git-http-backend");

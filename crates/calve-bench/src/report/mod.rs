@@ -242,7 +242,7 @@ fn not_run_in_words(not_run: &NotRun) -> String {
 }
 
 impl Bar {
-    /// A bar of seconds. `None` of no values.
+    /// Makes a bar of seconds. `None` if there are no values.
     pub(crate) fn of_seconds(label: impl Into<String>, side: Side, values: Vec<f64>) -> Option<Self> {
         let summary = Summary::of(&values)?;
         let [median, min, max] = [summary.median, summary.min, summary.max].map(shown);

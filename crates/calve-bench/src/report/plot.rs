@@ -49,7 +49,7 @@ pub(super) fn bars(chart: &Chart) -> String {
     html
 }
 
-/// A round number that goes three to six times into `most`.
+/// Returns a round number that goes three to six times into `most`.
 fn tick(most: f64) -> f64 {
     if most <= 0.0 {
         return 0.0;

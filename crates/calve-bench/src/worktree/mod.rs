@@ -94,7 +94,7 @@ fn git(at: &Path, arguments: &[&str]) -> Result<String, BenchError> {
     Ok(String::from_utf8_lossy(&calve_git::Git::at(at).run(arguments)?).into_owned())
 }
 
-/// The directories and files directly in the worktree that git ignores, for programs that have to be told.
+/// Returns the directories and files directly in the worktree that git ignores, for programs that have to be told.
 fn ignored(source: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let listed = git(source, &["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])?;
     let names = listed.split('\0').map(|path| path.trim_end_matches('/')).filter(|path| !path.is_empty());

@@ -22,7 +22,8 @@ pub(super) fn peak(process: Pid, has_ended: &AtomicBool) -> Option<u64> {
     peak
 }
 
-/// Since Linux 6.2 the size of that directory is their number. Before that they have to be counted.
+/// Counts the descriptors in a directory of `/proc`. Since Linux 6.2 the directory's size is their number; before that they have to be
+/// counted.
 fn open(directory: &Path) -> Option<u64> {
     let size = fs_err::metadata(directory).ok()?.len();
     if size > 0 {

@@ -21,7 +21,7 @@ pub(super) struct Trial {
     pub(super) outcome: Result<Outcome, String>,
 }
 
-/// The trials of those ways that are measured, and what each wrote. `None` where there is no room for so many files.
+/// Tries the ways that are measured, and returns the trials and what each wrote. `None` where there is no room for so many files.
 pub(super) fn try_all_at_once(
     runner: &Runner<'_>,
     scratch: &mut Scratch<'_>,
@@ -66,7 +66,7 @@ pub(super) fn in_words(limit: u64) -> String {
 }
 
 impl Trial {
-    /// "all written in 4.2 s", or what went wrong.
+    /// Describes the result: "all written in 4.2 s", or what went wrong.
     pub(super) fn result(&self, task: &Task) -> String {
         match &self.outcome {
             Err(reason) => format!("failed: {reason}"),

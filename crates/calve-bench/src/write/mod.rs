@@ -85,7 +85,7 @@ impl WriteBench<'_> {
     }
 }
 
-/// Every way in every layout once, in an order that no other round has. Round 0 is looked at and does not count.
+/// Runs every way in every layout once, in an order that no other round has. Round 0 is looked at and does not count.
 fn round(runner: &Runner<'_>, scratch: &mut Scratch<'_>, layouts: &mut [Layout], round: u32) -> Result<(), BenchError> {
     let ways = layouts.first().map_or(0, |layout| layout.rows.len());
     for index in shuffled(ways * layouts.len(), u64::from(round)) {

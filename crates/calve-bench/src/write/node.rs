@@ -97,7 +97,7 @@ fn places() -> Vec<PathBuf> {
     [script, std::env::current_dir().ok(), own].into_iter().flatten().collect()
 }
 
-/// 18.17 is the first that has all that the script uses.
+/// Reports whether a version of Node is too old. 18.17 is the first that has all that the script uses.
 fn is_too_old(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     (numbers.next(), numbers.next()) < (Some(18), Some(17))

@@ -90,7 +90,7 @@ impl Runner<'_> {
         Ok(outcome)
     }
 
-    /// Results stay until they fill the memory, where they would slow down what comes after them, or the file system.
+    /// Deletes results when they fill the memory, where they would slow down what comes after them, or the file system.
     fn make_room(&self, scratch: &mut Scratch<'_>, task: &Task) -> Result<(), BenchError> {
         let needs = needs(task);
         let lacks = |scratch: &Scratch<'_>| -> Result<bool, BenchError> {
@@ -107,13 +107,13 @@ impl Runner<'_> {
     }
 }
 
-/// At the most: whole blocks, an inode and a name for each.
+/// Returns the most room that a task needs: whole blocks, an inode and a name for each file.
 pub(super) fn needs(task: &Task) -> Room {
     let each = task.bytes.div_ceil(4096) * 4096 + 1024;
     Room { bytes: task.files.saturating_mul(each) + (1 << 20), inodes: task.files + task.directories + 100 }
 }
 
-/// The shell sets both limits of a program, so that it cannot raise them itself, as Node does.
+/// Adds a shell that sets both limits of a program, so that the program cannot raise them itself, as Node does.
 fn limited(argv: Vec<OsString>, limit: Option<u64>) -> Vec<OsString> {
     let Some(limit) = limit else { return argv };
     let shell = ["sh", "-c", "ulimit -n \"$0\" && exec \"$@\""].map(OsString::from);

@@ -64,7 +64,7 @@ pub(super) fn all(processors: usize, package: bool) -> Vec<Way> {
     ways
 }
 
-/// 1, 2, 4 and so on, up to twice the processors but no more than 8: more than there are processors can help where writing waits.
+/// Returns 1, 2, 4 and so on, up to twice the processors but no more than 8: more than there are processors can help where writing waits.
 fn thread_counts(processors: usize) -> Vec<usize> {
     [1, 2, 4, 8].into_iter().filter(|&count| count <= (2 * processors).clamp(2, 8)).collect()
 }
@@ -74,7 +74,7 @@ pub(super) fn in_words(threads: usize) -> String {
 }
 
 impl Way {
-    /// Its name for `--only`: without the comma that would end the name there, and the same on every machine.
+    /// Returns its name for `--only`: without the comma that would end the name there, and the same on every machine.
     pub(super) fn label(&self) -> String {
         let name = match self.kind {
             Kind::Threads(count) | Kind::ThreadsWithStart(count) => {
@@ -87,7 +87,7 @@ impl Way {
 }
 
 impl Kind {
-    /// Threads that Calve was told to use.
+    /// Returns the number of threads that Calve was told to use.
     pub(super) fn threads(self) -> Option<usize> {
         if let Self::WriteFilesWith(threads) | Self::Engine(threads) = self { Some(threads) } else { None }
     }
@@ -115,7 +115,7 @@ impl Kind {
         }
     }
 
-    /// The command that writes `task` below `root`, which it makes, and its JSON to `result`.
+    /// Returns the command that writes `task` below `root`, which it makes, and its JSON to `result`.
     pub(super) fn argv(self, task: &Task, root: &Path, result: &Path, script: &Path, node: &Node) -> Vec<OsString> {
         let numbers = [task.files, task.bytes, task.directories].map(|number| OsString::from(number.to_string()));
         let mut argv: Vec<OsString> = match self {

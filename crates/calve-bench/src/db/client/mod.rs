@@ -30,7 +30,7 @@ impl Session {
         Self::open_database(server, &server.address.database)
     }
 
-    /// The same, with another database.
+    /// Opens a session as [`Self::open`] does, with another database.
     pub(super) fn open_database(server: &Record, database: &str) -> io::Result<Self> {
         let address = &server.address;
         let stream = UnixStream::connect(&address.socket)?;
@@ -67,7 +67,7 @@ impl Session {
         }
     }
 
-    /// The statement whose value changes with any row of a table.
+    /// Returns the statement whose value changes with any row of a table.
     pub(super) fn checksum(&self, table: &str) -> String {
         match self {
             Self::Postgres(_) => {

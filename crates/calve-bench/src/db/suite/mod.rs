@@ -53,7 +53,7 @@ pub(super) struct SuiteRows {
 
 /// The source of a worker's databases, one for each of its tests.
 trait Worker: Send {
-    /// A session with a database that is as it was in the beginning.
+    /// Opens a session with a database that is as it was in the beginning.
     fn fresh(&mut self) -> Result<Session, BenchError>;
 }
 
@@ -178,7 +178,7 @@ struct TestRun<'a> {
 }
 
 impl TestRun<'_> {
-    /// The tests of one worker. Returns how long each waited for its state.
+    /// Runs the tests of one worker. Returns how long each waited for its state.
     fn tests(&self, worker: &mut dyn Worker) -> Result<Vec<f64>, BenchError> {
         let mut times = Vec::new();
         while times.len() < self.tests as usize && (times.is_empty() || self.began.elapsed() < LIMIT) {
@@ -193,7 +193,7 @@ impl TestRun<'_> {
     }
 }
 
-/// Does it for all workers at the same time.
+/// Runs `work` for all workers at the same time.
 fn together<'w, T: Send>(
     workers: &mut [Box<dyn Worker + 'w>],
     work: impl Fn(&mut (dyn Worker + 'w)) -> Result<T, BenchError> + Sync,

@@ -68,7 +68,7 @@ impl Worker for Database {
 }
 
 impl Drop for Database {
-    /// So that the next way has the room that this one took.
+    /// Drops the database, so that the next way has the room that this one took.
     fn drop(&mut self) {
         let session = Session::open_database(&self.record, "template1");
         let _ =
@@ -107,7 +107,7 @@ impl Ahead {
 }
 
 impl Drop for Ahead {
-    /// The maker ends when nobody gives it a database any more.
+    /// Ends the thread that makes databases: it ends when nobody gives it a database any more.
     fn drop(&mut self) {
         self.used = None;
         let _ = self.maker.take().map(JoinHandle::join);

@@ -75,7 +75,7 @@ impl Backend {
         (charge, piped.and(waited))
     }
 
-    /// RFC 3875, as far as `git http-backend` reads it.
+    /// Returns the command with the variables of RFC 3875, as far as `git http-backend` reads them.
     fn command(&self, head: &Head, body: &Body<'_>, report: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -110,7 +110,7 @@ impl Backend {
     }
 }
 
-/// The body to the child, and the child's answer to the client.
+/// Relays the body to the child, and the child's answer to the client.
 fn relay(
     running: &mut BackendProcess,
     body: &mut Body<'_>,
@@ -145,7 +145,7 @@ fn feed(mut stdin: ChildStdin, first: &[u8], body: &mut Body<'_>) -> io::Result<
     }
 }
 
-/// Everything in chunks, so that the connection can go on, and without the last one.
+/// Sends everything in chunks, so that the connection can go on, and without the last chunk.
 fn respond(mut stdout: ChildStdout, out: &mut Outgoing, mut left: u64, charge: &mut Charge) -> io::Result<()> {
     let mut buffer = vec![0; 128 << 10];
     let mut filled = 0;
@@ -195,7 +195,7 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
     find(b"\r\n\r\n")
 }
 
-/// From what a CGI program says first to the head of an answer.
+/// Converts the first output of a CGI program to the head of an answer.
 fn response_head(cgi: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(cgi);
     let fields = || text.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()));

@@ -196,7 +196,7 @@ impl Shared {
         self.closed.notify_all();
     }
 
-    /// All requests of one connection.
+    /// Serves all requests of one connection.
     fn serve(&self, socket: TcpStream, number: u64) -> io::Result<()> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -250,7 +250,7 @@ impl Shared {
         }
     }
 
-    /// 0 is nobody's: what is charged there shows in the accounts as not charged.
+    /// Charges an operation. 0 is nobody's: what is charged there shows in the accounts as not charged.
     fn charge(&self, head: &Head, charge: &Charge) {
         let number = head.header(&OPERATION_HEADER.to_ascii_lowercase()).and_then(|digits| digits.parse().ok());
         self.ledger.charge(number.unwrap_or(0 as Operation), charge);

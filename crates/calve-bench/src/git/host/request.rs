@@ -27,7 +27,7 @@ impl Head {
         self.headers.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The next request on the connection; `None` when the client has closed it.
+    /// Reads the next request on the connection; `None` when the client has closed it.
     pub(super) fn read(from: &mut CountingReader) -> io::Result<Option<Self>> {
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"\r\n\r\n") {
@@ -95,7 +95,7 @@ impl Body<'_> {
         Ok(String::from_utf8_lossy(&line).trim().to_owned())
     }
 
-    /// To the next chunk that holds something, or the end.
+    /// Goes on to the next chunk that holds something, or to the end.
     fn next_chunk(&mut self, begun: bool) -> io::Result<()> {
         if begun && !self.line()?.is_empty() {
             return Err(io::ErrorKind::InvalidData.into());
@@ -202,7 +202,7 @@ mod tests {
         });
     }
 
-    /// The bytes behind the last chunk were read for as long as the client went on.
+    // The bytes behind the last chunk were read for as long as the client went on.
     #[test]
     fn what_follows_the_last_chunk_has_an_end() {
         let endless =

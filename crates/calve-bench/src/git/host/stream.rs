@@ -37,7 +37,7 @@ fn sleep_until(due: Instant) {
     }
 }
 
-/// As many pieces as are on their way at most, and the buffer of a socket.
+/// Makes a queue of as many pieces as are on their way at most, and the buffer of a socket.
 fn queue(link: &Link) -> (SyncSender<Piece>, Receiver<Piece>) {
     let pieces = (link.bytes_in_flight() + (256 << 10)) / PIECE as u64;
     sync_channel(pieces.min(4096) as usize)
@@ -116,7 +116,7 @@ impl Outgoing {
         Self::Shaped { pieces, schedule: Schedule { link, free: Instant::now() }, writer }
     }
 
-    /// All pieces at once, in order.
+    /// Sends all pieces at once, in order.
     pub(super) fn send(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         match self {
             Self::Plain(socket) => send_plain(socket, parts),
