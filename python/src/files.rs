@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 use crate::running::{Inside, Operation};
 use crate::{Ended, Handle, PAUSE, Telling, builder, failed, no_thread, path, wrong};
 
-/// What Python finds in the module.
+/// Adds to the module what Python finds in it.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<WriteSession>()?;
     module.add_function(wrap_pyfunction!(read_files, module)?)

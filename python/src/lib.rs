@@ -67,7 +67,7 @@ fn path(bytes: Vec<u8>) -> PathBuf {
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-/// The package has checked that it is UTF-8.
+/// Decodes a path, which the package has checked to be UTF-8.
 #[cfg(windows)]
 fn path(bytes: Vec<u8>) -> PathBuf {
     String::from_utf8_lossy(&bytes).into_owned().into()
@@ -138,7 +138,7 @@ impl Work {
         }
     }
 
-    /// Entries and bytes so far.
+    /// Returns the entries and bytes done so far.
     fn progress(&self) -> (u64, u64) {
         (self.progress.entries(), self.progress.bytes())
     }

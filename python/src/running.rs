@@ -58,7 +58,8 @@ impl Drop for Operation {
 pub(crate) struct Inside(u32, ThreadId);
 
 impl Inside {
-    /// `None` where the interpreter exits in another thread, which does not wait for this one any more: the GIL must not be released.
+    /// Notes that a thread of Python's is inside. `None` where the interpreter exits in another thread, which does not wait for this one
+    /// any more: the GIL must not be released.
     pub(crate) fn enter() -> Option<Self> {
         let mut running = lock();
         let (process, thread) = (id(), current().id());

@@ -74,7 +74,7 @@ impl CredentialFiles {
     }
 }
 
-/// The names under which a registry may be written down.
+/// Returns the names under which a registry may be written down.
 fn keys(registry: &str) -> Vec<&str> {
     match registry {
         "docker.io" => vec!["https://index.docker.io/v1/", "index.docker.io", "docker.io"],
@@ -107,7 +107,7 @@ impl ConfigFile {
     }
 }
 
-/// docker once wrote addresses instead of hosts.
+/// Returns the host of an entry's name: docker once wrote addresses instead of hosts.
 fn stripped(named: &str) -> &str {
     let host = named.strip_prefix("https://").or_else(|| named.strip_prefix("http://")).unwrap_or(named);
     host.split('/').next().unwrap_or(host)

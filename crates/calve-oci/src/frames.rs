@@ -180,7 +180,7 @@ struct Compressed {
 }
 
 impl FrameCompressor {
-    /// `first`: the first entry. `size`: of all contents, about.
+    /// Begins a layer with the entry `first`. `size` is that of all contents, about.
     pub(crate) fn new(blob: Spool, first: usize, size: u64) -> io::Result<Self> {
         let frame = Some(OpenFrame::new(Compressed { blob, frame: blake3::Hasher::new() }));
         let encoder = bulk::Compressor::new(LEVEL)?;

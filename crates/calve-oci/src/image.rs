@@ -146,7 +146,7 @@ pub(crate) fn chunks(text: &str) -> Vec<Range<usize>> {
     chunks
 }
 
-/// A number that depends on the path alone.
+/// Returns a number that depends on the path alone.
 fn chance(path: &[u8]) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(path).as_bytes();
     u64::from_le_bytes([a, b, c, d, e, f, g, h])

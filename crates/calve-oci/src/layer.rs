@@ -144,7 +144,7 @@ fn decoder<'a>(compressed: impl Read + 'a) -> io::Result<impl Read + 'a> {
     Ok(decoder)
 }
 
-/// As large as a tar of `part` of a layer can be: contents, headers, names and attributes.
+/// Returns the most bytes that a tar of `part` of a layer can have: contents, headers, names and attributes.
 pub(crate) fn largest(template: &PortableTemplate, range: &Range<usize>, part: &Range<usize>) -> u64 {
     let entry = |index: usize| {
         let entry = &template.entries[index];
@@ -177,7 +177,7 @@ fn header(entry: &PortableEntry) -> Header {
     header
 }
 
-/// Fields that a header has no room for.
+/// Appends the fields that a header has no room for.
 fn append_extensions<W: Write>(tar: &mut Builder<W>, entry: &PortableEntry) -> io::Result<()> {
     let mut extensions: Vec<(String, Vec<u8>)> = Vec::new();
     if entry.seconds < 0 || entry.nanoseconds > 0 {
@@ -195,7 +195,7 @@ fn append_extensions<W: Write>(tar: &mut Builder<W>, entry: &PortableEntry) -> i
     tar.append_pax_extensions(extensions.iter().map(|(name, value)| (&**name, &**value)))
 }
 
-/// The decimal number of seconds, which are rounded down where they are given apart.
+/// Formats seconds as a decimal number. They are rounded down where the nanoseconds are given apart.
 fn time(seconds: i64, nanoseconds: u32) -> String {
     match (seconds, nanoseconds) {
         (seconds, 0) => seconds.to_string(),

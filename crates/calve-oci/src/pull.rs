@@ -169,7 +169,7 @@ fn old(templates: &Templates, reference: &Reference, name: &str) -> Result<Optio
     Err(Error::NameTaken { name: name.into(), place: reference.place() })
 }
 
-/// Two that pull the same at once are both content.
+/// Returns the template that another pull has made meanwhile, if it is the same one: two that pull the same at once are both content.
 fn made_meanwhile(templates: &Templates, name: &str, key: &str, error: Error) -> Result<Template, Error> {
     use calve_core::Error::Template as Failed;
     if let Error::Core(Failed(TemplateError::Exists(_) | TemplateError::Superseded(_))) = &error {

@@ -99,7 +99,7 @@ impl Push<'_> {
         Ok((send::name_image(&self.registry, layers, annotations)?, key))
     }
 
-    /// Large layers go into a file beside the template, where only this user can enter.
+    /// Returns a spool for large layers. They go into a file beside the template, where only this user can enter.
     fn spool(&self) -> Spool {
         Spool::new(self.held.tree.parent())
     }

@@ -118,7 +118,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// A name, an IPv4 address or an IPv6 address in brackets, and a port.
+/// Accepts a name, an IPv4 address or an IPv6 address in brackets, and a port if there is one.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),

@@ -494,7 +494,7 @@ impl<'a> Registry<'a> {
     }
 }
 
-/// The certificates that the system trusts.
+/// Returns the settings for TLS, with the certificates that the system trusts.
 fn tls() -> TlsConfig {
     let found = rustls_native_certs::load_native_certs().certs;
     let certificates: Vec<_> = found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
@@ -534,7 +534,7 @@ fn asked_to_wait(response: &Response<Body>) -> Option<Duration> {
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// A quarter of a second, then twice as long each time.
+/// Returns a quarter of a second for the first failure, then twice as long each time.
 fn pause(failures: u32) -> Duration {
     Duration::from_millis(125 << failures.min(6))
 }

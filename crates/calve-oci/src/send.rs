@@ -80,7 +80,7 @@ pub(crate) fn name_image(
     })
 }
 
-/// The name that images have for the processor.
+/// Returns the name that images have for the processor.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

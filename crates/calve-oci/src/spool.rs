@@ -25,7 +25,7 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// `directory` is where the file is made, if one is needed. Without one everything stays in memory.
+    /// Returns an empty spool. `directory` is where the file is made, if one is needed. Without one everything stays in memory.
     pub(crate) fn new(directory: Option<&Path>) -> Self {
         Self {
             place: directory.map(Path::to_path_buf),
@@ -122,7 +122,7 @@ impl Write for Spool {
     }
 }
 
-/// The name of a blob.
+/// Returns the name of a blob.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     let mut hash = Context::new(&SHA256);
     hash.update(bytes);

@@ -10,7 +10,7 @@ use crate::error::Error;
 /// More do not make a connection faster.
 const THREADS: usize = 4;
 
-/// Does `work` for each item. The results are in the order of the items; the first error ends the rest early.
+/// Runs `work` for each item. The results are in the order of the items; the first error ends the rest early.
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     threads: Option<NonZeroUsize>,

@@ -75,7 +75,8 @@ fn home() -> Home {
     home_directory(|name| std::env::var_os(name), std::env::home_dir())
 }
 
-/// `[receipt, whether there is trash to delete beside the destination, whether a spare is to be built]`, as JSON. The source may be `@NAME`.
+/// Clones, and returns `[receipt, whether there is trash to delete beside the destination, whether a spare is to be built]` as JSON. The
+/// source may be `@NAME`.
 fn clone(src: &Path, dst: &Path, only_file: bool, mut options: CloneOptions, home: Home) -> Result<String, Error> {
     options.spares = home.as_deref().ok().map(SpareUse::in_home);
     let mut report = with_source(src, &options, || home, |tree, options| one(tree, dst, only_file, options))?;
@@ -118,7 +119,7 @@ pub fn start_clone<'env>(
     start(env, handle.stop.clone(), move || clone(&src, &dst, only_file, options, home))
 }
 
-/// The same, and waits for it.
+/// Clones as [`start_clone`] does, and waits for it.
 #[napi]
 pub fn clone_sync(src: BufferSlice, dst: BufferSlice, wish: CloneWish) -> napi::Result<Outcome<String>> {
     let (src, dst, only_file) = (path(&src), path(&dst), wish.only_file);
@@ -126,7 +127,7 @@ pub fn clone_sync(src: BufferSlice, dst: BufferSlice, wish: CloneWish) -> napi::
     Ok(outcome(clone(&src, &dst, only_file, options, home())))
 }
 
-/// `[receipt, whether there is trash to delete beside it]`, as JSON.
+/// Returns the work of removing a tree, whose result is `[receipt, whether there is trash to delete beside it]` as JSON.
 fn remove(what: &Path, wait: bool, home: String, handle: &Handle) -> impl FnOnce() -> Result<String, Error> + use<> {
     let what = what.to_path_buf();
     let mut options = RemoveOptions::default();
@@ -152,13 +153,13 @@ pub fn start_remove<'env>(
     start(env, handle.stop.clone(), remove(&path(&what), wait, home, handle))
 }
 
-/// The same, and waits for it.
+/// Removes as [`start_remove`] does, and waits for it.
 #[napi]
 pub fn remove_sync(what: BufferSlice, wait: bool, home: String) -> Outcome<String> {
     outcome(remove(&path(&what), wait, home, &Handle::default())())
 }
 
-/// The names of all remedies. The package has words for each.
+/// Returns the names of all remedies. The package has words for each.
 #[napi]
 pub fn remedy_names() -> Vec<&'static str> {
     Remedy::NAMES.to_vec()
@@ -168,7 +169,7 @@ fn name(remedy: &Remedy) -> String {
     remedy.name().to_owned()
 }
 
-/// What a pair of places can do.
+/// Reports what a pair of places can do.
 #[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));

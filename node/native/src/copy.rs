@@ -28,7 +28,7 @@ pub struct CopyWish {
     pub must_be_new: bool,
 }
 
-/// `base`: the absolute path of `src`.
+/// Returns the engine's options. `base` is the absolute path of `src`.
 fn options(base: PathBuf, wish: &CopyWish, handle: &Handle) -> CloneOptions {
     let mut options = CloneOptions::default();
     let links = match (wish.dereference, wish.verbatim_symlinks) {
@@ -82,7 +82,7 @@ pub fn start_copy<'env>(
     start(env, handle.stop.clone(), move || copy(&src, &dst, &wish, &options))
 }
 
-/// The same, and waits for it.
+/// Copies as [`start_copy`] does, and waits for it.
 #[napi]
 pub fn copy_sync(src: BufferSlice, dst: BufferSlice, base: BufferSlice, wish: CopyWish) -> Option<Failure> {
     let options = options(path(&base), &wish, &Handle::default());
@@ -92,7 +92,7 @@ pub fn copy_sync(src: BufferSlice, dst: BufferSlice, base: BufferSlice, wish: Co
 /// Below this Node deletes a tree sooner than a process is started that does it.
 const SMALL_ENTRIES: usize = 256;
 
-/// Whether a directory has so many entries that deleting them takes long.
+/// Reports whether a directory has so many entries that deleting them takes long.
 fn is_large(directory: &Path) -> bool {
     let mut found = 0;
     let mut unread = vec![directory.to_path_buf()];
@@ -138,7 +138,7 @@ pub fn start_discard<'env>(
     start(env, handle.stop.clone(), discard(&path(&what), home, handle))
 }
 
-/// The same, and waits for it.
+/// Moves a directory out of sight as [`start_discard`] does, and waits for it.
 #[napi]
 pub fn discard_sync(what: BufferSlice, home: String) -> Outcome<bool> {
     outcome(discard(&path(&what), home, &Handle::default())())

@@ -58,7 +58,7 @@ fn options(wish: &WriteWish, handle: &Handle) -> napi::Result<WriteOptions> {
 /// The length of an entry whose contents are the next of the buffers given one by one.
 const ALONE: u32 = u32::MAX;
 
-/// The entries of a batch: `lengths` has the length of each path and of its contents, in pairs.
+/// Returns the entries of a batch: `lengths` has the length of each path and of its contents, in pairs.
 fn entries<'a>(
     paths: &'a [u8],
     lengths: &[u32],
@@ -129,7 +129,7 @@ impl WriteSession {
         })
     }
 
-    /// The same, and waits for it. Nothing else runs meanwhile, so that the buffers may be anybody's.
+    /// Writes a batch as [`Self::write`] does, and waits for it. Nothing else runs meanwhile, so that the buffers may be anybody's.
     #[napi]
     pub fn write_sync(
         &self,
@@ -151,7 +151,7 @@ impl WriteSession {
         start(env, self.stop.clone(), move || Ok(document(&finish(&writer)?)))
     }
 
-    /// The same, and waits for it.
+    /// Ends it as [`Self::finish`] does, and waits for it.
     #[napi]
     pub fn finish_sync(&self) -> Outcome<String> {
         outcome(finish(&self.writer).map(|report| document(&report)))

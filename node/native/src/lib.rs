@@ -34,7 +34,7 @@ pub struct Handle {
 
 #[napi]
 impl Handle {
-    /// For one operation.
+    /// Makes a handle for one operation.
     #[napi(constructor)]
     pub fn new() -> Self {
         Self::default()
@@ -52,13 +52,13 @@ impl Handle {
         self.stop.go_on();
     }
 
-    /// Files, directories and others done so far.
+    /// Returns how many files, directories and others are done so far.
     #[napi(getter)]
     pub fn entries(&self) -> f64 {
         self.progress.entries() as f64
     }
 
-    /// Bytes of file contents done so far.
+    /// Returns how many bytes of file contents are done so far.
     #[napi(getter)]
     pub fn bytes(&self) -> f64 {
         self.progress.bytes() as f64
@@ -95,13 +95,13 @@ fn path(bytes: &[u8]) -> PathBuf {
     std::ffi::OsString::from_vec(bytes.to_vec()).into()
 }
 
-/// The package has checked that it is UTF-8.
+/// Decodes a path, which the package has checked to be UTF-8.
 #[cfg(windows)]
 fn path(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-/// For what the package itself never passes.
+/// Reports an argument that the package itself never passes.
 fn invalid(what: impl std::fmt::Display) -> napi::Error {
     napi::Error::new(Status::InvalidArg, what.to_string())
 }

@@ -36,7 +36,7 @@ impl Running {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing half made is left, and no thread runs code that is being unloaded.
+    /// Ends all work: nothing half made is left, and no thread runs code that is being unloaded.
     fn end(&self) {
         let threads = {
             let mut running = self.lock();

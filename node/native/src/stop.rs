@@ -24,7 +24,7 @@ impl Answer {
 }
 
 impl Stop {
-    /// What the engine looks at.
+    /// Returns the switch that the engine looks at.
     pub(crate) fn switch(&self) -> Cancel {
         self.cancel.clone()
     }

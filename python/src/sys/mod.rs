@@ -2,7 +2,7 @@
 
 use pyo3::{Python, ffi};
 
-/// Whether the interpreter is the process's first one.
+/// Reports whether the interpreter is the process's first one.
 pub(crate) fn is_main_interpreter(_attached: Python<'_>) -> bool {
     // SAFETY: this thread is attached to an interpreter, which is what the first call answers; its state is there as long as the thread
     // is attached to it.

@@ -72,7 +72,7 @@ impl TryFrom<(String, u32, u32)> for Chunk {
 }
 
 impl Chunk {
-    /// A frame has at most this much for contents that cannot be compressed.
+    /// Reports whether the sizes can be those of a frame, which has at most this much for contents that cannot be compressed.
     fn is_possible(&self) -> bool {
         let most = u64::from(self.size) + u64::from(self.size / 128) + 512;
         (1..=LARGEST_CHUNK_BYTES).contains(&self.size) && (1..=most).contains(&u64::from(self.compressed))

@@ -56,7 +56,8 @@ impl DataDescription {
         all.into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
     }
 
-    /// `None` if it is an image of something else. No text may be long, or have control characters: messages show them.
+    /// Reads the annotations. `None` if it is an image of something else. No text may be long, or have control characters: messages show
+    /// them.
     fn read(annotations: &BTreeMap<String, String>) -> Option<Self> {
         let text = |name: &str| {
             let value = annotations.get(name)?;

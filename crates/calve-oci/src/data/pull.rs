@@ -166,7 +166,7 @@ struct Reuse<'a> {
 }
 
 impl<'a> Reuse<'a> {
-    /// `None` if it cannot be used: then everything is fetched.
+    /// Opens older data for its chunks. `None` if it cannot be used: then everything is fetched.
     fn open(old: OldData<'a>) -> Option<Self> {
         let compressed = fs_err::File::open(old.index).ok()?;
         let index = Index::parse(&layer::read_manifest(compressed, LARGEST_INDEX_BYTES).ok()?).ok()?;

@@ -9,7 +9,7 @@ pub(super) struct Challenge {
 }
 
 impl Challenge {
-    /// `None` for one that is not valid.
+    /// Parses a challenge. `None` for one that is not valid.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (scheme, mut rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let mut values = Vec::new();

@@ -97,7 +97,7 @@ pub(super) fn content_range(value: &str) -> Option<Range<u64>> {
 mod tests {
     use super::*;
 
-    /// All parts, until one cannot be read.
+    /// Returns all parts, until one cannot be read.
     fn read(answer: &str) -> Vec<(Range<u64>, String)> {
         let mut parts = Parts::new(answer.as_bytes(), "x");
         let mut all = Vec::new();
