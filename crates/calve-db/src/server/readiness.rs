@@ -31,7 +31,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Listens in the server's `directory`, which is new and belongs to this user.
+    /// Listens in the `directory` of a server, which was renewed (`runtime::renew`) and belongs to this user.
     pub(crate) fn listen(directory: &Path, account: Account) -> Result<Self> {
         let path = directory.join(NOTICES);
         let socket = UnixDatagram::bind(&path).map_err(|error| Error::io("listen on", &path, error))?;
@@ -100,7 +100,7 @@ pub(crate) fn wait(server: &mut ServerProcess, waiting: &Waiting<'_>) -> Result<
     }
 }
 
-/// Waits until something happens, for a millisecond, or for 50 if the server tells when it is ready. Returns whether the starter has gone.
+/// Waits until something happens, at most a millisecond, or 50 if the server tells when it is ready. Returns whether the starter has gone.
 fn pause(server: &ServerProcess, waiting: &Waiting<'_>) -> bool {
     let mut fds = vec![PollFd::from_borrowed_fd(waiting.notices.socket.as_fd(), PollFlags::IN)];
     fds.extend(server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
