@@ -4,45 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use calve_core::Cancel;
-use serde::{Deserialize, Serialize};
 
-use crate::engine::Purpose;
+use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
-use crate::registry::{self, Home, name};
+use crate::files::random;
+use crate::registry::{self, Home};
 use crate::server::{self, Ownership, StartOptions, Starter};
 use crate::service::{self, ServiceOrigin};
-
-/// A table, or something else that a database holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DatabaseObject {
-    /// The database.
-    pub database: String,
-    /// The kind, such as `table` or `view`.
-    pub kind: String,
-    /// Its name, with that of its schema.
-    pub name: String,
-    /// Its definition, as the engine has it.
-    pub definition: String,
-    /// Its rows; `None` if it has none of its own.
-    pub rows: Option<Rows>,
-}
-
-/// The rows of a table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rows {
-    /// Their number.
-    pub count: u64,
-    /// The sum of their hashes, whatever their order.
-    pub checksum: String,
-}
-
-impl Rows {
-    /// Parses `sum`, the sum of the rows' hashes of up to 64 bits each, and turns it into a checksum. `None` if it is no number.
-    pub(crate) fn new(count: u64, sum: &str) -> Option<Self> {
-        let sum: i128 = sum.parse().ok()?;
-        Some(Self { count, checksum: format!("{:016x}", sum & i128::from(u64::MAX)) })
-    }
-}
 
 /// Something that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +36,7 @@ pub fn contents(
         }
         ServiceOrigin::Service(source) => {
             home.prepare()?;
-            let place = registry::reserve(home, &format!("{source}-{}", name::random(6)?))?;
+            let place = registry::reserve(home, &format!("{source}-{}", random::letters(6)?))?;
             let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
             service::start_copy(home, source, place, Purpose::Serve, &mut starter)?.0
         }
@@ -93,18 +61,4 @@ pub fn differences(before: Vec<DatabaseObject>, after: Vec<DatabaseObject>) -> V
         found.after = Some(object);
     }
     both.into_values().filter(|difference| difference.before != difference.after).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_of_both_signs_become_checksums() {
-        let checksum = |sum| Rows::new(1, sum).map(|rows| rows.checksum);
-        assert_eq!(checksum("0").as_deref(), Some("0000000000000000"));
-        assert_eq!(checksum("-1").as_deref(), Some("ffffffffffffffff"));
-        assert_eq!(checksum("36893488147419103233").as_deref(), Some("0000000000000001"));
-        assert_eq!(checksum("x"), None);
-    }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use calve_core::Shown;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::EndReason;
+use crate::end_reason::EndReason;
 use crate::remedy::Remedy;
 
 pub use unusable::Unusable;

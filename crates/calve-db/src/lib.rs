@@ -25,6 +25,7 @@
 mod container;
 mod contents;
 mod copy_up;
+mod end_reason;
 mod engine;
 mod error;
 mod files;
@@ -39,15 +40,16 @@ mod sys;
 mod template;
 
 pub use container::RUNTIMES;
-pub use contents::{DatabaseObject, Difference, Rows, contents, differences};
-pub use copy_up::{Cause, Copied, Large, Trace};
-pub use engine::{MysqlSession, PostgresSession, names as engines};
+pub use contents::{Difference, contents, differences};
+pub use copy_up::{Cause, Copied, Large};
+pub use end_reason::EndReason;
+pub use engine::{DatabaseObject, MysqlSession, PostgresSession, Rows, names as engines};
 pub use error::{Error, Result, Unusable};
 pub use mark::marks;
-pub use registry::{EndReason, Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
+pub use registry::{Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
 pub use remedy::Remedy;
 pub use server::memory_bytes;
-pub use server::{Address, OwnedServer, Ownership, StartOptions, check_option_files, start};
+pub use server::{Address, OwnedServer, Ownership, StartOptions, Trace, check_option_files, start};
 pub use service::{
     Doomed, NewService, Service, ServiceData, ServiceOrigin, Unsaved, Written,
     check_template as check_service_template, create as create_service, doom, find as find_service, is_written,

@@ -21,7 +21,8 @@ use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::registry::{self, Home, name};
+use crate::files::random;
+use crate::registry::{self, Home};
 use crate::sys;
 
 pub(crate) use process::ServerProcess;
@@ -86,7 +87,7 @@ pub(crate) struct Run<'a> {
 
 impl Container {
     pub(crate) fn new(image: &Image, home: &Home, server: &str) -> Result<Self> {
-        let name = format!("calve-{}", name::random(24)?);
+        let name = format!("calve-{}", random::letters(24)?);
         Ok(Self { image: image.clone(), name, home: home.path().to_path_buf(), server: server.to_owned() })
     }
 

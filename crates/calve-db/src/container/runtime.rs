@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::files::private;
-use crate::registry::{Home, name};
+use crate::files::random;
+use crate::registry::Home;
 use crate::server::programs::{self, Program};
 use crate::sys;
 
@@ -233,7 +234,7 @@ pub(crate) fn look_at(engine: &dyn Engine, wanted: &Wanted<'_>, home: &Home) -> 
     let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
-    let seen = home.templates().join(format!(".look-{}", name::random(12)?));
+    let seen = home.templates().join(format!(".look-{}", random::letters(12)?));
     private::create(&seen)?;
     let printed = image.look(program, &places, &seen);
     fs_err::remove_file(&seen).map_err(|error| Error::io("remove", &seen, error))?;

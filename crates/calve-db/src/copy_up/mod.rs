@@ -3,7 +3,7 @@
 //! The kernel copies a file into a new one of the upper directory, so that the copy's birth time is when copying began, and marks it
 //! with where it came from (overlayfs.rst, "origin"). A file that the server itself has made there has no such mark.
 
-mod trace;
+mod lines;
 mod watch;
 
 use std::path::{Path, PathBuf};
@@ -12,8 +12,7 @@ use std::time::SystemTime;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-pub use trace::Trace;
-pub(crate) use trace::{begin_lines, lines};
+pub(crate) use lines::{Lines, begin_lines, lines};
 pub(crate) use watch::{OverlayPaths, Watch};
 
 /// A copy of more is felt. PostgreSQL's log is in files of this size, which it opens as it starts.

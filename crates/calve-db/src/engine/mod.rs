@@ -2,10 +2,12 @@
 
 pub(crate) mod connection;
 mod mysql_family;
+mod object;
 mod postgres;
 mod redis;
 
 pub use mysql_family::Session as MysqlSession;
+pub use object::{DatabaseObject, Rows};
 pub use postgres::Session as PostgresSession;
 
 use std::ffi::OsString;
@@ -15,7 +17,6 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::contents::DatabaseObject;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::files::account::Account;
+use crate::files::random;
 
 /// An open directory.
 #[derive(Debug)]
@@ -137,7 +138,7 @@ impl Directory {
         let old = self.file(name)?.ok_or_else(|| failed("open")(Errno::NOENT))?;
         let old = rustix::fs::fstat(&old).map_err(failed("look at"))?;
         let mut staged = name.to_owned();
-        staged.push(format!(".{}", crate::registry::name::random(8)?));
+        staged.push(format!(".{}", random::letters(8)?));
         let mut file = self.create_new(&staged, 0o600)?;
         let written = file.write_all(contents).map_err(|error| Error::io("write", &path, error)).and_then(|()| {
             give(&file, old.st_uid, old.st_gid).map_err(failed("change the owner of"))?;

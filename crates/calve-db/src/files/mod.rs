@@ -4,4 +4,5 @@ pub(crate) mod account;
 pub(crate) mod confined;
 pub(crate) mod directory;
 pub(crate) mod private;
+pub(crate) mod random;
 pub(crate) mod trash;

@@ -7,56 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Home, find, unix_now};
 use crate::copy_up::Copied;
+use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::private;
 use crate::server::log;
-use crate::sys::Ended;
 
 const SUFFIX: &str = ".ended.json";
 const KEPT: usize = 32;
 const KEPT_S: u64 = 3 * 24 * 60 * 60;
-
-/// Why a server ended that nobody has stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum EndReason {
-    /// Its first process ended.
-    #[error("ended by itself ({0})")]
-    EndedByItself(Ended),
-    /// The process or the command that owned it ended.
-    #[error("ended with its owner")]
-    OwnerEnded,
-    /// It was as old as it may become.
-    #[error("ended when its time was over")]
-    TimeOver,
-    /// A reset failed when the old data was gone.
-    #[error("ended because its reset failed")]
-    ResetFailed,
-    /// A server could not be started again after a mark was made.
-    #[error("ended because it could not be started again after it was marked")]
-    MarkFailed,
-    /// The process that looks after it was asked to end.
-    #[error("ended because its supervisor was told to end")]
-    SupervisorStopped,
-    /// The process that looks after it was killed.
-    #[error("ended because its supervisor was killed")]
-    SupervisorKilled,
-}
-
-impl EndReason {
-    /// Returns the stable name, for programs.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::EndedByItself(_) => "ended_by_itself",
-            Self::OwnerEnded => "owner_ended",
-            Self::TimeOver => "time_over",
-            Self::ResetFailed => "reset_failed",
-            Self::MarkFailed => "mark_failed",
-            Self::SupervisorStopped => "supervisor_stopped",
-            Self::SupervisorKilled => "supervisor_killed",
-        }
-    }
-}
 
 /// A server that ended, although nobody has stopped it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ pub(crate) mod name;
 pub(crate) mod sweep;
 
 pub(crate) use ending::forget as forget_ending;
-pub use ending::{EndReason, Ending, Log, endings, log};
+pub use ending::{Ending, Log, endings, log};
 pub use home::Home;
 pub use sweep::{Swept, delete_trash, sweep};
 

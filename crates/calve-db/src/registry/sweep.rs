@@ -10,11 +10,12 @@ use rustix::process::Signal;
 
 use crate::container;
 use crate::copy_up;
+use crate::end_reason::EndReason;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::registry::Home;
-use crate::registry::{self, EarlyRecord, EndReason, Ending, Record, ending, lock_all};
+use crate::registry::{self, EarlyRecord, Ending, Record, ending, lock_all};
 use crate::server::memory;
 use crate::server::runtime;
 use crate::service;

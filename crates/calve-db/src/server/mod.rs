@@ -9,10 +9,12 @@ pub(crate) mod memory;
 pub(crate) mod programs;
 pub(crate) mod readiness;
 pub(crate) mod runtime;
+mod trace;
 
 pub use address::Address;
 pub(crate) use address::in_query;
 pub use client::check_option_files;
+pub use trace::Trace;
 
 use std::io::BufReader;
 use std::os::fd::OwnedFd;
@@ -25,10 +27,11 @@ use calve_core::{Cancel, Strategy};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
-use crate::contents::DatabaseObject;
 use crate::copy_up::Copied;
+use crate::engine::DatabaseObject;
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
+use crate::files::random;
 use crate::registry::Home;
 use crate::registry::name;
 use crate::registry::sweep;
@@ -189,7 +192,7 @@ pub(crate) fn start_waiting(home: &Home, template: Template, starter: &mut Start
 }
 
 fn name_for(template: &Template) -> Result<String> {
-    Ok(standby::server_name(&template.name, &name::random(6)?))
+    Ok(standby::server_name(&template.name, &random::letters(6)?))
 }
 
 /// Returns the specification of a server of a template, with nothing special about it.
@@ -217,7 +220,7 @@ pub(crate) fn new_spec(
     program: &Path,
     account: crate::files::account::Account,
 ) -> Result<Spec> {
-    let directory = home.runtime().join(name::random(8)?);
+    let directory = home.runtime().join(random::letters(8)?);
     Ok(Spec {
         name: name.to_owned(),
         template: None,

@@ -12,6 +12,7 @@ use super::{DATA, DOCUMENT, NEW, Service, TURN, find, read, run, take_turn};
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::files::private::{self, CLOSED};
+use crate::files::random;
 use crate::files::trash;
 use crate::registry::{self, Home, lock_all, name, unix_now};
 use crate::server::data::{Mounts, clone_data};
@@ -71,7 +72,7 @@ pub fn create(home: &Home, wanted: NewService<'_>, data: ServiceData) -> Result<
         keeper_id: wanted.keeper_id.to_owned(),
         keeper: wanted.keeper,
         made_unix_s: unix_now(),
-        runtime: name::random(8)?,
+        runtime: random::letters(8)?,
         ..cloned
     };
     private::open(&staged.place.join(TURN))?;
@@ -167,7 +168,7 @@ pub(super) struct Staged {
 impl Staged {
     pub(super) fn make(home: &Home, name: &str) -> Result<Self> {
         let _guard = lock_all(home)?;
-        let place = home.services().join(format!("{NEW}{name}-{}", name::random(6)?));
+        let place = home.services().join(format!("{NEW}{name}-{}", random::letters(6)?));
         private::make_directory(&place, CLOSED)?;
         let lock = registry::open_lock(&place)?;
         registry::wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &place, errno))?;

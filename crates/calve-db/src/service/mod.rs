@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
+use crate::files::random;
 use crate::files::{private, trash};
 use crate::registry::{self, Home, Record, name};
 use crate::server::{Address, log};
@@ -120,7 +121,7 @@ impl Service {
 
 /// Returns a word that tells a new keeper from others.
 pub fn new_keeper_id() -> Result<String> {
-    name::random(8)
+    random::letters(8)
 }
 
 /// Returns all of them, by name.

@@ -5,8 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use super::{End, Supervisor};
+use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
-use crate::registry::{EndReason, unix_now};
+use crate::registry::unix_now;
 use crate::standby;
 use crate::supervise::messages::{Answer, Claim, Ready, send};
 

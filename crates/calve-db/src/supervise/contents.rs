@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use super::Supervisor;
-use crate::contents::DatabaseObject;
+use crate::engine::DatabaseObject;
 use crate::error::Result;
 
 impl Supervisor<'_> {

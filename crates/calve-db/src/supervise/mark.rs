@@ -11,15 +11,17 @@ use calve_core::{Cancel, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{End, ORDERLY_END, Supervisor, with_log};
+use crate::end_reason::EndReason;
 use crate::engine::Version;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
+use crate::files::random;
 use crate::files::trash;
 use crate::mark;
 use crate::registry::name;
 use crate::registry::sweep;
-use crate::registry::{EndReason, unix_now};
+use crate::registry::unix_now;
 use crate::server::data::{Mounts, clone_data};
 use crate::supervise::messages::{Answer, Origin, send};
 use crate::sys;
@@ -83,7 +85,7 @@ impl Supervisor<'_> {
     fn keep(&self, name: &str, at: &Path, cancel: &Cancel) -> Result<Template> {
         let marks = mark::directory(&self.spec.place);
         private::make_directory(&marks, CLOSED)?;
-        let staged = marks.join(format!(".new-{}", name::random(6)?));
+        let staged = marks.join(format!(".new-{}", random::letters(6)?));
         let made = self.keep_in(name, &staged, cancel).and_then(|mark| {
             fs_err::rename(&staged, at).map_err(|error| Error::io("rename", &staged, error))?;
             Ok(mark)
@@ -103,7 +105,7 @@ impl Supervisor<'_> {
         self.engine.scrub(&data)?;
         self.engine.examine(&data, &self.version()?)?;
         let size = manifest::write(staged)?;
-        let id = name::random(12)?;
+        let id = random::letters(12)?;
         let mark = Template {
             name: name.to_owned(),
             engine: self.spec.engine.clone(),
@@ -197,7 +199,7 @@ impl Supervisor<'_> {
             }
             Err(error) => return Err(error),
         }
-        let aside = marks.join(format!("{}{name}-{}", template::OLD, name::random(6)?));
+        let aside = marks.join(format!("{}{name}-{}", template::OLD, random::letters(6)?));
         fs_err::rename(&at, &aside).map_err(|error| Error::io("rename", &at, error))?;
         sweep::delete_old_templates(&marks);
         Ok(())

@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::container::Container;
-use crate::contents::DatabaseObject;
-use crate::copy_up::{Copied, Large, Trace};
-use crate::engine::Purpose;
+use crate::copy_up::{Copied, Large};
+use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::registry::Record;
+use crate::server::Trace;
 use crate::sys::ProcessHandle;
 use crate::template::Template;
 

@@ -27,12 +27,14 @@ use calve_core::{Cancel, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::copy_up::{self, Copied};
+use crate::end_reason::EndReason;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
+use crate::files::random;
 use crate::files::{private, trash};
 use crate::registry::sweep;
-use crate::registry::{self, EarlyRecord, EndReason, Ending, Record, unix_now};
+use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::server::Address;
 use crate::server::launch::{LaunchRequest, RunningServer, launch};
 use crate::server::log;
@@ -195,7 +197,7 @@ impl<'a> Supervisor<'a> {
         let held = service::hold(spec, engine)?;
         let watched = spec.owner.processes()?;
         let port = spec.tcp.map(Port::take).transpose()?;
-        let password = port.as_ref().map(|_| crate::registry::name::random(24)).transpose()?;
+        let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
         runtime::make(&spec.directory, spec.account)?;
         let requests = Requests::listen(&spec.control)?;
         let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());

@@ -16,6 +16,7 @@ use crate::engine::{self, Engine, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::private;
+use crate::files::random;
 use crate::mark;
 use crate::registry;
 use crate::registry::Home;
@@ -250,7 +251,7 @@ fn build(
         Some(base) => base.account,
         None => Account::for_server(plan.engine.accounts())?,
     };
-    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, name::random(6)?))?;
+    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, random::letters(6)?))?;
     let path = place.path.clone();
     // The lock is held until the template is published, by this process too.
     let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
@@ -290,7 +291,7 @@ fn build(
             bytes: 0,
             made_unix_s: registry::unix_now(),
             neutralised,
-            id: name::random(12)?,
+            id: random::letters(12)?,
             account,
             notifies,
             promoted: false,

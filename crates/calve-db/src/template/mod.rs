@@ -21,6 +21,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::private;
+use crate::files::random;
 use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
@@ -195,7 +196,7 @@ pub fn remove(home: &Home, name: &str) -> Result<()> {
 
 /// Returns a new name for a template that is no more. It is removed when nobody holds its lock.
 fn aside(home: &Home, name: &str) -> Result<PathBuf> {
-    Ok(home.templates().join(format!("{OLD}{name}-{}", name::random(6)?)))
+    Ok(home.templates().join(format!("{OLD}{name}-{}", random::letters(6)?)))
 }
 
 fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {

@@ -10,7 +10,8 @@ use super::{BuildEvent, Template, publish, read};
 use crate::contents::{Difference, contents, differences};
 use crate::engine::{self, Purpose};
 use crate::error::{Error, Result};
-use crate::registry::{self, Home, name, sweep};
+use crate::files::random;
+use crate::registry::{self, Home, sweep};
 use crate::server::{Starter, log, programs};
 use crate::service::{self, ServiceOrigin};
 
@@ -40,7 +41,7 @@ pub fn promote(
     };
     // Data that are written after this are not in the template for certain.
     let written = service::written(home, &found)?;
-    let place = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, name::random(6)?))?;
+    let place = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, random::letters(6)?))?;
     let path = place.path.clone();
     // The lock is held until the template is published, by this process too.
     let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
@@ -72,7 +73,7 @@ pub fn promote(
             bytes: 0,
             made_unix_s: registry::unix_now(),
             neutralised: Vec::new(),
-            id: name::random(12)?,
+            id: random::letters(12)?,
             account: found.account,
             notifies,
             promoted: true,

@@ -14,6 +14,7 @@ use crate::error::{Error, Result, Unusable};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
+use crate::files::random;
 use crate::registry::{self, Home, name, sweep};
 use crate::server::launch::make_data;
 use crate::server::programs::{self, Program};
@@ -160,7 +161,7 @@ pub fn receive<E: From<Error>>(
         return Ok(Received::UpToDate(old.clone()));
     }
     let (engine, program) = fitting(name, options)?;
-    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, name::random(6)?))?;
+    let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, random::letters(6)?))?;
     let path = place.path.clone();
     let data = path.join(DATA);
     let made = make_data(&data).map_err(E::from).and_then(|()| {
@@ -229,7 +230,7 @@ fn make(
         bytes: 0,
         made_unix_s: registry::unix_now(),
         neutralised,
-        id: name::random(12)?,
+        id: random::letters(12)?,
         account,
         // Not known before a server of this machine has been started on it.
         notifies: false,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::USER;
 use super::wire::{Row, Session};
-use crate::contents::{DatabaseObject, Rows};
 use crate::engine::connection::Connection;
+use crate::engine::{DatabaseObject, Rows};
 
 /// The sums of a large table take a while.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);

@@ -16,7 +16,7 @@ pub(super) use mysql::Mysql;
 pub use wire::Session;
 
 use super::{Instance, Probe};
-use crate::contents::DatabaseObject;
+use crate::engine::DatabaseObject;
 use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
 use crate::server::runtime;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{DATABASE, USER};
-use crate::contents::{DatabaseObject, Rows};
 use crate::engine::connection::Connection;
 use crate::engine::postgres::wire::{LoginError, Session};
+use crate::engine::{DatabaseObject, Rows};
 
 /// The sums of a large table take a while.
 const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);

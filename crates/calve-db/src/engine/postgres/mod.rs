@@ -13,7 +13,7 @@ use rustix::process::Signal;
 pub use self::wire::Session;
 use self::wire::{LoginError, NAME};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
-use crate::contents::DatabaseObject;
+use crate::engine::DatabaseObject;
 use crate::error::{Error, Result};
 use crate::server::runtime;
 use crate::server::{Address, in_query};

@@ -1,4 +1,4 @@
-//! Following the copies of an overlay from another process: they are lines in a file of the server's place.
+//! The copies of an overlay as lines in a file of the server's place, which another process can follow.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,8 +10,6 @@ use fs_err as fs;
 use super::Copied;
 use crate::error::{Error, Result};
 use crate::files::private;
-use crate::registry;
-use crate::registry::Home;
 
 const NAME: &str = "copied";
 
@@ -26,30 +24,24 @@ pub(crate) fn begin_lines(place: &Path) -> Result<File> {
 
 /// Returns the lines that were written until now.
 pub(crate) fn lines(place: &Path) -> Vec<Copied> {
-    Trace::of(place).more()
+    Lines::of(place).more()
 }
 
-/// The copies that the overlay of a server makes, in the order in which they end.
+/// A reader of the file of lines.
 #[derive(Debug)]
-pub struct Trace {
+pub(crate) struct Lines {
     place: PathBuf,
     file: Option<File>,
     begun: Vec<u8>,
 }
 
-impl Trace {
-    /// Returns the trace of the server of that name.
-    pub fn of_server(home: &Home, name: &str) -> Result<Self> {
-        let record = registry::find(home, name)?;
-        Ok(Self::of(&registry::place_of(home, &record.name)))
-    }
-
+impl Lines {
     pub(crate) fn of(place: &Path) -> Self {
         Self { place: place.to_path_buf(), file: None, begun: Vec::new() }
     }
 
     /// Returns the copies since the last call.
-    pub fn more(&mut self) -> Vec<Copied> {
+    pub(crate) fn more(&mut self) -> Vec<Copied> {
         let mut found = self.read();
         let path = self.place.join(NAME);
         let is_another = match (&self.file, fs::metadata(&path)) {
@@ -63,11 +55,6 @@ impl Trace {
             found.extend(self.read());
         }
         found
-    }
-
-    /// Returns whether the server is gone, so that there will be no more.
-    pub fn is_over(&self) -> bool {
-        !registry::is_held(&self.place)
     }
 
     fn read(&mut self) -> Vec<Copied> {
@@ -91,17 +78,16 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let copied = |bytes| Copied { path: "base/1".into(), bytes, after_ms: 1.0, took_ms: None, cause: None };
         let line = |bytes| serde_json::to_string(&copied(bytes)).unwrap() + "\n";
-        let mut trace = Trace::of(place.path());
-        assert_eq!(trace.more(), vec![]);
+        let mut reader = Lines::of(place.path());
+        assert_eq!(reader.more(), vec![]);
         let mut file = begin_lines(place.path()).unwrap();
         let text = line(1) + &line(2);
         file.write_all(&text.as_bytes()[..text.len() - 5]).unwrap();
-        assert_eq!(trace.more(), vec![copied(1)]);
+        assert_eq!(reader.more(), vec![copied(1)]);
         file.write_all(&text.as_bytes()[text.len() - 5..]).unwrap();
-        assert_eq!(trace.more(), vec![copied(2)]);
+        assert_eq!(reader.more(), vec![copied(2)]);
         begin_lines(place.path()).unwrap().write_all(line(3).as_bytes()).unwrap();
-        assert_eq!(trace.more(), vec![copied(3)]);
+        assert_eq!(reader.more(), vec![copied(3)]);
         assert_eq!(lines(place.path()), vec![copied(3)]);
-        assert!(trace.is_over());
     }
 }

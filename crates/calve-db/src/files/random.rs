@@ -1,0 +1,26 @@
+//! Names that nobody can guess.
+
+use std::io::Read as _;
+
+use crate::error::{Error, Result};
+
+/// Returns letters and digits that nobody can guess, without those that are taken for one another.
+pub(crate) fn letters(length: usize) -> Result<String> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut bytes = vec![0_u8; length];
+    let source = "/dev/urandom";
+    let read = fs_err::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Error::io("read", source, error))?;
+    Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_words_differ() {
+        assert_eq!(letters(24).unwrap().len(), 24);
+        assert_ne!(letters(24).unwrap(), letters(24).unwrap());
+    }
+}
