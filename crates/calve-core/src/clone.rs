@@ -9,6 +9,8 @@ mod finish;
 #[cfg(unix)]
 pub(crate) mod merge;
 #[cfg(unix)]
+pub(crate) mod revert;
+#[cfg(unix)]
 mod scrub;
 #[cfg(unix)]
 pub(crate) mod stage;

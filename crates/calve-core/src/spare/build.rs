@@ -14,7 +14,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::SpareOrigin;
-use super::record;
+use super::record::{self, Writers};
 use super::store::{Set, SpareDirectory, new_spare_name, spares};
 use crate::Cancel;
 use crate::CloneOptions;
@@ -82,7 +82,8 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
     if shares(&source, &destination, &options)? {
         return Ok(0);
     }
-    Ok(record::take(&source, &Exclude::new(&options.exclude)?, Moment::of_clock(), &options)?.allocated_bytes)
+    Ok(record::take(&source, &Exclude::new(&options.exclude)?, Moment::of_clock(), Writers::Possible, &options)?
+        .allocated_bytes)
 }
 
 fn fill(
@@ -102,7 +103,7 @@ fn fill(
     refuse(&source, &destination, set.definition.shape.staged)?;
     let exclude = Exclude::new(&options.exclude)?;
     let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?;
-    let taken = record::take(&source, &exclude, moment, options)?;
+    let taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;
     let mut head = taken.head(&source, built_ns).map_err(failed(Operation::Stat))?;
     let notes = Notes::default();

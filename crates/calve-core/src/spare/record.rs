@@ -203,6 +203,10 @@ pub(crate) struct RecordDraft {
 }
 
 impl RecordDraft {
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// Writes the record down, which makes the spare in `directory` a ready one.
     pub(crate) fn write(&self, directory: BorrowedFd<'_>, path: &Path, head: Head) -> Result<(), Error> {
         let failed =
@@ -234,6 +238,13 @@ impl RecordDraft {
     }
 }
 
+/// Whether a program may be writing to a file that is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writers {
+    Possible,
+    None,
+}
+
 /// Records every entry of `source` that `exclude` leaves in. `moment` is from [`crate::tree::stable::begin`]: every change after it shows
 /// in an entry's change time. An entry that changed after it already, or at it, is marked: another change within the same tick of the clock
 /// would not show.
@@ -241,6 +252,7 @@ pub(crate) fn take(
     source: &Source,
     exclude: &Exclude,
     moment: Moment,
+    writers: Writers,
     options: &CloneOptions,
 ) -> Result<RecordDraft, Error> {
     let root =
@@ -250,6 +262,7 @@ pub(crate) fn take(
     let taker = || Taker {
         exclude,
         moment,
+        writers,
         device: source.identity().0,
         body: Vec::new(),
         block: None,
@@ -288,6 +301,7 @@ enum RecordObstacle {
 struct Taker<'a> {
     exclude: &'a Exclude,
     moment: Moment,
+    writers: Writers,
     device: u64,
     body: Vec<u8>,
     /// Where the block begins that is being written.
@@ -338,7 +352,7 @@ impl Taker<'_> {
     /// it ends. Looking for data (lseek(2), SEEK_DATA) takes that lock. No call goes on for an hour: none writes more than 2 GiB.
     fn wait_for_writer(&self, folder: &Folder<'_>, name: &CStr, stat: &Stat) -> sys::Result<()> {
         const LONGEST_CALL_SECONDS: i64 = 3600;
-        if self.moment.seconds_since(stat) > LONGEST_CALL_SECONDS {
+        if self.writers == Writers::None || self.moment.seconds_since(stat) > LONGEST_CALL_SECONDS {
             return Ok(());
         }
         let file = open_contents(folder.directory(), name, || self.cancel.is_cancelled())?;

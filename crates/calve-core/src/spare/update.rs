@@ -1,4 +1,4 @@
-//! Bringing a spare up to date: what differs is removed, then made again by the engine.
+//! Bringing a copy up to date: what differs is removed, then made again by the engine.
 //!
 //! All removals come before the first entry is made, and a directory gets its metadata when everything in it is done. Nothing is followed
 //! out of either tree.
@@ -29,8 +29,8 @@ use crate::tree::source::Source;
 pub(crate) struct Update<'a> {
     pub(crate) source: &'a Source,
     pub(crate) exclude: &'a Exclude,
-    /// The spare, under the staging name of its destination.
-    pub(crate) spare: BorrowedFd<'a>,
+    /// The tree to bring up to date.
+    pub(crate) tree: BorrowedFd<'a>,
     pub(crate) dst: &'a Path,
     pub(crate) contents: Contents,
     /// No file data may be written.
@@ -41,7 +41,7 @@ pub(crate) struct Update<'a> {
     pub(crate) options: &'a CloneOptions,
 }
 
-/// Makes the spare what the source is. The root's own metadata is left to the caller.
+/// Makes the tree what the source is. The root's own metadata is left to the caller.
 pub(crate) fn update(update: &Update<'_>, differences: Differences) -> Result<(), Error> {
     let mut parts = Vec::new();
     for (path, touched) in differences.directories {
@@ -50,7 +50,7 @@ pub(crate) fn update(update: &Update<'_>, differences: Differences) -> Result<()
     let options = update.options;
     let work = Fill {
         src_root: update.source.directory(),
-        dst_root: update.spare,
+        dst_root: update.tree,
         src_path: update.source.path(),
         dst_path: update.dst,
         paths: Paths::Below,
@@ -74,7 +74,7 @@ pub(crate) fn update(update: &Update<'_>, differences: Differences) -> Result<()
 }
 
 /// Removes what differs in one directory, and makes the directory one that could have been made just now. Returns what is to be made in it;
-/// `None` if it is gone from the source or from the spare.
+/// `None` if it is gone from the source or from the tree.
 fn prepare(update: &Update<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<Part>, Error> {
     let place = node(path);
     let shown = update.dst.join(path);
@@ -85,7 +85,7 @@ fn prepare(update: &Update<'_>, path: &Path, touched: DirectoryChanges) -> Resul
     };
     let stat =
         rustix::fs::fstat(&src).map_err(|errno| Error::io(Operation::Stat, update.source.path().join(path), errno))?;
-    let copy = match open(&place, update.spare) {
+    let copy = match open(&place, update.tree) {
         Ok(copy) => copy,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
         Err(errno) => return Err(Error::io(Operation::OpenDirectory, shown, errno)),
@@ -103,8 +103,8 @@ fn prepare(update: &Update<'_>, path: &Path, touched: DirectoryChanges) -> Resul
     Ok(Some(Part { node: place, stat, names }))
 }
 
-fn open(place: &Node, spare: BorrowedFd<'_>) -> sys::Result<std::os::fd::OwnedFd> {
-    place.open(spare, OFlags::RDONLY)
+fn open(place: &Node, tree: BorrowedFd<'_>) -> sys::Result<std::os::fd::OwnedFd> {
+    place.open(tree, OFlags::RDONLY)
 }
 
 /// Takes owner, mode and extended attributes back to what a new directory has.

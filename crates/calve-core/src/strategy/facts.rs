@@ -15,6 +15,7 @@ use crate::operation::Operation;
 use crate::remedy::Remedy;
 use crate::staging::Staging;
 use crate::sys;
+use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::location::{open_below, split};
 use crate::tree::source::Source;
@@ -69,6 +70,15 @@ impl Facts {
         facts.may_inline = magic == sys::BTRFS_MAGIC;
         facts.copies_on_server = sys::copies_on_the_server(magic);
         facts
+    }
+
+    /// Returns the best way to clone single files, once sharing was tried.
+    pub(crate) fn contents(&self) -> Contents {
+        match (&self.reflink, self.copies_on_server) {
+            (Ok(()), _) => Contents::Reflink { tell_inlined: false },
+            (Err(_), true) => Contents::CopyOnServer,
+            (Err(_), false) => Contents::Copy,
+        }
     }
 
     /// Tries sharing a file in the empty staged directory, which is the only way to find out.

@@ -36,6 +36,8 @@ mod plain;
 #[cfg(target_os = "linux")]
 mod regression;
 #[cfg(target_os = "linux")]
+mod revert;
+#[cfg(target_os = "linux")]
 mod space;
 #[cfg(target_os = "linux")]
 mod spare;

@@ -1,7 +1,7 @@
 //! Spares: one that is handed over equals its source, whatever was done to that, and whatever happened to the process.
 
 mod bad_input;
-mod edits;
+pub(crate) mod edits;
 mod templates;
 mod watched;
 

@@ -72,7 +72,7 @@ fn unescape(field: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Reads field 22 of /proc/<pid>/stat (proc(5)), counted from behind the program's name, which may contain anything. Returns `None` if the
+/// Reads field 22 of `/proc/<pid>/stat` (proc(5)), counted from behind the program's name, which may contain anything. Returns `None` if the
 /// process is gone, or is a zombie: a killed process that served FUSE to itself can stay one until its mount goes.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

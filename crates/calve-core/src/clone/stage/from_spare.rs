@@ -13,7 +13,6 @@ use crate::spare::update::{Update, renew, update};
 use crate::staging::RootKind;
 use crate::strategy::Outcome;
 use crate::strategy::facts::Facts;
-use crate::tree::fill::contents::Contents;
 
 /// Why the tree is no spare.
 pub(super) struct NoSpare {
@@ -81,11 +80,6 @@ impl StagedTree<'_> {
     fn update(&mut self, part: &Part<'_>, differences: Differences, is_root_renewed: bool) -> Result<(), Error> {
         let mut facts = Facts::from_places(part.source, self.destination.parent());
         let created = facts.try_in(part.source, &self.staging)?;
-        let contents = match (&facts.reflink, facts.copies_on_server) {
-            (Ok(()), _) => Contents::Reflink { tell_inlined: false },
-            (Err(_), true) => Contents::CopyOnServer,
-            (Err(_), false) => Contents::Copy,
-        };
         let root = self.root()?;
         if is_root_renewed {
             renew(root, created).map_err(|errno| Error::io(crate::Operation::SetStagedMode, part.dst, errno))?;
@@ -93,9 +87,9 @@ impl StagedTree<'_> {
         let work = Update {
             source: part.source,
             exclude: part.exclude,
-            spare: root,
+            tree: root,
             dst: part.dst,
-            contents,
+            contents: facts.contents(),
             strict: part.options.requires(Requirement::Cow),
             created,
             keeps_nocow: facts.may_inline,

@@ -15,7 +15,7 @@ use fs_err as fs;
 use super::{DISKS, Place};
 
 /// A process that keeps every file mapped that it has ever written to, and writes through the mapping.
-pub(super) struct Mapper {
+pub(crate) struct Mapper {
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -37,7 +37,7 @@ for line in sys.stdin.buffer:
 ";
 
 impl Mapper {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let mut command = Command::new("python3");
         command.args(["-c", MAPPER]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
@@ -63,7 +63,7 @@ impl Drop for Mapper {
 }
 
 /// The kinds of edits that remove no name.
-pub(super) const IN_PLACE: [u64; 12] = [0, 2, 3, 4, 5, 6, 8, 9, 13, 14, 16, 18];
+pub(crate) const IN_PLACE: [u64; 12] = [0, 2, 3, 4, 5, 6, 8, 9, 13, 14, 16, 18];
 
 /// What is in the source now.
 #[derive(Default)]
@@ -93,14 +93,14 @@ fn inventory(root: &Path) -> Inventory {
     found
 }
 
-pub(super) struct Editor {
-    pub(super) root: PathBuf,
-    pub(super) random: SplitMix64,
-    pub(super) mapper: Mapper,
+pub(crate) struct Editor {
+    pub(crate) root: PathBuf,
+    pub(crate) random: SplitMix64,
+    pub(crate) mapper: Mapper,
     /// The kinds of edits; `None` for all.
-    pub(super) only: Option<&'static [u64]>,
-    pub(super) next_name: u64,
-    pub(super) kinds: HashMap<&'static str, u32>,
+    pub(crate) only: Option<&'static [u64]>,
+    pub(crate) next_name: u64,
+    pub(crate) kinds: HashMap<&'static str, u32>,
 }
 
 impl Editor {
@@ -117,7 +117,7 @@ impl Editor {
     }
 
     /// One edit of a random kind.
-    pub(super) fn edit(&mut self) {
+    pub(crate) fn edit(&mut self) {
         let found = inventory(&self.root);
         let file = self.random.pick(&found.files).clone();
         let directory = self.random.pick(&found.directories).clone();
@@ -284,7 +284,7 @@ fn set_owner(path: &Path, group: u32) {
 }
 
 /// Returns how many edits: all that are promised take a while.
-pub(super) fn edits() -> u64 {
+pub(crate) fn edits() -> u64 {
     let wanted = std::env::var("CALVE_SPARE_EDITS").ok();
     wanted.map_or(400, |wanted| wanted.parse().unwrap())
 }

@@ -1,0 +1,168 @@
+//! Reverting a clone: what has changed in it since its state was recorded is removed, and cloned from the source again.
+//!
+//! An entry that has not changed keeps its change time, as docs/spares-exact.md explains for sources. Here it is the clone that is
+//! compared, so that a source of which only little was written to need not be cloned as a whole again.
+
+use std::collections::HashSet;
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::io::Errno;
+
+use super::finish::seal;
+use crate::error::Error;
+use crate::hidden::is_calves_own;
+use crate::operation::Operation;
+use crate::options::CloneOptions;
+use crate::progress::Cancel;
+use crate::spare::check::{Check, CheckFailure, DirectoryChanges, check, node};
+use crate::spare::record::{self, RecordDraft, Writers};
+use crate::spare::update::{Update, update};
+use crate::staging::{RootKind, Staging};
+use crate::strategy::facts::Facts;
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::exclude::Exclude;
+use crate::tree::location::{DIRECTORY, Location};
+use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
+use crate::tree::stable::Moment;
+
+/// The state of a clone, by which [`revert`] finds what has changed in it.
+pub struct CloneState {
+    device: u64,
+    record: RecordDraft,
+}
+
+impl std::fmt::Debug for CloneState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CloneState").field("entries", &self.record.entries).finish_non_exhaustive()
+    }
+}
+
+impl CloneState {
+    /// Records the state of the directory `clone`, which is the caller's own: nothing may write to it, or have a file of it mapped, before
+    /// this returns. `None` where the file system does not show every later change: only btrfs, ext4 and XFS do.
+    ///
+    /// # Errors
+    /// Fails if `clone` cannot be read, or has sockets, other file systems or subvolumes in it.
+    pub fn record(clone: &Path, cancel: &Cancel) -> Result<Option<Self>, Error> {
+        let made = Source::open(clone)?;
+        let failed = |operation| move |errno| Error::io(operation, clone, errno);
+        if made.single().is_some() {
+            return Err(failed(Operation::OpenDirectory)(Errno::NOTDIR));
+        }
+        if !sys::shows_stores(made.directory()).map_err(failed(Operation::Open))? {
+            return Ok(None);
+        }
+        // A change of an inode tells the time of the file system, also one that changes nothing.
+        let moment = rustix::fs::fchmod(made.directory(), Mode::from_raw_mode(made.stat().st_mode & 0o7777))
+            .and_then(|()| rustix::fs::fstat(made.directory()))
+            .map_err(failed(Operation::TellTime))?;
+        let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
+        let record = record::take(&made, &Exclude::new(&[])?, Moment::of(&moment), Writers::None, &options)?;
+        Ok(Some(Self { device: made.identity().0, record }))
+    }
+}
+
+/// Makes `clone` again what it was when its state was recorded: a complete clone of the directory `src`, which has not changed since.
+/// Removes every entry that has changed, and clones it from `src`. Nothing may write to `clone` meanwhile.
+///
+/// Returns how many entries differed. Returns `None`, and changes nothing, if more than a quarter of them did, or another directory is at
+/// `clone`: a new clone takes less time then.
+///
+/// # Errors
+/// Leaves a part of the work done. The caller makes the clone anew.
+pub fn revert(clone: &Path, src: &Path, state: &CloneState, options: &CloneOptions) -> Result<Option<u64>, Error> {
+    let (made, source) = (Source::open(clone)?, Source::open(src)?);
+    if made.single().is_some() || made.identity() != (state.device, state.record.root.inode()) {
+        return Ok(None);
+    }
+    let exclude = Exclude::new(&[])?;
+    let threads = thread_count(options.threads);
+    let work = Check { source: &made, exclude: &exclude, only: None, threads, cancel: &options.cancel };
+    let mut differences = match check(&work, state.record.body(), state.record.entries) {
+        Ok(differences) => differences,
+        Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => return Ok(None),
+        Err(CheckFailure::Error(error)) => return Err(error),
+    };
+    if differences.directories.is_empty() {
+        return Ok(Some(0));
+    }
+    for (path, changes) in &mut differences.directories {
+        *changes = undoing(&made, &source, path, std::mem::take(changes))?;
+    }
+    let (count, is_root_renewed) = (differences.count, differences.directories.contains_key(Path::new("")));
+    let destination = Location::of_destination(clone)?;
+    let mut staging = Staging::reserve(&destination)?;
+    staging.make_root(RootKind::Closed)?;
+    let mut facts = Facts::from_places(&source, destination.parent());
+    let created = facts.try_in(&source, &staging)?;
+    let notes = Notes::default();
+    let work = Update {
+        source: &source,
+        exclude: &exclude,
+        tree: made.directory(),
+        dst: clone,
+        contents: facts.contents(),
+        strict: false,
+        created,
+        keeps_nocow: facts.may_inline,
+        notes: &notes,
+        options,
+    };
+    update(&work, differences)?;
+    if is_root_renewed {
+        seal(&source, made.directory(), &options.keep, &notes, clone)?;
+    }
+    Ok(Some(count))
+}
+
+/// Returns what is to be done in one directory of a clone, so that these changes of it are undone.
+fn undoing(made: &Source, source: &Source, path: &Path, changes: DirectoryChanges) -> Result<DirectoryChanges, Error> {
+    let place = node(path);
+    let failed = |tree: &Source, operation| {
+        let path = tree.path().join(path);
+        move |errno| Error::io(operation, path, errno)
+    };
+    let src = place.open_source(source.directory()).map_err(failed(source, Operation::OpenDirectory))?;
+    let mut names: HashSet<CString> = changes.made.into_iter().map(|(_, name)| name).chain(changes.gone).collect();
+    match place.open(made.directory(), DIRECTORY) {
+        Ok(directory) => {
+            let hidden = calves_own(directory.as_fd()).map_err(failed(made, Operation::ReadDirectory))?;
+            names.extend(hidden);
+        }
+        // The directory above has it among what is to be made.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+        Err(errno) => return Err(failed(made, Operation::OpenDirectory)(errno)),
+    }
+    let mut undoing = DirectoryChanges::default();
+    for name in names {
+        match rustix::fs::statat(&src, &*name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => undoing.made.push((FileType::from_raw_mode(stat.st_mode), name)),
+            Err(Errno::NOENT) => undoing.gone.push(name),
+            Err(errno) => {
+                let path = source.path().join(path).join(OsStr::from_bytes(name.to_bytes()));
+                return Err(Error::io(Operation::Stat, path, errno));
+            }
+        }
+    }
+    Ok(undoing)
+}
+
+/// Returns the names in a directory that only Calve gives: no clone has them, and the check passes them over.
+fn calves_own(directory: BorrowedFd<'_>) -> sys::Result<Vec<CString>> {
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(directory, &mut buffer)?;
+    let mut found = Vec::new();
+    while let Some(entry) = listing.next() {
+        let name = entry?.name;
+        if is_calves_own(name.to_bytes()) {
+            found.push(name.to_owned());
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,182 @@
+//! A clone that was written to becomes again what it was.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use calve_core::{Cancel, CloneOptions, CloneState, clone_tree, revert};
+use calve_testkit::{
+    FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, node_modules_like, require_program,
+};
+use fs_err as fs;
+
+use crate::spare::edits::{Editor, Mapper};
+
+const DISKS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+
+/// A source and a clone of it.
+struct Place {
+    volume: Volume,
+    state: Option<CloneState>,
+}
+
+impl Place {
+    fn new(file_system: FileSystem, make: impl FnOnce(PathBuf)) -> Option<Self> {
+        let volume = Volume::new(file_system)?;
+        make(volume.path().join("src"));
+        let mut place = Self { volume, state: None };
+        clone_tree(&place.src(), &place.clone(), &CloneOptions::default()).unwrap();
+        place.record();
+        Some(place)
+    }
+
+    fn record(&mut self) {
+        self.state = CloneState::record(&self.clone(), &Cancel::default()).unwrap();
+    }
+
+    fn src(&self) -> PathBuf {
+        self.volume.path().join("src")
+    }
+
+    fn clone(&self) -> PathBuf {
+        self.volume.path().join("clone")
+    }
+
+    fn revert(&self) -> Option<u64> {
+        let state = self.state.as_ref().unwrap();
+        revert(&self.clone(), &self.src(), state, &CloneOptions::default()).unwrap()
+    }
+
+    /// Reverts the clone, and compares.
+    #[track_caller]
+    fn reverted(&self) -> u64 {
+        let count = self.revert().unwrap();
+        assert_same(self.src(), self.clone());
+        count
+    }
+}
+
+fn packages(src: PathBuf) {
+    node_modules_like(src, 300);
+}
+
+#[test]
+fn a_reverted_clone_equals_its_source_after_random_edits() {
+    if !require_program("python3") {
+        return;
+    }
+    for file_system in DISKS {
+        let Some(mut place) = Place::new(file_system, packages) else { return };
+        let before = fingerprint(place.src());
+        let mut editor = Editor {
+            root: place.clone(),
+            random: SplitMix64::new(11),
+            mapper: Mapper::start(),
+            only: None,
+            next_name: 0,
+            kinds: HashMap::new(),
+        };
+        let edits = crate::spare::edits::edits() / DISKS.len() as u64;
+        let (mut done, mut kept) = (0, 0);
+        while done < edits {
+            for _ in 0..editor.random.below(6) {
+                editor.edit();
+                done += 1;
+            }
+            if place.revert().is_some() {
+                kept += 1;
+            } else {
+                fs::remove_dir_all(place.clone()).unwrap();
+                clone_tree(&place.src(), &place.clone(), &CloneOptions::default()).unwrap();
+            }
+            assert_same(place.src(), place.clone());
+            place.record();
+        }
+        assert!(kept > 0, "{file_system:?}: {:?}", editor.kinds);
+        before.assert_unchanged(place.src());
+    }
+}
+
+#[test]
+fn what_has_not_changed_stays_the_same_file() {
+    for file_system in DISKS {
+        let make = |src: PathBuf| {
+            Tree::new(&src).dir("a").file("a/one", "one").file("two", "two").dir("b/c").file("b/c/three", "three");
+        };
+        let Some(mut place) = Place::new(file_system, make) else { return };
+        // What was made in the tick in which it was recorded is made again once.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        place.record();
+        let inode = |name: &str| fs::symlink_metadata(place.clone().join(name)).unwrap().ino();
+        let before = ["a/one", "two", "b/c", "b/c/three"].map(inode);
+        fs::write(place.clone().join("two"), "TWO").unwrap();
+        place.reverted();
+        let after = ["a/one", "two", "b/c", "b/c/three"].map(inode);
+        // A file system may give the new `two` the number of the old one.
+        assert_eq!((before[0], before[2], before[3]), (after[0], after[2], after[3]), "{file_system:?}");
+    }
+}
+
+#[test]
+fn new_entries_go_and_links_are_not_followed() {
+    for file_system in DISKS {
+        let make = |src: PathBuf| {
+            Tree::new(&src).dir("a").file("a/one", "one").dir("b/c").file("b/c/three", "three");
+        };
+        let Some(place) = Place::new(file_system, make) else { return };
+        let (clone, outside) = (place.clone(), place.volume.path().join("outside"));
+        Tree::new(&outside).file("one", "outside").file("c/three", "outside");
+        let before = fingerprint(&outside);
+        let link = |name: &str| {
+            fs::remove_dir_all(clone.join(name)).unwrap();
+            fs_err::os::unix::fs::symlink(&outside, clone.join(name)).unwrap();
+        };
+        link("a");
+        link("b");
+        // Names that only Calve gives, and a socket, which cannot be cloned.
+        Tree::new(&clone).dir(".calve-staging-0-a-b-c").file(".calve-trash-0-a-b-c", "x").dir("new").file("new/x", "x");
+        let _socket = UnixListener::bind(clone.join("new/socket")).unwrap();
+        place.reverted();
+        before.assert_unchanged(&outside);
+        assert_eq!(names(&clone), ["a", "b"]);
+        assert_eq!(names(place.volume.path()), ["clone", "outside", "src"]);
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.filter(|name| name != "lost+found").collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn another_clone_and_one_that_changed_altogether_are_left_alone() {
+    for file_system in DISKS {
+        let Some(place) = Place::new(file_system, packages) else { return };
+        let clone = place.clone();
+        let away = place.volume.path().join("away");
+        fs::rename(&clone, &away).unwrap();
+        clone_tree(&place.src(), &clone, &CloneOptions::default()).unwrap();
+        fs::write(clone.join("new"), "new").unwrap();
+        let before = fingerprint(&clone);
+        assert_eq!(place.revert(), None, "{file_system:?}");
+        before.assert_unchanged(&clone);
+        fs::remove_dir_all(&clone).unwrap();
+        fs::rename(&away, &clone).unwrap();
+        for number in 0..200 {
+            fs::write(clone.join(format!("new-{number}")), "new").unwrap();
+        }
+        let before = fingerprint(&clone);
+        assert_eq!(place.revert(), None, "{file_system:?}");
+        before.assert_unchanged(&clone);
+    }
+}
+
+#[test]
+fn no_state_is_recorded_where_changes_may_leave_no_trace() {
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    Tree::new(volume.path().join("clone")).file("one", "one");
+    assert!(CloneState::record(&volume.path().join("clone"), &Cancel::default()).unwrap().is_none());
+}
