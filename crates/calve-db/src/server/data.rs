@@ -22,6 +22,19 @@ pub(crate) struct DataClone {
     pub(crate) overlay: Option<OverlayMount>,
 }
 
+impl DataClone {
+    /// Returns the description of data that share nothing with an overlay.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            strategy: self.strategy,
+            refused: self.refused.clone(),
+            took: self.took,
+            copies_up: false,
+            overlay: None,
+        }
+    }
+}
+
 /// Says whether an overlay can be mounted for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mounts {

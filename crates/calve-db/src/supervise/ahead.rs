@@ -119,7 +119,7 @@ impl Supervisor<'_> {
                 origin: &origin,
                 files: &files,
                 directory: &directory,
-                is_checked: false,
+                reset: None,
                 is_ahead: true,
                 engine: self.engine,
                 address: &address,

@@ -23,6 +23,7 @@ use crate::registry::name;
 use crate::registry::sweep;
 use crate::registry::unix_now;
 use crate::server::data::{Mounts, clone_data};
+use crate::server::launch::ResetData;
 use crate::supervise::messages::{Answer, Origin, send};
 use crate::sys;
 use crate::template::{self, Template, manifest};
@@ -138,7 +139,7 @@ impl Supervisor<'_> {
     fn resume(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<()> {
         self.end_children();
         self.launched.seen.hide();
-        let renewed = self.launch(&Origin::Present, asked, talk, cancel)?;
+        let renewed = self.launch(&Origin::Present, ResetData { reverted: None }, asked, talk, cancel)?;
         self.launched.server = renewed.server;
         self.launched.seen = renewed.seen;
         if self.directory != self.spec.directory {

@@ -12,6 +12,7 @@ mod mark;
 pub(crate) mod messages;
 mod port;
 mod requests;
+mod reset;
 
 pub use control::{Reset, Stopped, mark, reset, stop, unmark};
 pub(crate) use control::{ask, stop_by};
@@ -36,7 +37,7 @@ use crate::files::{private, trash};
 use crate::registry::sweep;
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::server::Address;
-use crate::server::launch::{LaunchRequest, RunningServer, launch};
+use crate::server::launch::{LaunchRequest, ResetData, RunningServer, launch};
 use crate::server::log;
 use crate::server::runtime;
 use crate::service::{self, Unsaved};
@@ -207,7 +208,7 @@ impl<'a> Supervisor<'a> {
             origin: &spec.origin,
             files: spec.files(),
             directory: &spec.directory,
-            is_checked: false,
+            reset: None,
             is_ahead: spec.waits,
             engine,
             address: &address,
@@ -397,46 +398,6 @@ impl<'a> Supervisor<'a> {
         None
     }
 
-    /// Puts the server back to a mark, or to the template.
-    fn put_back(&mut self, to: Option<&str>, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
-        let origin = self.origin_named(to);
-        if let Ok(origin) = &origin
-            && let Some(old) = self.swap(origin)
-        {
-            let ready = Ready { record: self.record.clone(), neutralised: Vec::new(), copied: Vec::new() };
-            let _ = send(&mut from, &Answer::Ready(Box::new(ready)));
-            drop(old);
-            self.prepared.want(origin.clone());
-            return None;
-        }
-        // Nothing of the server is given up for a template that it could not be started from.
-        let held = origin.and_then(|origin| self.hold(&origin).map(|held| (origin, held)));
-        let answer = match held {
-            Err(error) => Answer::failed(error),
-            Ok((origin, _held)) => match self.reset(&origin, &from, talk, cancel) {
-                Ok(copied) => {
-                    self.prepared.want(origin);
-                    let record = self.record.clone();
-                    Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
-                }
-                Err(error) => {
-                    let _ = send(&mut from, &Answer::failed(with_log(error, self.spec.files())));
-                    return Some(End::Unasked(EndReason::ResetFailed));
-                }
-            },
-        };
-        let _ = send(&mut from, &answer);
-        None
-    }
-
-    /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
-    fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
-        match origin {
-            Origin::Template(template) => template::hold(template, self.engine, &self.spec.version),
-            _ => Err(Error::NothingToResetTo),
-        }
-    }
-
     /// Deletes templates and marks that were removed or made again while this server used them.
     fn delete_old_templates(&self) {
         for origin in [&self.spec.origin, &self.origin] {
@@ -448,37 +409,22 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Returns the files that the overlay had copied until then.
-    fn reset(
-        &mut self,
+    /// Starts a server in the first directories.
+    fn launch(
+        &self,
         origin: &Origin,
+        reset: ResetData<'_>,
         asked: &UnixStream,
         talk: &UnixStream,
         cancel: &Cancel,
-    ) -> Result<Vec<Copied>> {
-        self.prepared.forget();
-        self.kill();
-        let copied = self.copied();
-        self.take_files_away()?;
-        self.move_back()?;
-        self.record.template_identity = template::identity_of(origin);
-        self.launched = self.launch(origin, asked, talk, cancel)?;
-        self.origin = origin.clone();
-        self.record.standby = false;
-        self.write_record()?;
-        Ok(copied)
-    }
-
-    /// Starts a server in the first directories.
-    fn launch(&self, origin: &Origin, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<RunningServer> {
+    ) -> Result<RunningServer> {
         let tell = |starting| tell(asked, starting);
         launch(&LaunchRequest {
             spec: self.spec,
             origin,
             files: &self.files,
             directory: &self.spec.directory,
-            // A reset does so before it gives up anything.
-            is_checked: true,
+            reset: Some(reset),
             is_ahead: false,
             engine: self.engine,
             address: &self.address,
@@ -503,15 +449,6 @@ impl<'a> Supervisor<'a> {
     fn end_children(&self) {
         let server = Some(self.launched.server.pid());
         sweep::end_children(self.engine, &self.files, server, self.isolated);
-    }
-
-    fn take_files_away(&mut self) -> Result<()> {
-        self.launched.seen.hide();
-        if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
-            return Ok(overlay.unmount()?);
-        }
-        calve_core::remove_tree(&self.files.join("data"), &Default::default())?;
-        Ok(())
     }
 
     /// Returns the files that its overlay has copied. The server has ended.

@@ -16,6 +16,7 @@ mod killed;
 mod lifetime;
 mod marks;
 mod patience;
+mod resets;
 mod runtimes;
 mod services;
 mod sockets;

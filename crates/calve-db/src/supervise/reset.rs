@@ -1,0 +1,118 @@
+//! Resets: the server starts again on the data of its template, or of a mark.
+
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use calve_core::{Cancel, CloneOptions};
+
+use super::{End, Supervisor, with_log};
+use crate::copy_up::Copied;
+use crate::end_reason::EndReason;
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+use crate::files::private;
+use crate::server::data::DataClone;
+use crate::server::launch::ResetData;
+use crate::supervise::messages::{Answer, Origin, Ready, send};
+use crate::template;
+
+impl Supervisor<'_> {
+    /// Puts the server back to a mark, or to the template.
+    pub(super) fn put_back(
+        &mut self,
+        to: Option<&str>,
+        mut from: UnixStream,
+        talk: &UnixStream,
+        cancel: &Cancel,
+    ) -> Option<End> {
+        let origin = self.origin_named(to);
+        if let Ok(origin) = &origin
+            && let Some(old) = self.swap(origin)
+        {
+            let ready = Ready { record: self.record.clone(), neutralised: Vec::new(), copied: Vec::new() };
+            let _ = send(&mut from, &Answer::Ready(Box::new(ready)));
+            drop(old);
+            self.prepared.want(origin.clone());
+            return None;
+        }
+        // Nothing of the server is given up for a template that it could not be started from.
+        let held = origin.and_then(|origin| self.hold(&origin).map(|held| (origin, held)));
+        let answer = match held {
+            Err(error) => Answer::failed(error),
+            Ok((origin, _held)) => match self.reset(&origin, &from, talk, cancel) {
+                Ok(copied) => {
+                    self.prepared.want(origin);
+                    let record = self.record.clone();
+                    Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
+                }
+                Err(error) => {
+                    let _ = send(&mut from, &Answer::failed(with_log(error, self.spec.files())));
+                    return Some(End::Unasked(EndReason::ResetFailed));
+                }
+            },
+        };
+        let _ = send(&mut from, &answer);
+        None
+    }
+
+    /// Returns the lock of a template or mark, if that exists, is undamaged and is of the server's version.
+    fn hold(&self, origin: &Origin) -> Result<std::fs::File> {
+        match origin {
+            Origin::Template(template) => template::hold(template, self.engine, &self.spec.version),
+            _ => Err(Error::NothingToResetTo),
+        }
+    }
+
+    /// Returns the files that the overlay had copied until then.
+    fn reset(
+        &mut self,
+        origin: &Origin,
+        asked: &UnixStream,
+        talk: &UnixStream,
+        cancel: &Cancel,
+    ) -> Result<Vec<Copied>> {
+        self.prepared.forget();
+        self.kill();
+        let copied = self.copied();
+        let identity = template::identity_of(origin);
+        let reverted = self.revert(origin, &identity, cancel);
+        if reverted.is_none() {
+            self.take_files_away()?;
+            self.move_back()?;
+        }
+        self.record.template_identity = identity;
+        self.launched = self.launch(origin, ResetData { reverted: reverted.as_ref() }, asked, talk, cancel)?;
+        self.origin = origin.clone();
+        self.record.standby = false;
+        self.write_record()?;
+        Ok(copied)
+    }
+
+    /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did
+    /// not work: then the directory is made anew.
+    fn revert(&mut self, origin: &Origin, identity: &str, cancel: &Cancel) -> Option<DataClone> {
+        let state = self.launched.state.take()?;
+        let Origin::Template(template) = origin else { return None };
+        if self.origin != *origin || identity.is_empty() || self.record.template_identity != identity {
+            return None;
+        }
+        let started = Instant::now();
+        self.launched.seen.hide();
+        // Nobody else gets there while root writes to what is the server's.
+        Directory::open(&self.files).and_then(|place| private::close(&place)).ok()?;
+        let mut options = CloneOptions::default();
+        options.cancel = cancel.clone();
+        calve_core::revert(&self.files.join("data"), &template.join("data"), &state, &options).ok()??;
+        let placed = self.launched.placed.as_ref()?.again();
+        Some(DataClone { took: started.elapsed(), ..placed })
+    }
+
+    fn take_files_away(&mut self) -> Result<()> {
+        self.launched.seen.hide();
+        if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
+            return Ok(overlay.unmount()?);
+        }
+        calve_core::remove_tree(&self.files.join("data"), &Default::default())?;
+        Ok(())
+    }
+}

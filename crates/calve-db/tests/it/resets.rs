@@ -1,0 +1,91 @@
+//! Resets of a server that was reset before: only what has changed since is cloned again.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use calve_testkit::FileSystem;
+use fs_err as fs;
+use serde_json::Value;
+
+use crate::world::{Engine, Postgres, User, World};
+
+/// Returns the inode of each file below a directory.
+fn inodes(root: &Path) -> BTreeMap<PathBuf, u64> {
+    let (mut found, mut ahead) = (BTreeMap::new(), vec![root.to_path_buf()]);
+    while let Some(directory) = ahead.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let entry = fs::symlink_metadata(&path).unwrap();
+            if entry.is_dir() {
+                ahead.push(path.clone());
+            } else {
+                found.insert(path.clone(), entry.ino());
+            }
+        }
+    }
+    found
+}
+
+fn reset(world: &World) -> Value {
+    world.db(["reset", "a", "--json"]).succeeds().json()["servers"][0].clone()
+}
+
+fn story(world: &World, engine: Engine, strategy: &str) {
+    world.template(engine);
+    let server = world.db(["start", "t", "--name", "a", "--json", "--strategy", strategy]).succeeds().json();
+    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    // The first reset clones everything. What it made within the last tick of the clock is made again by the second one.
+    reset(world);
+    std::thread::sleep(Duration::from_millis(50));
+    reset(world);
+    for _ in 0..3 {
+        let before = inodes(&data);
+        world.query(engine, &server, "DELETE FROM t WHERE a > 10");
+        world.query(engine, &server, "CREATE TABLE u (b int)");
+        fs::write(data.join("planted"), "planted").unwrap();
+        let back = reset(world);
+        assert_eq!((&back["url"], &back["strategy"]), (&server["url"], &strategy.into()));
+        assert_eq!(world.rows(engine, &server), "1000");
+        let tables = "SELECT count(*) FROM information_schema.tables WHERE table_name = 'u'";
+        assert_eq!(world.query(engine, &server, tables), "0");
+        assert!(!data.join("planted").exists());
+        let after = inodes(&data);
+        let same = before.iter().filter(|(path, inode)| after.get(*path) == Some(inode)).count();
+        assert!(same > before.len() / 2, "{same} of {} files of {engine:?} stayed the same", before.len());
+    }
+    world.stop("a");
+    world.nothing_left();
+}
+
+#[test]
+fn a_second_reset_leaves_what_has_not_changed() {
+    let ways = [
+        (FileSystem::Xfs, User::This, "reflink"),
+        (FileSystem::Btrfs, User::Unprivileged, "snapshot"),
+        (FileSystem::Ext4, User::This, "copy"),
+    ];
+    for (file_system, user, strategy) in ways {
+        for engine in Engine::all() {
+            let Some(world) = World::on(file_system, user) else { return };
+            story(&world, engine, strategy);
+        }
+    }
+}
+
+#[test]
+fn a_template_that_was_made_again_is_cloned_as_a_whole() {
+    let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    reset(&world);
+    world.query(Postgres, &server, "CREATE TABLE u (b int)");
+    world.db(["mark", "a", "m", "-q"]).succeeds();
+    reset(&world);
+    world.db(["template", "create", "t", "-q", "--rebuild", "--from-mark", "a:m"]).succeeds();
+    reset(&world);
+    assert_eq!(world.query(Postgres, &server, "SELECT count(*) FROM pg_class WHERE relname = 'u'"), "1");
+    world.stop("a");
+    world.nothing_left();
+}
