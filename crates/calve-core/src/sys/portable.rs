@@ -40,6 +40,11 @@ pub(crate) fn stalled() -> Option<[u64; 3]> {
     None
 }
 
+/// Returns `None`: nothing asks these systems how long their processors worked.
+pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
+    None
+}
+
 /// Does nothing: threads share one descriptor table, and there is no other.
 pub(crate) fn private_descriptors(_keep: &[BorrowedFd<'_>]) {}
 

@@ -11,25 +11,47 @@ use crate::operation::Operation;
 use crate::progress::{Cancel, Pace};
 use crate::sys;
 
-/// How long a refill waits for the machine, before and while it builds one spare.
-pub(super) const LONGEST: Duration = Duration::from_secs(300);
+/// How long a refill waits for the machine before it builds a spare: after a long build there is still one wanted.
+pub(super) const LONGEST_BEFORE: Duration = Duration::from_secs(3600);
+/// How long it waits for the machine while it builds one.
+const LONGEST: Duration = Duration::from_secs(300);
 /// How often the machine is looked at.
 const STEP: Duration = Duration::from_secs(1);
 /// The share of the time in which some task waits for processor, memory or disk, from which on the machine is busy.
 const MOST: [f64; 3] = [0.4, 0.05, 0.4];
 
-/// How much all tasks had waited at a moment.
+/// The share of all processors' time that others use from which on the machine is busy: a build with as many jobs as processors lets no
+/// task wait, and is slowed by whatever else runs.
+const MOST_USED: f64 = 0.75;
+
+/// How much all tasks had waited at a moment, and worked.
 pub(super) struct Look {
     at: Instant,
     stalled: Option<[u64; 3]>,
+    processors: Option<[u64; 2]>,
+    /// The processors' time that this process has used.
+    own: Duration,
 }
 
 impl Look {
     pub(super) fn now() -> Self {
-        Self { at: Instant::now(), stalled: sys::stalled() }
+        let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let own = Duration::try_from(own).unwrap_or_default();
+        Self { at: Instant::now(), stalled: sys::stalled(), processors: sys::processor_ticks(), own }
     }
 
     fn is_busy_since(&self, earlier: &Self) -> bool {
+        self.is_used_since(earlier) || self.is_stalled_since(earlier)
+    }
+
+    fn is_used_since(&self, earlier: &Self) -> bool {
+        let (Some(now), Some(before)) = (self.processors, earlier.processors) else { return false };
+        let [used, all] = [0, 1].map(|which| now[which].saturating_sub(before[which]) as f64);
+        let own = self.own.saturating_sub(earlier.own).as_secs_f64() * rustix::param::clock_ticks_per_second() as f64;
+        used - own > MOST_USED * all
+    }
+
+    fn is_stalled_since(&self, earlier: &Self) -> bool {
         let (Some(now), Some(before)) = (self.stalled, earlier.stalled) else { return false };
         let micros = (self.at - earlier.at).as_micros() as f64;
         (0..MOST.len()).any(|which| now[which].saturating_sub(before[which]) as f64 > MOST[which] * micros)

@@ -402,6 +402,23 @@ fn pressure(what: &str) -> Option<u64> {
     text.split_once("total=")?.1.split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// Returns how long all processors were at work since the system was started, and how long they could have been, in ticks of the clock
+/// (proc_stat(5)).
+pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
+    let file = crate::sys::open_at(rustix::fs::CWD, "/proc/stat", OFlags::RDONLY, Mode::empty()).ok()?;
+    let mut line = [0; 256];
+    let length = rustix::io::read(&file, &mut line).ok()?;
+    let text = std::str::from_utf8(line.get(..length)?).ok()?.lines().next()?;
+    // User, nice, system, idle, waiting for a disk, interrupts, soft interrupts, and what a hypervisor took.
+    let mut ticks = [0; 8];
+    let mut numbers = text.strip_prefix("cpu ")?.split_ascii_whitespace().map(str::parse);
+    for tick in &mut ticks {
+        *tick = numbers.next()?.ok()?;
+    }
+    let all: u64 = ticks.iter().sum();
+    Some([all - ticks[3] - ticks[4], all])
+}
+
 /// Returns 64 random bits, for names that nobody can guess or collide with.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0u8; 8];
