@@ -1,6 +1,8 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
+// Test environments such as jsdom take the global one away.
+import { setImmediate } from 'node:timers';
 import { checkText, flag, invalid, object, wrong } from './arguments.js';
 import { CalveError, fromDocument, type Document } from './errors.js';
 import { program } from './native.js';

@@ -108,7 +108,7 @@ pub use {
     },
     clone::build::{BuildPaths, build_tree},
     clone::merge::{Overwrite, merge_tree},
-    clone::revert::{CloneState, revert},
+    clone::revert::{CloneState, Reverted, revert},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
     private::{Beginning, Change, Changes, Network, PrivateOverlay, StartRefusal, Version},
     probe::probe,

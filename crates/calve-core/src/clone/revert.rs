@@ -1,9 +1,9 @@
 //! Reverting a clone: what has changed in it since its state was recorded is removed, and cloned from the source again.
 //!
 //! An entry that has not changed keeps its change time, as docs/spares-exact.md explains for sources. Here it is the clone that is
-//! compared, so that a source of which only little was written to need not be cloned as a whole again.
+//! compared, so that after a few changes the source need not be cloned as a whole again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,25 +13,27 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use super::finish::seal;
+use crate::choice::{Choice, Strategy};
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::Cancel;
 use crate::spare::check::{Check, CheckFailure, DirectoryChanges, check, node};
-use crate::spare::record::{self, RecordDraft, Writers};
+use crate::spare::record::{self, Identity, RecordDraft, Writers, blocks, device};
 use crate::spare::update::{Update, update};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::Facts;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclude;
+use crate::tree::fill::contents::Contents;
 use crate::tree::location::{DIRECTORY, Location};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 
-/// The state of a clone, by which [`revert`] finds what has changed in it.
+/// The state of a clone, by which [`revert`] finds the entries that have changed in it.
 pub struct CloneState {
     device: u64,
     record: RecordDraft,
@@ -44,12 +46,14 @@ impl std::fmt::Debug for CloneState {
 }
 
 impl CloneState {
-    /// Records the state of the directory `clone`, which is the caller's own: nothing may write to it, or have a file of it mapped, before
-    /// this returns. `None` where the file system does not show every later change: only btrfs, ext4 and XFS do.
+    /// Records the state of the directory `clone`, which is complete. Nothing may write to it, or have a file of it mapped, before this
+    /// returns. After a revert, everything that changed since that began counts as changed, so that a write during it is found later.
+    ///
+    /// Returns `None` where the file system does not show every later change: on Linux, only btrfs, ext4 and XFS do.
     ///
     /// # Errors
     /// Fails if `clone` cannot be read, or has sockets, other file systems or subvolumes in it.
-    pub fn record(clone: &Path, cancel: &Cancel) -> Result<Option<Self>, Error> {
+    pub fn record(clone: &Path, after: Option<&Reverted>, cancel: &Cancel) -> Result<Option<Self>, Error> {
         let made = Source::open(clone)?;
         let failed = |operation| move |errno| Error::io(operation, clone, errno);
         if made.single().is_some() {
@@ -58,57 +62,87 @@ impl CloneState {
         if !sys::shows_stores(made.directory()).map_err(failed(Operation::Open))? {
             return Ok(None);
         }
-        // A change of an inode tells the time of the file system, also one that changes nothing.
-        let moment = rustix::fs::fchmod(made.directory(), Mode::from_raw_mode(made.stat().st_mode & 0o7777))
-            .and_then(|()| rustix::fs::fstat(made.directory()))
-            .map_err(failed(Operation::TellTime))?;
+        let moment = match after {
+            Some(reverted) => reverted.began,
+            None => now(&made)?,
+        };
         let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
-        let record = record::take(&made, &Exclude::new(&[])?, Moment::of(&moment), Writers::None, &options)?;
+        let record = record::take(&made, &Exclude::new(&[])?, moment, Writers::None, &options)?;
         Ok(Some(Self { device: made.identity().0, record }))
     }
 }
 
+/// Returns the present time of the clone's file system: a change of an inode tells it, also one that changes nothing.
+fn now(made: &Source) -> Result<Moment, Error> {
+    rustix::fs::fchmod(made.directory(), Mode::from_raw_mode(made.stat().st_mode & 0o7777))
+        .and_then(|()| rustix::fs::fstat(made.directory()))
+        .map(|stat| Moment::of(&stat))
+        .map_err(|errno| Error::io(Operation::TellTime, made.path(), errno))
+}
+
+/// The result of a [`revert`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Reverted {
+    /// The number of entries that differed.
+    pub entries: u64,
+    began: Moment,
+}
+
 /// Makes `clone` again what it was when its state was recorded: a complete clone of the directory `src`, which has not changed since.
-/// Removes every entry that has changed, and clones it from `src`. Nothing may write to `clone` meanwhile.
+/// Removes every entry that has changed, and clones it from `src`, by copies only if `options` ask for these or there is no other way.
+/// Nothing may write to `clone` meanwhile.
 ///
-/// Returns how many entries differed. Returns `None`, and changes nothing, if more than a quarter of them did, or another directory is at
-/// `clone`: a new clone takes less time then.
+/// Returns `None` if `clone` has to be made anew: because more than a quarter of the entries differ, because files have several names, or
+/// because directories were exchanged, mounted on or given attributes of the file system.
 ///
 /// # Errors
-/// Leaves a part of the work done. The caller makes the clone anew.
-pub fn revert(clone: &Path, src: &Path, state: &CloneState, options: &CloneOptions) -> Result<Option<u64>, Error> {
+/// Leaves a part of the work done, as it may if it returns `None`.
+pub fn revert(clone: &Path, src: &Path, state: &CloneState, options: &CloneOptions) -> Result<Option<Reverted>, Error> {
     let (made, source) = (Source::open(clone)?, Source::open(src)?);
     if made.single().is_some() || made.identity() != (state.device, state.record.root.inode()) {
         return Ok(None);
     }
+    let is_whole = sys::mounts_below(made.directory()).is_ok_and(|mounts| mounts.is_empty());
+    let Some(blocks) = blocks(state.record.body()).filter(|_| is_whole) else { return Ok(None) };
+    let began = now(&made)?;
     let exclude = Exclude::new(&[])?;
     let threads = thread_count(options.threads);
     let work = Check { source: &made, exclude: &exclude, only: None, threads, cancel: &options.cancel };
     let mut differences = match check(&work, state.record.body(), state.record.entries) {
-        Ok(differences) => differences,
-        Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => return Ok(None),
+        Ok(differences) if differences.with_links.is_empty() => differences,
+        Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => return Ok(None),
         Err(CheckFailure::Error(error)) => return Err(error),
     };
-    if differences.directories.is_empty() {
-        return Ok(Some(0));
-    }
-    for (path, changes) in &mut differences.directories {
-        *changes = undoing(&made, &source, path, std::mem::take(changes))?;
-    }
-    let (count, is_root_renewed) = (differences.count, differences.directories.contains_key(Path::new("")));
     let destination = Location::of_destination(clone)?;
     let mut staging = Staging::reserve(&destination)?;
     staging.make_root(RootKind::Closed)?;
     let mut facts = Facts::from_places(&source, destination.parent());
     let created = facts.try_in(&source, &staging)?;
+    let contents = match options.strategy {
+        Choice::Only(Strategy::Copy) => Contents::Copy,
+        Choice::Only(_) if facts.reflink.is_err() => return Ok(None),
+        _ => facts.contents(),
+    };
+    let usual = Usual {
+        inodes: blocks.iter().map(|block| (block.path, block.identity.inode())).collect(),
+        flags: staging.root().map(sys::chosen_flags),
+    };
+    for (path, changes) in &mut differences.directories {
+        match undoing(&made, &source, path, std::mem::take(changes), &usual)? {
+            Some(undoing) => *changes = undoing,
+            None => return Ok(None),
+        }
+    }
+    let (entries, is_root_renewed) = (differences.count, differences.directories.contains_key(Path::new("")));
     let notes = Notes::default();
     let work = Update {
         source: &source,
         exclude: &exclude,
         tree: made.directory(),
         dst: clone,
-        contents: facts.contents(),
-        strict: false,
+        contents,
+        strict: matches!(contents, Contents::Reflink { .. }),
         created,
         keeps_nocow: facts.may_inline,
         notes: &notes,
@@ -118,11 +152,28 @@ pub fn revert(clone: &Path, src: &Path, state: &CloneState, options: &CloneOptio
     if is_root_renewed {
         seal(&source, made.directory(), &options.keep, &notes, clone)?;
     }
-    Ok(Some(count))
+    let told = notes.tell();
+    let is_complete = told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty();
+    Ok(is_complete.then_some(Reverted { entries, began }))
 }
 
-/// Returns what is to be done in one directory of a clone, so that these changes of it are undone.
-fn undoing(made: &Source, source: &Source, path: &Path, changes: DirectoryChanges) -> Result<DirectoryChanges, Error> {
+/// The directories of a clone as they were made.
+struct Usual<'a> {
+    /// The inode of each.
+    inodes: HashMap<&'a Path, u64>,
+    /// The flags of a new directory there.
+    flags: Option<u32>,
+}
+
+/// Returns the work in one directory of a clone that undoes these changes. `None` if it is another directory than the one that was made, or
+/// was given flags.
+fn undoing(
+    made: &Source,
+    source: &Source,
+    path: &Path,
+    changes: DirectoryChanges,
+    usual: &Usual<'_>,
+) -> Result<Option<DirectoryChanges>, Error> {
     let place = node(path);
     let failed = |tree: &Source, operation| {
         let path = tree.path().join(path);
@@ -132,6 +183,14 @@ fn undoing(made: &Source, source: &Source, path: &Path, changes: DirectoryChange
     let mut names: HashSet<CString> = changes.made.into_iter().map(|(_, name)| name).chain(changes.gone).collect();
     match place.open(made.directory(), DIRECTORY) {
         Ok(directory) => {
+            let stat = rustix::fs::fstat(&directory).map_err(failed(made, Operation::Stat))?;
+            let is_same = usual.inodes.get(path) == Some(&Identity::of(&stat).inode());
+            if !is_same
+                || device(&stat) != made.identity().0
+                || usual.flags != Some(sys::chosen_flags(directory.as_fd()))
+            {
+                return Ok(None);
+            }
             let hidden = calves_own(directory.as_fd()).map_err(failed(made, Operation::ReadDirectory))?;
             names.extend(hidden);
         }
@@ -150,7 +209,7 @@ fn undoing(made: &Source, source: &Source, path: &Path, changes: DirectoryChange
             }
         }
     }
-    Ok(undoing)
+    Ok(Some(undoing))
 }
 
 /// Returns the names in a directory that only Calve gives: no clone has them, and the check passes them over.

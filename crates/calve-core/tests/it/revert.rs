@@ -5,9 +5,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, CloneOptions, CloneState, clone_tree, revert};
+use calve_core::{Cancel, CloneOptions, CloneState, Reverted, clone_tree, revert};
 use calve_testkit::{
-    FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, node_modules_like, require_program,
+    BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, is_root, node_modules_like,
+    require_program,
 };
 use fs_err as fs;
 
@@ -27,12 +28,12 @@ impl Place {
         make(volume.path().join("src"));
         let mut place = Self { volume, state: None };
         clone_tree(&place.src(), &place.clone(), &CloneOptions::default()).unwrap();
-        place.record();
+        place.record(None);
         Some(place)
     }
 
-    fn record(&mut self) {
-        self.state = CloneState::record(&self.clone(), &Cancel::default()).unwrap();
+    fn record(&mut self, after: Option<&Reverted>) {
+        self.state = CloneState::record(&self.clone(), after, &Cancel::default()).unwrap();
     }
 
     fn src(&self) -> PathBuf {
@@ -43,17 +44,17 @@ impl Place {
         self.volume.path().join("clone")
     }
 
-    fn revert(&self) -> Option<u64> {
+    fn revert(&self) -> Option<Reverted> {
         let state = self.state.as_ref().unwrap();
         revert(&self.clone(), &self.src(), state, &CloneOptions::default()).unwrap()
     }
 
     /// Reverts the clone, and compares.
     #[track_caller]
-    fn reverted(&self) -> u64 {
-        let count = self.revert().unwrap();
+    fn reverted(&self) -> Reverted {
+        let reverted = self.revert().unwrap();
         assert_same(self.src(), self.clone());
-        count
+        reverted
     }
 }
 
@@ -84,14 +85,15 @@ fn a_reverted_clone_equals_its_source_after_random_edits() {
                 editor.edit();
                 done += 1;
             }
-            if place.revert().is_some() {
+            let reverted = place.revert();
+            if reverted.is_some() {
                 kept += 1;
             } else {
                 fs::remove_dir_all(place.clone()).unwrap();
                 clone_tree(&place.src(), &place.clone(), &CloneOptions::default()).unwrap();
             }
             assert_same(place.src(), place.clone());
-            place.record();
+            place.record(reverted.as_ref());
         }
         assert!(kept > 0, "{file_system:?}: {:?}", editor.kinds);
         before.assert_unchanged(place.src());
@@ -107,7 +109,7 @@ fn what_has_not_changed_stays_the_same_file() {
         let Some(mut place) = Place::new(file_system, make) else { return };
         // What was made in the tick in which it was recorded is made again once.
         std::thread::sleep(std::time::Duration::from_millis(20));
-        place.record();
+        place.record(None);
         let inode = |name: &str| fs::symlink_metadata(place.clone().join(name)).unwrap().ino();
         let before = ["a/one", "two", "b/c", "b/c/three"].map(inode);
         fs::write(place.clone().join("two"), "TWO").unwrap();
@@ -161,16 +163,62 @@ fn another_clone_and_one_that_changed_altogether_are_left_alone() {
         clone_tree(&place.src(), &clone, &CloneOptions::default()).unwrap();
         fs::write(clone.join("new"), "new").unwrap();
         let before = fingerprint(&clone);
-        assert_eq!(place.revert(), None, "{file_system:?}");
+        assert!(place.revert().is_none(), "{file_system:?}");
         before.assert_unchanged(&clone);
         fs::remove_dir_all(&clone).unwrap();
         fs::rename(&away, &clone).unwrap();
         for number in 0..200 {
             fs::write(clone.join(format!("new-{number}")), "new").unwrap();
         }
-        let before = fingerprint(&clone);
-        assert_eq!(place.revert(), None, "{file_system:?}");
-        before.assert_unchanged(&clone);
+        let before = names(&clone);
+        assert!(place.revert().is_none(), "{file_system:?}");
+        assert_eq!(names(&clone), before);
+    }
+}
+
+#[test]
+fn a_write_during_a_revert_is_found_by_the_next_one() {
+    for file_system in DISKS {
+        let make = |src: PathBuf| {
+            Tree::new(&src).file("one", "one").file("two", "two");
+        };
+        let Some(mut place) = Place::new(file_system, make) else { return };
+        fs::write(place.clone().join("one"), "changed").unwrap();
+        let reverted = place.reverted();
+        // By a program that had the file open: as if it came after that file was compared.
+        fs::write(place.clone().join("two"), "owt").unwrap();
+        place.record(Some(&reverted));
+        place.reverted();
+    }
+}
+
+#[test]
+fn exchanged_directories_mounts_and_second_names_ask_for_a_new_clone() {
+    for file_system in DISKS {
+        let make = |src: PathBuf| {
+            Tree::new(&src).dir("a").file("a/one", "one").dir("b").file("b/two", "two").file("three", "three");
+        };
+        let exchanged = |clone: &Path| {
+            fs::rename(clone.join("a"), clone.join("c")).unwrap();
+            fs::create_dir(clone.join("a")).unwrap();
+        };
+        let named_twice = |clone: &Path| fs::hard_link(clone.join("three"), clone.join("b/four")).unwrap();
+        for change in [&exchanged as &dyn Fn(&Path), &named_twice] {
+            let Some(place) = Place::new(file_system, make) else { return };
+            change(&place.clone());
+            assert!(place.revert().is_none(), "{file_system:?}");
+        }
+        if !is_root() {
+            continue;
+        }
+        let Some(place) = Place::new(file_system, make) else { return };
+        let outside = place.volume.path().join("outside");
+        Tree::new(&outside).file("kept", "kept");
+        let mount = BindMount::new(&outside, place.clone().join("b"));
+        fs::write(place.clone().join("three"), "changed").unwrap();
+        assert!(place.revert().is_none(), "{file_system:?}");
+        drop(mount);
+        assert_eq!(names(&outside), ["kept"]);
     }
 }
 
@@ -178,5 +226,5 @@ fn another_clone_and_one_that_changed_altogether_are_left_alone() {
 fn no_state_is_recorded_where_changes_may_leave_no_trace() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     Tree::new(volume.path().join("clone")).file("one", "one");
-    assert!(CloneState::record(&volume.path().join("clone"), &Cancel::default()).unwrap().is_none());
+    assert!(CloneState::record(&volume.path().join("clone"), None, &Cancel::default()).unwrap().is_none());
 }

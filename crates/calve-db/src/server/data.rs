@@ -23,7 +23,7 @@ pub(crate) struct DataClone {
 }
 
 impl DataClone {
-    /// Returns the description of data that share nothing with an overlay.
+    /// Returns the same description, of data that are on no overlay.
     pub(crate) fn again(&self) -> Self {
         Self {
             strategy: self.strategy,

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use calve_core::{Cancel, CloneOptions, CloneState, Strategy, Wait};
+use calve_core::{Cancel, CloneOptions, CloneState, Reverted, Strategy, Wait};
 use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
@@ -41,7 +41,7 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) files: &'a Path,
     /// The runtime directory.
     pub(crate) directory: &'a Path,
-    /// What a reset knows. `None` for a first start.
+    /// The knowledge of a reset. `None` for a first start.
     pub(crate) reset: Option<ResetData<'a>>,
     /// Whether the clone is made ahead of time, when nothing else is to be done.
     pub(crate) is_ahead: bool,
@@ -50,18 +50,25 @@ pub(crate) struct LaunchRequest<'a> {
     /// Whether this process has namespaces of its own.
     pub(crate) isolated: bool,
     pub(crate) starter: Option<BorrowedFd<'a>>,
-    /// Those whose end is the server's, as far as descriptors tell: of a socket, and of processes.
-    pub(crate) owners: (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>),
+    pub(crate) owners: Owners<'a>,
     pub(crate) cancel: &'a Cancel,
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(Starting) + Sync),
 }
 
+/// The owners, whose end is the server's, as far as descriptors tell: of a socket, and of processes.
+pub(crate) type Owners<'a> = (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>);
+
 /// The data directory of a reset. Its template was found to be undamaged, and is held.
 #[derive(Clone, Copy)]
 pub(crate) struct ResetData<'a> {
-    /// The data directory, if what had changed in it was put back.
-    pub(crate) reverted: Option<&'a DataClone>,
+    pub(crate) reverted: Option<&'a RevertedData>,
+}
+
+/// A data directory in which the entries that had changed were put back.
+pub(crate) struct RevertedData {
+    pub(crate) placed: DataClone,
+    pub(crate) reverted: Reverted,
 }
 
 /// A server that answers.
@@ -101,13 +108,10 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     trash::remove(&wanted.files.join("tmp"), Wait::No)?;
     private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
     let output = private::append(&log::path(spec.files()))?;
-    let PreparedData { placed, template, mut neutralised } =
-        unless_left(wanted, || quietly(wanted.is_ahead, || data_directory(wanted, &place, &data)))?;
-    let state = match (&wanted.reset, &placed) {
-        // Without it the next reset takes longer.
-        (Some(_), Some(placed)) if placed.overlay.is_none() => CloneState::record(&data, wanted.cancel).ok().flatten(),
-        _ => None,
-    };
+    let PreparedData { placed, template, mut neutralised } = unless_left(&wanted.owners, wanted.cancel, || {
+        quietly(wanted.is_ahead, || data_directory(wanted, &place, &data))
+    })?;
+    let state = recorded(wanted, placed.as_ref(), &data);
     let since = SystemTime::now();
     let seen = as_seen(wanted)?;
     let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen.path, since);
@@ -173,6 +177,17 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     })
 }
 
+/// Records the state of the data directory for the next reset, which can do without. Root never changes anything in a directory that the
+/// server's account could reach before, so as root every reset makes a new one.
+fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path) -> Option<CloneState> {
+    let reset = wanted.reset?;
+    if placed?.overlay.is_some() || wanted.spec.account.to_become().is_some() {
+        return None;
+    }
+    let after = reset.reverted.map(|data| &data.reverted);
+    CloneState::record(data, after, wanted.cancel).ok().flatten()
+}
+
 fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
     Instance {
         program: wanted.spec.program.clone(),
@@ -225,10 +240,9 @@ fn watched(
 }
 
 /// Runs work that may take long, such as copying gigabytes, and cancels it when nobody wants the server any more.
-fn unless_left<T>(wanted: &LaunchRequest<'_>, work: impl FnOnce() -> T) -> T {
+pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &Cancel, work: impl FnOnce() -> T) -> T {
     let Ok((told, done)) = std::io::pipe() else { return work() };
-    let (socket, processes) = &wanted.owners;
-    let cancel = wanted.cancel;
+    let (socket, processes) = owners;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut fds = vec![PollFd::new(&told, PollFlags::IN)];
@@ -284,7 +298,7 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
             registry::wait_for(&lock, FlockOperation::LockShared)
                 .map_err(|errno| Error::io("lock", template, errno))?;
             if let Some(reverted) = wanted.reset.and_then(|reset| reset.reverted) {
-                let placed = Some(reverted.again());
+                let placed = Some(reverted.placed.again());
                 return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
             }
             let damage = if wanted.reset.is_some() { None } else { manifest::difference(template)? };

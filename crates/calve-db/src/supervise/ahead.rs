@@ -3,7 +3,6 @@
 //! Its files and its runtime directory are directories of their own in those of the first server. A reset exchanges the two directories of
 //! sockets, so that the path which clients know leads to the prepared server, and ends the old one.
 
-use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,8 +18,7 @@ use crate::files::trash;
 use crate::server::launch::{LaunchRequest, RunningServer, launch};
 use crate::server::runtime;
 use crate::standby;
-use crate::supervise::messages::{Origin, Owner};
-use crate::sys::ProcessHandle;
+use crate::supervise::messages::Origin;
 use crate::template;
 
 /// The data that are prepared, and those to prepare.
@@ -125,10 +123,7 @@ impl Supervisor<'_> {
                 address: &address,
                 isolated: true,
                 starter: None,
-                owners: (
-                    (self.owner == Owner::Starter).then(|| talk.as_fd()),
-                    self.watched.iter().filter_map(ProcessHandle::end).collect(),
-                ),
+                owners: self.owners(talk),
                 // The switch is its own: that the owner has gone is no failure of this.
                 cancel: &Cancel::default(),
                 tell: &|_| (),

@@ -37,7 +37,7 @@ use crate::files::{private, trash};
 use crate::registry::sweep;
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::server::Address;
-use crate::server::launch::{LaunchRequest, ResetData, RunningServer, launch};
+use crate::server::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
 use crate::server::log;
 use crate::server::runtime;
 use crate::service::{self, Unsaved};
@@ -430,13 +430,16 @@ impl<'a> Supervisor<'a> {
             address: &self.address,
             isolated: self.isolated,
             starter: None,
-            owners: (
-                (self.owner == Owner::Starter).then(|| talk.as_fd()),
-                self.watched.iter().filter_map(ProcessHandle::end).collect(),
-            ),
+            owners: self.owners(talk),
             cancel,
             tell: &tell,
         })
+    }
+
+    /// Returns the descriptors whose end is the server's.
+    fn owners<'t>(&'t self, talk: &'t UnixStream) -> Owners<'t> {
+        let starter = (self.owner == Owner::Starter).then(|| talk.as_fd());
+        (starter, self.watched.iter().filter_map(ProcessHandle::end).collect())
     }
 
     /// Ends the server and all its children.

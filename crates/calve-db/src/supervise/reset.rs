@@ -3,16 +3,14 @@
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use calve_core::{Cancel, CloneOptions};
+use calve_core::{Cancel, Choice, CloneOptions};
 
 use super::{End, Supervisor, with_log};
 use crate::copy_up::Copied;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
-use crate::files::directory::Directory;
-use crate::files::private;
 use crate::server::data::DataClone;
-use crate::server::launch::ResetData;
+use crate::server::launch::{ResetData, RevertedData, unless_left};
 use crate::supervise::messages::{Answer, Origin, Ready, send};
 use crate::template;
 
@@ -75,7 +73,7 @@ impl Supervisor<'_> {
         self.kill();
         let copied = self.copied();
         let identity = template::identity_of(origin);
-        let reverted = self.revert(origin, &identity, cancel);
+        let reverted = self.revert(origin, &identity, talk, cancel);
         if reverted.is_none() {
             self.take_files_away()?;
             self.move_back()?;
@@ -90,7 +88,7 @@ impl Supervisor<'_> {
 
     /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did
     /// not work: then the directory is made anew.
-    fn revert(&mut self, origin: &Origin, identity: &str, cancel: &Cancel) -> Option<DataClone> {
+    fn revert(&mut self, origin: &Origin, identity: &str, talk: &UnixStream, cancel: &Cancel) -> Option<RevertedData> {
         let state = self.launched.state.take()?;
         let Origin::Template(template) = origin else { return None };
         if self.origin != *origin || identity.is_empty() || self.record.template_identity != identity {
@@ -98,13 +96,17 @@ impl Supervisor<'_> {
         }
         let started = Instant::now();
         self.launched.seen.hide();
-        // Nobody else gets there while root writes to what is the server's.
-        Directory::open(&self.files).and_then(|place| private::close(&place)).ok()?;
+        let placed = self.launched.placed.as_ref()?;
         let mut options = CloneOptions::default();
+        options.strategy = Choice::Only(placed.strategy);
         options.cancel = cancel.clone();
-        calve_core::revert(&self.files.join("data"), &template.join("data"), &state, &options).ok()??;
-        let placed = self.launched.placed.as_ref()?.again();
-        Some(DataClone { took: started.elapsed(), ..placed })
+        let work = || calve_core::revert(&self.files.join("data"), &template.join("data"), &state, &options);
+        let reverted = unless_left(&self.owners(talk), cancel, work).ok()??;
+        // It may have been made again meanwhile.
+        if template::identity_of(origin) != identity {
+            return None;
+        }
+        Some(RevertedData { placed: DataClone { took: started.elapsed(), ..placed.again() }, reverted })
     }
 
     fn take_files_away(&mut self) -> Result<()> {

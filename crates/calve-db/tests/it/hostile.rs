@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::{BindMount, FileSystem, Unprivileged, is_root, require_root, write_program};
+use calve_testkit::{BindMount, Unprivileged, is_root, require_root, write_program};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -188,28 +188,6 @@ fn links_that_a_server_plants_lead_nowhere() {
             attacker.plant(&outside);
             world.db(["gc"]).succeeds();
             outside.is_unchanged("gc");
-            world.nothing_left();
-        }
-    }
-}
-
-/// The second reset only puts back what has changed.
-#[test]
-fn links_that_are_planted_before_a_second_reset_lead_nowhere() {
-    for engine in Engine::all() {
-        for user in users() {
-            let Some(world) = World::on(FileSystem::Xfs, user) else { return };
-            world.template(engine);
-            let outside = Outside::make(&world);
-            world.start("a");
-            for _ in 0..3 {
-                let server = world.db(["reset", "a", "--json"]).succeeds().json()["servers"][0].clone();
-                outside.is_unchanged("reset");
-                assert_eq!(world.rows(engine, &server), "1000");
-                Attacker::of(&world, &server).plant(&outside);
-            }
-            world.stop("a");
-            outside.is_unchanged("stop");
             world.nothing_left();
         }
     }

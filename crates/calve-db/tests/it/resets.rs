@@ -5,11 +5,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calve_testkit::FileSystem;
+use calve_testkit::{FileSystem, require_root};
 use fs_err as fs;
 use serde_json::Value;
 
-use crate::world::{Engine, Postgres, User, World};
+use crate::world::{Engine, Postgres, User, World, ordinary};
 
 /// Returns the inode of each file below a directory.
 fn inodes(root: &Path) -> BTreeMap<PathBuf, u64> {
@@ -61,22 +61,41 @@ fn story(world: &World, engine: Engine, strategy: &str) {
 
 #[test]
 fn a_second_reset_leaves_what_has_not_changed() {
-    let ways = [
-        (FileSystem::Xfs, User::This, "reflink"),
-        (FileSystem::Btrfs, User::Unprivileged, "snapshot"),
-        (FileSystem::Ext4, User::This, "copy"),
-    ];
-    for (file_system, user, strategy) in ways {
+    let ways = [(FileSystem::Xfs, "reflink"), (FileSystem::Btrfs, "snapshot"), (FileSystem::Ext4, "copy")];
+    for (file_system, strategy) in ways {
         for engine in Engine::all() {
-            let Some(world) = World::on(file_system, user) else { return };
+            let Some(world) = World::on(file_system, ordinary()) else { return };
             story(&world, engine, strategy);
         }
     }
 }
 
+/// The server's account, which may do everything in the data directory, must not lead root anywhere.
+#[test]
+fn as_root_every_reset_makes_a_new_directory() {
+    if !require_root("the reset of a server with an account of its own") {
+        return;
+    }
+    let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        // Kept, so that no later directory has the inode of an earlier one.
+        seen.push(fs::File::open(&data).unwrap());
+        reset(&world);
+        let now = fs::metadata(&data).unwrap().ino();
+        assert!(seen.iter().all(|before| before.metadata().unwrap().ino() != now));
+    }
+    seen.clear();
+    world.stop("a");
+    world.nothing_left();
+}
+
 #[test]
 fn a_template_that_was_made_again_is_cloned_as_a_whole() {
-    let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
+    let Some(world) = World::on(FileSystem::Xfs, ordinary()) else { return };
     world.template(Postgres);
     let server = world.start("a");
     reset(&world);

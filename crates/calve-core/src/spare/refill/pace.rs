@@ -20,8 +20,8 @@ const STEP: Duration = Duration::from_secs(1);
 /// The share of the time in which some task waits for processor, memory or disk, from which on the machine is busy.
 const MOST: [f64; 3] = [0.4, 0.05, 0.4];
 
-/// The share of all processors' time that others use from which on the machine is busy: a build with as many jobs as processors lets no
-/// task wait, and is slowed by whatever else runs.
+/// The machine is busy if others use more than this share of all processors' time: a build with as many jobs as processors lets no task
+/// wait, and is slowed by whatever else runs.
 const MOST_USED: f64 = 0.75;
 
 /// How much all tasks had waited at a moment, and worked.

@@ -150,6 +150,21 @@ fn set_nocow(fd: BorrowedFd<'_>, wanted: IFlags) -> Result<bool> {
     Ok(true)
 }
 
+/// Returns those flags of a directory that users can set (chattr(1)), without NOCOW. None where the file system has no flags.
+pub(crate) fn chosen_flags(directory: BorrowedFd<'_>) -> u32 {
+    let can_be_chosen = IFlags::APPEND
+        | IFlags::COMPRESSED
+        | IFlags::DIRSYNC
+        | IFlags::IMMUTABLE
+        | IFlags::JOURNALING
+        | IFlags::NOATIME
+        | IFlags::NODUMP
+        | IFlags::PROJECT_INHERIT
+        | IFlags::SYNC
+        | IFlags::TOPDIR;
+    rustix::fs::ioctl_getflags(directory).map_or(0, |flags| (flags & can_be_chosen).bits())
+}
+
 /// Gives the calling thread a descriptor table of its own, with only the standard streams and `keep` in it.
 ///
 /// System calls then need no atomic reference count per descriptor, and opening needs no shared lock. Must be called on a
@@ -403,7 +418,7 @@ fn pressure(what: &str) -> Option<u64> {
 }
 
 /// Returns how long all processors were at work since the system was started, and how long they could have been, in ticks of the clock
-/// (proc_stat(5)).
+/// (proc_stat(5)). Work at a low priority does not count.
 pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
     let file = crate::sys::open_at(rustix::fs::CWD, "/proc/stat", OFlags::RDONLY, Mode::empty()).ok()?;
     let mut line = [0; 256];
@@ -416,7 +431,7 @@ pub(crate) fn processor_ticks() -> Option<[u64; 2]> {
         *tick = numbers.next()?.ok()?;
     }
     let all: u64 = ticks.iter().sum();
-    Some([all - ticks[3] - ticks[4], all])
+    Some([all - ticks[1] - ticks[3] - ticks[4], all])
 }
 
 /// Returns 64 random bits, for names that nobody can guess or collide with.
