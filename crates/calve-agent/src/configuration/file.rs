@@ -21,12 +21,12 @@ pub struct Change {
     /// Its present contents; `None` if it is not there.
     pub before: Option<String>,
     /// Its planned contents.
-    pub outcome: Outcome,
+    pub outcome: Edit,
 }
 
 /// The planned change of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Edit {
     /// It is to have this text.
     Write(String),
     /// It goes: nothing but what is Calve's is in it.
@@ -59,7 +59,7 @@ pub enum LeftAlone {
 pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<Change> {
     let before = match read(root, &part.path)? {
         Ok(before) => before,
-        Err(why) => return Ok(Change { path: part.path, before: None, outcome: Outcome::LeftAlone(why) }),
+        Err(why) => return Ok(Change { path: part.path, before: None, outcome: Edit::LeftAlone(why) }),
     };
     let text = before.as_deref();
     let outcome = match (&part.content, direction) {
@@ -68,7 +68,7 @@ pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Resu
         (Content::Toml { tables, text: own }, Direction::Install) => toml_text::with(text, own, tables),
         (Content::Toml { tables, text: own }, Direction::Uninstall) => toml_text::without(text, own, tables),
     };
-    Ok(Change { path: part.path, before, outcome: outcome.unwrap_or_else(Outcome::LeftAlone) })
+    Ok(Change { path: part.path, before, outcome: outcome.unwrap_or_else(Edit::LeftAlone) })
 }
 
 /// Reads a file without following a link, in directories that are none either.
@@ -92,13 +92,13 @@ fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, LeftAlone
 pub fn apply(root: &Path, change: &Change) -> io::Result<()> {
     let path = root.join(&change.path);
     match &change.outcome {
-        Outcome::Fine | Outcome::LeftAlone(_) => return Ok(()),
+        Edit::Fine | Edit::LeftAlone(_) => return Ok(()),
         _ if read(root, &change.path)?.ok() != Some(change.before.clone()) => {
             let text = format!("`{}` has changed meanwhile", calve_core::Shown(&path));
             return Err(io::Error::other(text));
         }
-        Outcome::Write(text) => replace(&path, text, change.before.is_none())?,
-        Outcome::Remove => {
+        Edit::Write(text) => replace(&path, text, change.before.is_none())?,
+        Edit::Remove => {
             fs::remove_file(&path)?;
             // The directories that only it was in, as far as they are of an agent.
             for above in change.path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()) {

@@ -6,16 +6,16 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::file::{LeftAlone, Outcome};
+use super::file::{Edit, LeftAlone};
 
 type Members = [(Vec<&'static str>, Value)];
 
 /// Adds members to a text, or to none.
-pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Outcome, LeftAlone> {
+pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, LeftAlone> {
     let Some(text) = before else {
         let mut whole = Value::Object(Map::new());
         members.iter().for_each(|(path, value)| put(&mut whole, path, value));
-        return Ok(Outcome::Write(format!("{whole:#}\n")));
+        return Ok(Edit::Write(format!("{whole:#}\n")));
     };
     let mut wanted = parsed(text)?;
     let mut text = text.to_owned();
@@ -32,8 +32,8 @@ pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Outcome, L
 }
 
 /// Takes members out of a text.
-pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Outcome, LeftAlone> {
-    let Some(text) = before else { return Ok(Outcome::Fine) };
+pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, LeftAlone> {
+    let Some(text) = before else { return Ok(Edit::Fine) };
     let mut left = text.to_owned();
     // The last one first, as it was added last.
     for (path, value) in members.iter().rev() {
@@ -41,7 +41,7 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Outcome
             None => {}
             Some(there) if there == value => match removed(&left, path) {
                 Some(without) => left = without,
-                None => return Ok(Outcome::Remove),
+                None => return Ok(Edit::Remove),
             },
             Some(_) => return Err(LeftAlone::Taken(path.join("."))),
         }
@@ -54,12 +54,12 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Outcome
 }
 
 /// Decides whether a text is written. A text that means something else than `wanted` is not, however the scanner reads it.
-fn outcome(before: Option<&str>, text: String, wanted: &Value) -> Result<Outcome, LeftAlone> {
+fn outcome(before: Option<&str>, text: String, wanted: &Value) -> Result<Edit, LeftAlone> {
     if before == Some(&text) {
-        return Ok(Outcome::Fine);
+        return Ok(Edit::Fine);
     }
     match parsed(&text)? == *wanted {
-        true => Ok(Outcome::Write(text)),
+        true => Ok(Edit::Write(text)),
         false => Err(LeftAlone::Mistake("a name occurs twice in it".into())),
     }
 }
@@ -270,23 +270,23 @@ mod tests {
             "{\r\n    \"hooks\": {},\r\n    \"servers\": { \"other\": {\"command\": \"//no comment\"} }\r\n}\r\n",
             "{\"servers\":{\n\"a\":true}}",
         ] {
-            let Ok(Outcome::Write(after)) = with(Some(text), &members()) else { panic!("{text}") };
+            let Ok(Edit::Write(after)) = with(Some(text), &members()) else { panic!("{text}") };
             let mut expected: Value = serde_json::from_str(text).unwrap();
             members().iter().for_each(|(path, value)| put(&mut expected, path, value));
             assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), expected, "{after}");
-            assert_eq!(with(Some(&after), &members()), Ok(Outcome::Fine));
-            assert_eq!(without(Some(&after), &members()), Ok(Outcome::Write(text.to_owned())), "{after}");
-            assert_eq!(without(Some(text), &members()), Ok(Outcome::Fine));
+            assert_eq!(with(Some(&after), &members()), Ok(Edit::Fine));
+            assert_eq!(without(Some(&after), &members()), Ok(Edit::Write(text.to_owned())), "{after}");
+            assert_eq!(without(Some(text), &members()), Ok(Edit::Fine));
         }
-        let Ok(Outcome::Write(new)) = with(None, &members()) else { panic!() };
-        assert_eq!(without(Some(&new), &members()), Ok(Outcome::Remove));
-        assert_eq!(without(None, &members()), Ok(Outcome::Fine));
+        let Ok(Edit::Write(new)) = with(None, &members()) else { panic!() };
+        assert_eq!(without(Some(&new), &members()), Ok(Edit::Remove));
+        assert_eq!(without(None, &members()), Ok(Edit::Fine));
     }
 
     #[test]
     fn additions_are_indented_as_the_rest_is() {
         let text = "{\n\t\"a\": {\n\t\t\"b\": 1\n\t}\n}\n";
-        let Ok(Outcome::Write(after)) = with(Some(text), &[(vec!["a", "c"], json!({"d": [1]}))]) else { panic!() };
+        let Ok(Edit::Write(after)) = with(Some(text), &[(vec!["a", "c"], json!({"d": [1]}))]) else { panic!() };
         assert_eq!(
             after,
             "{\n\t\"a\": {\n\t\t\"b\": 1,\n\t\t\"c\": {\n\t\t\t\"d\": [\n\t\t\t\t1\n\t\t\t]\n\t\t}\n\t}\n}\n"

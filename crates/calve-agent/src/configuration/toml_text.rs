@@ -5,14 +5,14 @@
 
 use toml::{Table, Value};
 
-use super::file::{LeftAlone, Outcome};
+use super::file::{Edit, LeftAlone};
 
 /// Adds a text that defines `names`, each with dots between the tables that lead to it.
-pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Outcome, LeftAlone> {
-    let Some(text) = before else { return Ok(Outcome::Write(own.to_owned())) };
+pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, LeftAlone> {
+    let Some(text) = before else { return Ok(Edit::Write(own.to_owned())) };
     let (there, wanted) = (parsed(text)?, parsed(own)?);
     if differing(&there, &wanted, names).is_none() {
-        return Ok(Outcome::Fine);
+        return Ok(Edit::Fine);
     }
     let taken = names.iter().filter(|name| value(&there, name).is_some());
     if let Some(taken) = taken.max_by_key(|name| value(&there, name) != value(&wanted, name)) {
@@ -26,20 +26,20 @@ pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Ou
     let after = format!("{text}{separator}{own}");
     // `mcp_servers = {…}` cannot be added to.
     parsed(&after)?;
-    Ok(Outcome::Write(after))
+    Ok(Edit::Write(after))
 }
 
 /// Takes the text away, as it was added.
-pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result<Outcome, LeftAlone> {
-    let Some(text) = before else { return Ok(Outcome::Fine) };
+pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, LeftAlone> {
+    let Some(text) = before else { return Ok(Edit::Fine) };
     if text == own {
-        return Ok(Outcome::Remove);
+        return Ok(Edit::Remove);
     }
     let (there, wanted) = (parsed(text)?, parsed(own)?);
     // Others' files may have a `version` too.
     let is_own = |name: &&&str| name.ends_with(".calve") || text.contains(own);
     let Some(name) = names.iter().filter(is_own).find(|name| value(&there, name).is_some()) else {
-        return Ok(Outcome::Fine);
+        return Ok(Edit::Fine);
     };
     let taken = |name: &str| LeftAlone::Taken(name.to_owned());
     if let Some(name) = differing(&there, &wanted, names) {
@@ -53,7 +53,7 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     let rest = parsed(&left)?;
     let is_gone = names.iter().all(|name| value(&rest, name).is_none());
     match is_gone && others(rest, names) == others(there, names) {
-        true => Ok(Outcome::Write(left)),
+        true => Ok(Edit::Write(left)),
         false => Err(taken(name)),
     }
 }
@@ -101,13 +101,13 @@ mod tests {
     #[test]
     fn what_was_added_is_taken_away_byte_for_byte() {
         for text in ["", "a = 1\n", "a = 1", "# mine\n[servers.other]\nx = 1 # y\n\n"] {
-            let Ok(Outcome::Write(after)) = with(Some(text), OWN, &["servers.calve"]) else { panic!("{text}") };
+            let Ok(Edit::Write(after)) = with(Some(text), OWN, &["servers.calve"]) else { panic!("{text}") };
             assert!(value(&parsed(&after).unwrap(), "servers.calve").is_some(), "{after}");
-            assert_eq!(with(Some(&after), OWN, &["servers.calve"]), Ok(Outcome::Fine));
-            let expected = if text.is_empty() { Outcome::Remove } else { Outcome::Write(text.to_owned()) };
+            assert_eq!(with(Some(&after), OWN, &["servers.calve"]), Ok(Edit::Fine));
+            let expected = if text.is_empty() { Edit::Remove } else { Edit::Write(text.to_owned()) };
             assert_eq!(without(Some(&after), OWN, &["servers.calve"]), Ok(expected), "{after:?}");
             let more = format!("{after}[later]\n");
-            assert!(matches!(without(Some(&more), OWN, &["servers.calve"]), Ok(Outcome::Write(_))), "{more:?}");
+            assert!(matches!(without(Some(&more), OWN, &["servers.calve"]), Ok(Edit::Write(_))), "{more:?}");
         }
     }
 
@@ -137,12 +137,12 @@ mod tests {
             assert_eq!(with(Some(&text), OWN, &["servers.calve"]), taken, "{text}");
         }
         let inline = "servers.calve = { command = 'calve' }\n";
-        assert_eq!(with(Some(inline), OWN, &["servers.calve"]), Ok(Outcome::Fine));
+        assert_eq!(with(Some(inline), OWN, &["servers.calve"]), Ok(Edit::Fine));
         assert_eq!(without(Some(inline), OWN, &["servers.calve"]), taken);
         // Its text is in a comment and in a string: it is not there.
         for text in [format!("#{OWN}"), format!("a = '''\n{OWN}'''\n")] {
-            assert!(matches!(with(Some(&text), OWN, &["servers.calve"]), Ok(Outcome::Write(_))), "{text}");
-            assert_eq!(without(Some(&text), OWN, &["servers.calve"]), Ok(Outcome::Fine), "{text}");
+            assert!(matches!(with(Some(&text), OWN, &["servers.calve"]), Ok(Edit::Write(_))), "{text}");
+            assert_eq!(without(Some(&text), OWN, &["servers.calve"]), Ok(Edit::Fine), "{text}");
         }
     }
 
@@ -150,14 +150,12 @@ mod tests {
     fn a_file_of_calves_alone_with_another_script_is_left_alone() {
         let own = "version = 1\n\n[setup]\nscript = \"calve\"\n";
         let names = ["version", "setup"];
-        assert_eq!(with(Some(own), own, &names), Ok(Outcome::Fine));
+        assert_eq!(with(Some(own), own, &names), Ok(Edit::Fine));
         let more = format!("{own}cache = true\n");
         assert_eq!(with(Some(&more), own, &names), Err(LeftAlone::Taken("setup".into())));
         assert_eq!(without(Some(&more), own, &names), Err(LeftAlone::Taken("setup".into())));
-        let Ok(Outcome::Write(left)) = without(Some(&format!("{own}\n[later]\nx = 1\n")), own, &names) else {
-            panic!()
-        };
+        let Ok(Edit::Write(left)) = without(Some(&format!("{own}\n[later]\nx = 1\n")), own, &names) else { panic!() };
         assert_eq!(left, "\n[later]\nx = 1\n");
-        assert_eq!(without(Some("version = 1\n"), own, &names), Ok(Outcome::Fine));
+        assert_eq!(without(Some("version = 1\n"), own, &names), Ok(Edit::Fine));
     }
 }

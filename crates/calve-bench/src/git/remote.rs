@@ -8,7 +8,7 @@ use super::cases::{Case, CloneKind};
 use super::client::StepFailure;
 use super::clients::{Clients, GitOutput, brief};
 use super::repository::pack_bytes;
-use super::rounds::Outcome;
+use super::rounds::CaseResult;
 use super::sample::{ClientView, Sample, Step};
 use super::source::Address;
 use crate::error::BenchError;
@@ -25,7 +25,7 @@ pub(super) struct Server<'a> {
 
 impl Server<'_> {
     /// Clones once, as a test wants it.
-    pub(super) fn measure(&self, outcome: &mut Outcome, round: u32) -> Result<(), BenchError> {
+    pub(super) fn measure(&self, outcome: &mut CaseResult, round: u32) -> Result<(), BenchError> {
         match self.clone(outcome.case, round)? {
             Ok(sample) => outcome.samples.push(sample),
             Err(failure) => outcome.failure = Some(failure),

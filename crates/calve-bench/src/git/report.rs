@@ -10,7 +10,7 @@ use super::GitBench;
 use super::cases::Case;
 use super::client::StepFailure;
 use super::host::ledger::Charge;
-use super::rounds::Outcome;
+use super::rounds::CaseResult;
 use super::sample::{Sample, Step};
 use crate::machine::swapped_pages;
 use crate::report::{Bar, Chart, Report, Section, Table, Usage, counted, or_dash, shown, shown_ms, times};
@@ -31,7 +31,7 @@ struct Row {
 pub(super) struct Measurement {
     /// With each its shape in words.
     pub(super) repositories: Vec<(GitRepository, String)>,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<CaseResult>,
     pub(super) rounds: u32,
     /// The URL of a server of the user's, of which only the client's side is known.
     pub(super) server: Option<String>,
@@ -55,7 +55,7 @@ pub(super) fn complete(report: &mut Report, bench: &GitBench<'_>, measurement: M
         report.warn("swapping", format!("the machine was swapping: {pages} pages during the runs"));
     }
     let mut all: Vec<Row> = Vec::new();
-    for Outcome { repository, case, samples, failure, .. } in outcomes {
+    for CaseResult { repository, case, samples, failure, .. } in outcomes {
         let (about, _) = &repositories[repository];
         match failure {
             Some(StepFailure { step, command, round, exit_code, reason }) => {

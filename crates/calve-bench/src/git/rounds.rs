@@ -39,7 +39,7 @@ pub struct Pace {
 }
 
 /// The result of one test of one repository.
-pub(super) struct Outcome {
+pub(super) struct CaseResult {
     /// Its position in the report.
     pub(super) repository: usize,
     pub(super) case: &'static Case,
@@ -56,12 +56,12 @@ pub(super) fn run(
     cases: &[&'static Case],
     pace: &Pace,
     say: &dyn Fn(&str),
-    mut block: impl FnMut(&mut Outcome, u32) -> Result<(), BenchError>,
-) -> Result<(u32, Vec<Outcome>), BenchError> {
+    mut block: impl FnMut(&mut CaseResult, u32) -> Result<(), BenchError>,
+) -> Result<(u32, Vec<CaseResult>), BenchError> {
     let pairs = (0..repositories.len()).flat_map(|repository| cases.iter().map(move |case| (repository, *case)));
     let outcome =
-        |(repository, case)| Outcome { repository, case, samples: Vec::new(), failure: None, others: Vec::new() };
-    let mut outcomes: Vec<Outcome> = pairs.map(outcome).collect();
+        |(repository, case)| CaseResult { repository, case, samples: Vec::new(), failure: None, others: Vec::new() };
+    let mut outcomes: Vec<CaseResult> = pairs.map(outcome).collect();
     let began = Instant::now();
     let mut rounds = 0;
     while pace.rounds.another(rounds, began.elapsed()) && outcomes.iter().any(|outcome| outcome.failure.is_none()) {
@@ -79,7 +79,7 @@ pub(super) fn run(
     Ok((rounds, outcomes))
 }
 
-fn progress(outcome: &Outcome, before: usize, round: u32, repository: &str) -> String {
+fn progress(outcome: &CaseResult, before: usize, round: u32, repository: &str) -> String {
     let case = format!("{} ({})", outcome.case.name, outcome.case.in_words());
     let head = format!("round {round}  {}", [repository, &case].join(" ").trim_start());
     if let Some(failure) = &outcome.failure {
@@ -100,7 +100,7 @@ fn progress(outcome: &Outcome, before: usize, round: u32, repository: &str) -> S
 pub(super) fn serve(
     testbed: &Testbed<'_>,
     repository: &Repository,
-    outcome: &mut Outcome,
+    outcome: &mut CaseResult,
     round: u32,
     pace: &Pace,
 ) -> Result<(), BenchError> {

@@ -160,7 +160,7 @@ impl Synthetic {
     }
 
     /// Decides which commits change which files.
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> HistoryPlan {
         let mut random = SplitMix64::new(self.seed);
         let commits = self.commits.max(1) as usize;
         let files = self.files.max(1);
@@ -175,7 +175,7 @@ impl Synthetic {
                 }
             }
         }
-        Plan { commits, versions }
+        HistoryPlan { commits, versions }
     }
 
     fn path(&self, file: u32) -> String {
@@ -187,7 +187,7 @@ impl Synthetic {
     }
 }
 
-struct Plan {
+struct HistoryPlan {
     commits: usize,
     /// The commits that each file has a new version in, in order.
     versions: Vec<Vec<usize>>,

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, getrlimit};
 
-use super::runs::{Descriptors, Outcome, Runner, needs};
+use super::runs::{Descriptors, RunResult, Runner, needs};
 use super::ways::{Kind, Task, Way};
 use crate::error::BenchError;
 use crate::report::shown;
@@ -18,7 +18,7 @@ const USUAL: u64 = 1024;
 pub(super) struct Trial {
     pub(super) way: &'static str,
     pub(super) limit: u64,
-    pub(super) outcome: Result<Outcome, String>,
+    pub(super) outcome: Result<RunResult, String>,
 }
 
 /// Tries the ways that are measured, and returns the trials and what each wrote. `None` where there is no room for so many files.
@@ -70,9 +70,9 @@ impl Trial {
     pub(super) fn result(&self, task: &Task) -> String {
         match &self.outcome {
             Err(reason) => format!("failed: {reason}"),
-            Ok(Outcome { error: None, usage, .. }) => format!("all written in {}", shown(usage.seconds)),
-            Ok(Outcome { error: Some((what, None)), .. }) => what.clone(),
-            Ok(Outcome { error: Some((what, Some(failed))), .. }) => {
+            Ok(RunResult { error: None, usage, .. }) => format!("all written in {}", shown(usage.seconds)),
+            Ok(RunResult { error: Some((what, None)), .. }) => what.clone(),
+            Ok(RunResult { error: Some((what, Some(failed))), .. }) => {
                 format!("{what}: {} of {} files not written", count(*failed), count(task.files))
             }
         }

@@ -7,7 +7,7 @@ use calve_receipt::human::{count, size};
 
 use super::limit::{self, Trial};
 use super::node::Node;
-use super::runs::Outcome;
+use super::runs::RunResult;
 use super::ways::{Kind, Task, Way, in_words};
 use crate::report::{Bar, Chart, Report, Section, Table, Usage, counted, or_dash, shown, shown_bytes, times};
 use crate::stats::{Summary, median};
@@ -21,7 +21,7 @@ pub(super) struct Layout {
 /// A way with its runs in one layout.
 pub(super) struct Row {
     pub(super) way: Way,
-    pub(super) samples: Vec<Outcome>,
+    pub(super) samples: Vec<RunResult>,
     /// The open files of a run that was looked at and not timed.
     pub(super) peak_descriptors: Option<u64>,
     /// Why it was not run any more.

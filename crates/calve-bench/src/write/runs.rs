@@ -37,7 +37,7 @@ pub(super) enum Descriptors {
 
 /// How a run went.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Outcome {
+pub(super) struct RunResult {
     /// The time is that of the writing alone; the rest is of the whole program.
     pub(super) usage: Usage,
     /// The longest time that the event loop did not turn; of a program without one, `None`.
@@ -56,7 +56,7 @@ impl Runner<'_> {
         task: &Task,
         descriptors: Descriptors,
         limit: Option<u64>,
-    ) -> Result<Result<Outcome, String>, BenchError> {
+    ) -> Result<Result<RunResult, String>, BenchError> {
         self.make_room(scratch, task)?;
         let root = scratch.next_run();
         let result = scratch.path().join("result.json");
@@ -120,10 +120,10 @@ fn limited(argv: Vec<OsString>, limit: Option<u64>) -> Vec<OsString> {
     shell.into_iter().chain([limit.to_string().into()]).chain(argv).collect()
 }
 
-fn outcome(ended: &ProcessResult, answer: &Value, peak_descriptors: Option<u64>) -> Outcome {
+fn outcome(ended: &ProcessResult, answer: &Value, peak_descriptors: Option<u64>) -> RunResult {
     let error = &answer["error"];
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    Outcome {
+    RunResult {
         usage: Usage { seconds: answer["seconds"].as_f64().unwrap_or(ended.usage.seconds), ..ended.usage },
         stall_seconds: answer["stall_seconds"].as_f64(),
         peak_descriptors,

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 use self::directory::Directories;
 use self::gain::Gain;
-use self::plan::{Plan, Unit, plan};
+use self::plan::{Unit, WritePlan, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::Error;
 use crate::operation::Operation;
@@ -221,7 +221,7 @@ impl Writer {
             None if self.making == CreationPattern::OneAtATime => 1,
             None => self.gain.threads(planned),
         };
-        let Plan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most, limit);
+        let WritePlan { units, refused, threads } = plan(entries, &self.root_path, &self.options, most, limit);
         let began = Instant::now();
         let run = Run {
             root: self.root.as_fd(),

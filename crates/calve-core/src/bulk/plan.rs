@@ -35,7 +35,7 @@ pub(super) struct Item<'a> {
     pub(super) contents: &'a [u8],
 }
 
-pub(super) struct Plan<'a> {
+pub(super) struct WritePlan<'a> {
     /// The largest first.
     pub(super) units: Vec<Unit<'a>>,
     /// Entries that are not written, with their index.
@@ -51,7 +51,7 @@ pub(super) fn plan<'a>(
     options: &WriteOptions,
     most: usize,
     limit: impl FnOnce(usize) -> usize,
-) -> Plan<'a> {
+) -> WritePlan<'a> {
     let mut refused = Vec::new();
     let groups = by_directory(entries, root, options.existing, &mut refused);
     let files: usize = groups.iter().map(|group| group.items.len()).sum();
@@ -60,7 +60,7 @@ pub(super) fn plan<'a>(
         None => most.min(files / FILES_PER_THREAD).min(groups.len().saturating_mul(THREADS_PER_DIRECTORY)).max(1),
     };
     let threads = limit(threads).max(1);
-    Plan { units: share(groups, files, threads), refused, threads }
+    WritePlan { units: share(groups, files, threads), refused, threads }
 }
 
 /// Groups the files by directory, in the order of the entries. Keeps only the later of two entries with one path, or the earlier where an
@@ -180,7 +180,7 @@ mod tests {
         paths.iter().map(|&path| WriteEntry { path: Path::new(path), contents: b"" }).collect()
     }
 
-    fn planned<'a>(paths: &[&'a str], options: &WriteOptions) -> Plan<'a> {
+    fn planned<'a>(paths: &[&'a str], options: &WriteOptions) -> WritePlan<'a> {
         plan(&entries(paths), Path::new("root"), options, 4, |planned| planned)
     }
 

@@ -75,7 +75,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     })?;
     let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
     staged.fill(source, exclude, &notes, options)?;
-    let at = Place { src: copied.as_fd(), staged: staged.root()?, dst: target.as_fd(), path: dst };
+    let at = MergedDirectory { src: copied.as_fd(), staged: staged.root()?, dst: target.as_fd(), path: dst };
     let mut moves = Vec::new();
     merge.plan(&at, &stat, &mut Vec::new(), &mut moves)?;
     options.still_wanted()?;
@@ -92,7 +92,7 @@ struct Merge {
 }
 
 /// A directory of the source, its copy, and the directory to merge them into.
-struct Place<'a> {
+struct MergedDirectory<'a> {
     src: BorrowedFd<'a>,
     staged: BorrowedFd<'a>,
     dst: BorrowedFd<'a>,
@@ -112,7 +112,13 @@ struct Moves {
 
 impl Merge {
     /// Finds out what is to be moved, and whether it can be.
-    fn plan(&self, at: &Place<'_>, stat: &Stat, below: &mut Vec<CString>, moves: &mut Vec<Moves>) -> Result<(), Error> {
+    fn plan(
+        &self,
+        at: &MergedDirectory<'_>,
+        stat: &Stat,
+        below: &mut Vec<CString>,
+        moves: &mut Vec<Moves>,
+    ) -> Result<(), Error> {
         self.check_heritage(at.dst, stat, at.path)?;
         let failed = |operation| move |errno| Error::io(operation, at.path, errno);
         let mut here = Moves { directory: below.clone(), new: Vec::new(), replacing: Vec::new() };
@@ -154,8 +160,12 @@ impl Merge {
         for (name, existing) in both {
             let path = at.path.join(OsStr::from_bytes(name.to_bytes()));
             let opened = open_all(at, &name).map_err(|errno| Error::io(Operation::OpenDirectory, &path, errno))?;
-            let inside =
-                Place { src: opened[0].as_fd(), staged: opened[1].as_fd(), dst: opened[2].as_fd(), path: &path };
+            let inside = MergedDirectory {
+                src: opened[0].as_fd(),
+                staged: opened[1].as_fd(),
+                dst: opened[2].as_fd(),
+                path: &path,
+            };
             below.push(name);
             self.plan(&inside, &existing, below, moves)?;
             below.pop();
@@ -191,7 +201,7 @@ impl Merge {
         rustix::fs::accessat(staged, name, Access::WRITE_OK, AtFlags::EACCESS)
     }
 
-    fn carry_out(&self, at: &Place<'_>, moves: &[Moves]) -> Result<(), Error> {
+    fn carry_out(&self, at: &MergedDirectory<'_>, moves: &[Moves]) -> Result<(), Error> {
         for Moves { directory, new, replacing } in moves {
             let failed = |name: &CStr, errno| {
                 let names = directory.iter().map(CString::as_c_str).chain([name]);
@@ -218,7 +228,7 @@ impl Merge {
     }
 }
 
-fn open_all(at: &Place<'_>, name: &CStr) -> sys::Result<[OwnedFd; 3]> {
+fn open_all(at: &MergedDirectory<'_>, name: &CStr) -> sys::Result<[OwnedFd; 3]> {
     let open = |directory| sys::open_at(directory, name, DIRECTORY, Mode::empty());
     Ok([open(at.src)?, open(at.staged)?, open(at.dst)?])
 }

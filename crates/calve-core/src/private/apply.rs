@@ -60,7 +60,7 @@ struct Move {
 
 /// The moves, and what they need.
 #[derive(Default)]
-struct Plan {
+struct ApplyPlan {
     moves: Vec<Move>,
     /// The entries of the upper directory that are needed for it.
     taken: HashSet<PathBuf>,
@@ -100,7 +100,7 @@ fn carry_out(trees: &[(Apply<'_>, Vec<Change>)], prepared: &[PreparedChanges<'_>
 impl Apply<'_> {
     /// Makes everything new in the tree, where nobody sees it yet. `location`: an entry of the tree, of which only the directory counts.
     fn prepare<'p>(&self, changes: &[Change], location: &'p Location) -> Result<PreparedChanges<'p>, Error> {
-        let Plan { moves, taken, sealed } = self.plan(changes)?;
+        let ApplyPlan { moves, taken, sealed } = self.plan(changes)?;
         super::clean(location.parent(), self.tree, Purpose::Staging)?;
         let mut staging = Staging::reserve(location)?;
         staging.make_root(RootKind::Closed)?;
@@ -143,8 +143,8 @@ impl Apply<'_> {
     }
 
     /// Finds out what is to be done. Fails if the tree is not as it was.
-    fn plan(&self, changes: &[Change]) -> Result<Plan, Error> {
-        let Plan { mut moves, mut taken, mut sealed } = Plan::default();
+    fn plan(&self, changes: &[Change]) -> Result<ApplyPlan, Error> {
+        let ApplyPlan { mut moves, mut taken, mut sealed } = ApplyPlan::default();
         let mut tree = Directories::new(self.lower);
         for change in changes {
             let old = self.check(change, &mut tree)?;
@@ -164,7 +164,7 @@ impl Apply<'_> {
                 moves.push(Move { path: change.path.clone(), old, has_new: change.after.is_some() });
             }
         }
-        Ok(Plan { moves, taken, sealed })
+        Ok(ApplyPlan { moves, taken, sealed })
     }
 
     /// Returns the entry of the tree that a change is about, if that is as it was when the command began.

@@ -110,7 +110,7 @@ pub fn create(
 ) -> Result<BuiltTemplate> {
     name::check(&options.name)?;
     home.prepare()?;
-    let plan = Plan::of(home, options)?;
+    let plan = TemplatePlan::of(home, options)?;
     let _building = wait_for_others(home, &options.name, caller.say, caller.cancel)?;
     if !options.rebuild
         && let Ok(template) = load(home, &options.name)
@@ -131,7 +131,7 @@ pub fn create(
 }
 
 /// The plan of a build.
-struct Plan {
+struct TemplatePlan {
     engine: &'static dyn Engine,
     program: Program,
     image: Option<Image>,
@@ -140,7 +140,7 @@ struct Plan {
     key: String,
 }
 
-impl Plan {
+impl TemplatePlan {
     fn of(home: &Home, options: &CreateOptions) -> Result<Self> {
         if options.base.is_some() && options.from.is_some() {
             return Err(Error::TwoSources);
@@ -220,7 +220,7 @@ pub(super) fn wait_for_others(
 }
 
 /// Says how the server runs that is built with.
-fn spec(home: &Home, options: &CreateOptions, plan: &Plan, place: &Path, account: Account) -> Result<Spec> {
+fn spec(home: &Home, options: &CreateOptions, plan: &TemplatePlan, place: &Path, account: Account) -> Result<Spec> {
     let mut spec = new_spec(home, &options.name, place, plan.engine.name(), &plan.program.path, account)?;
     spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;
     spec.origin = match (&plan.from, &plan.base) {
@@ -237,7 +237,7 @@ fn spec(home: &Home, options: &CreateOptions, plan: &Plan, place: &Path, account
 fn build(
     home: &Home,
     options: &CreateOptions,
-    plan: &Plan,
+    plan: &TemplatePlan,
     supervisor: &[PathBuf],
     caller: &mut Caller<'_>,
 ) -> Result<Template> {
@@ -353,7 +353,7 @@ const SETTLES_IN: Duration = Duration::from_millis(10);
 const IS_PASSED_ON_IN: Duration = Duration::from_secs(5);
 
 fn fill(
-    plan: &Plan,
+    plan: &TemplatePlan,
     place: &Path,
     owned: &OwnedServer,
     options: &CreateOptions,

@@ -49,8 +49,8 @@ fn is_own(text: &[u8]) -> bool {
 
 /// Returns whether the file at `path`, relative to the root, is one that Calve made and nobody edited.
 pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
-    let found = Place::open(root, path).and_then(|place| place.find());
-    matches!(found, Ok(Found::Own))
+    let found = EnvFilePlace::open(root, path).and_then(|place| place.find());
+    matches!(found, Ok(PresentFile::Own))
 }
 
 /// Writes the variables to the file at `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
@@ -61,11 +61,13 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
     if !tracked.is_empty() {
         return Ok(EnvFile::Tracked);
     }
-    let place = Place::open(root, path)?;
+    let place = EnvFilePlace::open(root, path)?;
     match place.find()? {
-        Found::Foreign => return Ok(EnvFile::Foreign),
-        Found::Own => unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?,
-        Found::Nothing => {}
+        PresentFile::Foreign => return Ok(EnvFile::Foreign),
+        PresentFile::Own => {
+            unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?
+        }
+        PresentFile::Nothing => {}
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file =
@@ -76,25 +78,25 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
     Ok(if ignored.status.success() { EnvFile::Written } else { EnvFile::WrittenUnignored })
 }
 
-enum Found {
+enum PresentFile {
     Nothing,
     Own,
     Foreign,
 }
 
 /// A name in a directory of the worktree that no symlink leads to.
-struct Place {
+struct EnvFilePlace {
     directory: OwnedFd,
     name: PathBuf,
     path: PathBuf,
 }
 
-impl Place {
-    fn open(root: &Path, path: &Path) -> io::Result<Place> {
+impl EnvFilePlace {
+    fn open(root: &Path, path: &Path) -> io::Result<EnvFilePlace> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let whole = root.join(path);
         let mut place =
-            Place { directory: openat(CWD, root, flags, Mode::empty())?, name: PathBuf::new(), path: whole };
+            EnvFilePlace { directory: openat(CWD, root, flags, Mode::empty())?, name: PathBuf::new(), path: whole };
         for directory in path.parent().into_iter().flatten() {
             let opened = openat(&place.directory, directory, flags | OFlags::NOFOLLOW, Mode::empty());
             place.directory = opened.map_err(place.failed("open the directory of"))?;
@@ -103,22 +105,22 @@ impl Place {
         Ok(place)
     }
 
-    fn find(&self) -> io::Result<Found> {
+    fn find(&self) -> io::Result<PresentFile> {
         // A FIFO must not be waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(&self.directory, &self.name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(Errno::NOENT) => return Ok(PresentFile::Nothing),
             // A symlink, a socket, a file that only others may read: nothing of Calve's.
-            Err(Errno::LOOP | Errno::NXIO | Errno::ACCESS) => return Ok(Found::Foreign),
+            Err(Errno::LOOP | Errno::NXIO | Errno::ACCESS) => return Ok(PresentFile::Foreign),
             Err(error) => return Err(self.failed("open")(error)),
         };
         if !file.metadata().is_ok_and(|found| found.is_file()) {
-            return Ok(Found::Foreign);
+            return Ok(PresentFile::Foreign);
         }
         let mut text = Vec::new();
         file.take(LARGEST_BYTES).read_to_end(&mut text).map_err(|error| self.error("read", &error))?;
-        Ok(if is_own(&text) { Found::Own } else { Found::Foreign })
+        Ok(if is_own(&text) { PresentFile::Own } else { PresentFile::Foreign })
     }
 
     fn failed(&self, what: &'static str) -> impl Fn(Errno) -> io::Error {

@@ -224,8 +224,8 @@ impl Fill<'_> {
             self.image.registry.still_wanted()?;
             let found = taken.as_mut().and_then(|taken| taken.find(&chunk, cloned.map(|number| (number, at))));
             match found {
-                Some(Found::InPlace) => {}
-                Some(Found::Elsewhere(contents)) => put(&made, contents, at, is_hole).map_err(failed)?,
+                Some(LocalChunk::InPlace) => {}
+                Some(LocalChunk::Elsewhere(contents)) => put(&made, contents, at, is_hole).map_err(failed)?,
                 None => {
                     missing.push(MissingChunk { file: number, at, is_hole, layer: file.layer, start, chunk });
                     continue;
@@ -367,7 +367,7 @@ fn put(file: &File, contents: &[u8], at: u64, is_hole: bool) -> io::Result<()> {
 }
 
 /// Where the contents of a chunk are.
-enum Found<'t> {
+enum LocalChunk<'t> {
     /// They were cloned with the file.
     InPlace,
     Elsewhere(&'t [u8]),
@@ -387,13 +387,13 @@ impl<'a> Taken<'a> {
     }
 
     /// Finds the contents of a chunk, and checks them. `cloned`: where they are if the file was cloned and they did not move.
-    fn find(&mut self, chunk: &Chunk, cloned: Option<(usize, u64)>) -> Option<Found<'_>> {
+    fn find(&mut self, chunk: &Chunk, cloned: Option<(usize, u64)>) -> Option<LocalChunk<'_>> {
         let known = self.old.chunks.get(&chunk.hash)?;
         // The same contents may be at several places. That of the clone is the best one, and it is checked as any other.
         if cloned.is_some_and(|place| self.is_at(chunk, place)) {
-            return Some(Found::InPlace);
+            return Some(LocalChunk::InPlace);
         }
-        self.is_at(chunk, *known).then_some(Found::Elsewhere(&self.contents))
+        self.is_at(chunk, *known).then_some(LocalChunk::Elsewhere(&self.contents))
     }
 
     fn is_at(&mut self, chunk: &Chunk, (number, at): (usize, u64)) -> bool {

@@ -62,7 +62,7 @@ fn send_layers(
     registry: &Registry<'_>,
     options: &PushOptions,
 ) -> Result<Vec<SentLayer>, Error> {
-    let found = Found::walk(source.data)?;
+    let found = DataTree::walk(source.data)?;
     found.check_size(source.data)?;
     let push = Push { data: source.data, spool: source.spool, found: &found, registry, options };
     let ranges = found.layers();
@@ -79,13 +79,13 @@ fn send_layers(
 
 /// The contents of a data directory, in the order of paths.
 #[derive(Default)]
-struct Found {
+struct DataTree {
     directories: Vec<IndexedDirectory>,
     /// Each with its size.
     files: Vec<(String, u32, u64)>,
 }
 
-impl Found {
+impl DataTree {
     fn walk(data: &Path) -> Result<Self, Error> {
         let mut found = Self::default();
         let mut waiting = vec![String::new()];
@@ -143,7 +143,7 @@ impl Found {
 struct Push<'a> {
     data: &'a Path,
     spool: &'a Path,
-    found: &'a Found,
+    found: &'a DataTree,
     registry: &'a Registry<'a>,
     options: &'a PushOptions,
 }

@@ -22,7 +22,7 @@ type Copies = [(PrivateOverlay, Changes)];
 
 /// The fate of the changes.
 #[derive(Default)]
-struct Outcome {
+struct CommandOutcome {
     kept: Option<PathBuf>,
     is_applied: bool,
 }
@@ -65,9 +65,9 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
         (Ok(code), None) => settle(arguments, &mut copies, keep, code, beginning.as_ref()),
         (Ok(code), Some(_)) if keep.is_some() || (beginning.is_some() && (!arguments.apply || code == 0)) => {
             set_aside(&copies);
-            Ok(Outcome::default())
+            Ok(CommandOutcome::default())
         }
-        _ => Ok(Outcome::default()),
+        _ => Ok(CommandOutcome::default()),
     };
     // The error before says more; the next run deletes the leftovers.
     let discarded = discard(copies.into_iter().map(|(overlay, _)| overlay));
@@ -184,7 +184,7 @@ fn settle(
     keep: Option<PathBuf>,
     code: u8,
     beginning: Option<&Beginning>,
-) -> Result<Outcome, Failure> {
+) -> Result<CommandOutcome, Failure> {
     let told = summary(copies);
     if !arguments.quiet {
         tell_of_copying(copies);
@@ -192,7 +192,7 @@ fn settle(
     if let (false, Some(beginning)) = (arguments.apply, beginning) {
         output::say(&told);
         if copies.iter().all(|(_, changes)| changes.is_empty()) {
-            return Ok(Outcome::default());
+            return Ok(CommandOutcome::default());
         }
         return choice::settle(copies, beginning);
     }
@@ -212,7 +212,7 @@ fn settle(
     }
     // Not before: the changes do not come back.
     printed?;
-    let outcome = Outcome { kept: keep, is_applied };
+    let outcome = CommandOutcome { kept: keep, is_applied };
     if arguments.json {
         let changes = copies.iter().map(|(overlay, changes)| (overlay.tree(), &**changes));
         output::json(&RunReceipt::new(code, outcome.kept.as_deref(), outcome.is_applied, changes))?;

@@ -30,7 +30,7 @@ const OBJECTS: &str = include_str!("contents.sql");
 
 /// A row of these queries.
 #[derive(Deserialize)]
-struct Found {
+struct ObjectRow {
     kind: String,
     name: String,
     definition: String,
@@ -58,8 +58,8 @@ pub(super) fn read(socket: &Path) -> Result<Vec<DatabaseObject>, String> {
     Ok(objects)
 }
 
-fn object(database: &str, found: Found, rows: Option<Rows>) -> DatabaseObject {
-    let Found { kind, name, definition, .. } = found;
+fn object(database: &str, found: ObjectRow, rows: Option<Rows>) -> DatabaseObject {
+    let ObjectRow { kind, name, definition, .. } = found;
     DatabaseObject { database: database.to_owned(), kind, name, definition, rows }
 }
 
@@ -73,7 +73,7 @@ fn session(socket: &Path, database: &str) -> Result<Session<Connection>, String>
     Ok(session)
 }
 
-fn found(session: &mut Session<Connection>, sql: &str) -> Result<Vec<Found>, String> {
+fn found(session: &mut Session<Connection>, sql: &str) -> Result<Vec<ObjectRow>, String> {
     session.query(sql)?.iter().map(|row| serde_json::from_str(row).map_err(|error| error.to_string())).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_agent::configuration::{Change, Direction, Outcome, apply, plan};
+use calve_agent::configuration::{Change, Direction, Edit, apply, plan};
 use calve_core::Shown;
 use calve_git::environment::root_of;
 use similar::TextDiff;
@@ -14,14 +14,14 @@ use crate::{consent, output};
 pub(crate) fn run(arguments: &InstallArguments, direction: Direction) -> Result<(), Failure> {
     let root = root_of(&arguments.path)?;
     let changes = plan(arguments.agent, &root, direction)?;
-    let is_work = |change: &&Change| matches!(change.outcome, Outcome::Write(_) | Outcome::Remove);
+    let is_work = |change: &&Change| matches!(change.outcome, Edit::Write(_) | Edit::Remove);
     changes.iter().for_each(|change| show(&root, change));
     if changes.iter().any(|change| is_work(&change)) && !arguments.dry_run {
         agree(arguments, direction)?;
         for change in changes.iter().filter(is_work) {
             apply(&root, change)?;
             output::say(&match change.outcome {
-                Outcome::Remove => format!("removed `{}`", Shown(&change.path)),
+                Edit::Remove => format!("removed `{}`", Shown(&change.path)),
                 _ => format!("wrote `{}`", Shown(&change.path)),
             });
         }
@@ -41,10 +41,10 @@ fn agree(arguments: &InstallArguments, direction: Direction) -> Result<(), Failu
 fn show(root: &Path, change: &Change) {
     let path = Shown(&change.path);
     let (before, after) = match &change.outcome {
-        Outcome::Write(text) => (change.before.as_deref().unwrap_or_default(), text.as_str()),
-        Outcome::Remove => (change.before.as_deref().unwrap_or_default(), ""),
-        Outcome::Fine => return output::say(&format!("`{path}` is as it should be")),
-        Outcome::LeftAlone(why) => {
+        Edit::Write(text) => (change.before.as_deref().unwrap_or_default(), text.as_str()),
+        Edit::Remove => (change.before.as_deref().unwrap_or_default(), ""),
+        Edit::Fine => return output::say(&format!("`{path}` is as it should be")),
+        Edit::LeftAlone(why) => {
             return output::say(&format!("warning: `{}` is left alone: {why}", Shown(&root.join(&change.path))));
         }
     };
@@ -56,7 +56,7 @@ fn show(root: &Path, change: &Change) {
 
 /// Fails if a file stays as it is that should not.
 fn left_alone(changes: &[Change]) -> Result<(), Failure> {
-    let mut left = changes.iter().filter(|change| matches!(change.outcome, Outcome::LeftAlone(_)));
+    let mut left = changes.iter().filter(|change| matches!(change.outcome, Edit::LeftAlone(_)));
     let Some(first) = left.next() else { return Ok(()) };
     let more = match left.count() {
         0 => String::new(),

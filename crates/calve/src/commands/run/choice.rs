@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 
 use calve_core::{Beginning, Cancel, Error, PrivateError, PrivateOverlay, Shown};
 
-use super::{Copies, Outcome, diff, keep_beside, keep_copy, outside, set_aside, summary};
+use super::{CommandOutcome, Copies, diff, keep_beside, keep_copy, outside, set_aside, summary};
 use crate::failure::Failure;
 use crate::sys::Answers;
 use crate::{interrupt, output};
 
 /// Asks until there is an answer, and does as it says. Ctrl-C and Ctrl-D discard the changes; an empty line, which may have been meant for the
 /// command, does not. If the user cannot answer, the changes are set aside.
-pub(super) fn settle(copies: &mut Copies, beginning: &Beginning) -> Result<Outcome, Failure> {
+pub(super) fn settle(copies: &mut Copies, beginning: &Beginning) -> Result<CommandOutcome, Failure> {
     ask(copies, beginning).unwrap_or_else(|_| {
         set_aside(copies);
-        Ok(Outcome::default())
+        Ok(CommandOutcome::default())
     })
 }
 
 /// Fails if nobody can answer.
-fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<Outcome, Failure>> {
+fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<CommandOutcome, Failure>> {
     let question = match copies.len() {
         1 => "apply it, keep a copy, show the diff, or discard it? [a/k/d/n]",
         _ => "apply it, show the diff, or discard it? [a/d/n]",
@@ -31,13 +31,13 @@ fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<Outcome,
         output::say(question);
         let Some(answer) = answers.line()? else {
             output::say("discarded");
-            return Ok(Ok(Outcome::default()));
+            return Ok(Ok(CommandOutcome::default()));
         };
         match answer.trim().to_ascii_lowercase().as_str() {
             "a" | "apply" => match PrivateOverlay::apply(copies, beginning, &cancel) {
                 Ok(()) => {
                     output::say("applied");
-                    return Ok(Ok(Outcome { is_applied: true, ..Outcome::default() }));
+                    return Ok(Ok(CommandOutcome { is_applied: true, ..CommandOutcome::default() }));
                 }
                 Err(error @ Error::Private(PrivateError::ChangedSinceShown(_))) => {
                     output::say(&error.to_string());
@@ -58,7 +58,7 @@ fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<Outcome,
             },
             "k" | "keep" if copies.len() == 1 => {
                 if let Some(kept) = keep_where_asked(copies, &answers, &cancel)? {
-                    return Ok(Ok(Outcome { kept: Some(kept), ..Outcome::default() }));
+                    return Ok(Ok(CommandOutcome { kept: Some(kept), ..CommandOutcome::default() }));
                 }
             }
             "d" | "diff" => {
@@ -72,7 +72,7 @@ fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<Outcome,
             }
             "n" | "no" | "discard" => {
                 output::say("discarded");
-                return Ok(Ok(Outcome::default()));
+                return Ok(Ok(CommandOutcome::default()));
             }
             _ => {}
         }
