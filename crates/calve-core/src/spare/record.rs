@@ -238,7 +238,7 @@ impl RecordDraft {
     }
 }
 
-/// Whether a program may be writing to a file that is recorded.
+/// The programs that may be writing to a file that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writers {
     Possible,

@@ -1,4 +1,4 @@
-//! What a database holds.
+//! The objects of a database, such as tables.
 
 use serde::{Deserialize, Serialize};
 
