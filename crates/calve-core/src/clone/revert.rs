@@ -134,7 +134,7 @@ pub fn revert(clone: &Path, src: &Path, state: &CloneState, options: &CloneOptio
             None => return Ok(None),
         }
     }
-    let (entries, is_root_renewed) = (differences.count, differences.directories.contains_key(Path::new("")));
+    let entries = differences.count;
     let notes = Notes::default();
     let work = Update {
         source: &source,
@@ -149,9 +149,8 @@ pub fn revert(clone: &Path, src: &Path, state: &CloneState, options: &CloneOptio
         options,
     };
     update(&work, differences)?;
-    if is_root_renewed {
-        seal(&source, made.directory(), &options.keep, &notes, clone)?;
-    }
+    // Telling the time has changed the root, so that its metadata were taken from it.
+    seal(&source, made.directory(), &options.keep, &notes, clone)?;
     let told = notes.tell();
     let is_complete = told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty();
     Ok(is_complete.then_some(Reverted { entries, began }))
