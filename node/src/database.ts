@@ -1,6 +1,8 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
+// Test environments such as jsdom take the global one away.
+import { setImmediate } from 'node:timers';
 import { checkText, flag, invalid, object, wrong } from './arguments.js';
 import { CalveError, fromDocument, type Document } from './errors.js';
 import { program } from './native.js';
@@ -151,8 +153,9 @@ async function run(words: string[]): Promise<Done> {
   const file = program();
   const waited = taken(file, ['db', ...words]);
   const running = waited === undefined ? said(file, ['db', ...words]) : ended(file, waited);
-  waitAhead(file);
   const done = await running;
+  // When the caller has gone on: to start a process blocks this one for as long as a server takes to be handed over.
+  setImmediate(waitAhead, file);
   // It had just ended: its time was over, or by Ctrl-C.
   const isUnused = waited !== undefined && (done.code === null || done.code === UNUSED);
   return isUnused ? said(file, ['db', ...words]) : done;
@@ -197,7 +200,13 @@ function taken(file: string, words: string[]): Waiting['child'] | undefined {
 /** Starts the next one. Nothing waits for it, this process's end neither. */
 function waitAhead(file: string): void {
   if (waiting !== undefined) return;
-  const child = spawn(file, ['__await'], { stdio: 'pipe' });
+  let child: Waiting['child'];
+  try {
+    child = spawn(file, ['__await'], { stdio: 'pipe' });
+  } catch {
+    // The next call waits for its start.
+    return;
+  }
   const mine = { child, here: place(file) };
   // It could not be started, or was ended, as by Ctrl-C.
   const forget = (): void => { if (waiting === mine) waiting = undefined; };

@@ -66,9 +66,7 @@ pub(crate) fn clone_data(
             other => Ok(other?),
         },
         None => {
-            let mut cheap = options(cancel);
-            cheap.require = vec![Requirement::Cow];
-            let refused = match cloned(src, dst, &cheap, started) {
+            let refused = match cloned(src, dst, &sharing(cancel), started) {
                 Err(calve_core::Error::RequirementRefused { refused, .. }) => better(refused),
                 other => return Ok(other?),
             };
@@ -85,11 +83,26 @@ pub(crate) fn clone_data(
     }
 }
 
+/// Clones the data directory `src` to `dst` by this strategy, or by any that shares extents.
+///
+/// # Errors
+/// Fails where there is no such strategy.
+pub(crate) fn clone_sharing(src: &Path, dst: &Path, strategy: Option<Strategy>, cancel: &Cancel) -> Result<DataClone> {
+    let options = strategy.map_or_else(|| sharing(cancel), |strategy| only(strategy, cancel));
+    Ok(cloned(src, dst, &options, Instant::now())?)
+}
+
 fn options(cancel: &Cancel) -> CloneOptions {
     let mut options = CloneOptions::default();
     // To tell inlined bytes takes a call for each file, and nobody asks.
     options.inlined = InlinedBytes::WithShared;
     options.cancel = cancel.clone();
+    options
+}
+
+fn sharing(cancel: &Cancel) -> CloneOptions {
+    let mut options = options(cancel);
+    options.require = vec![Requirement::Cow];
     options
 }
 

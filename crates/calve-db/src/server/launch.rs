@@ -42,7 +42,7 @@ pub(crate) struct LaunchRequest<'a> {
     /// The runtime directory.
     pub(crate) directory: &'a Path,
     /// The knowledge of a reset. `None` for a first start.
-    pub(crate) reset: Option<ResetData<'a>>,
+    pub(crate) reset: Option<&'a ResetData>,
     /// Whether the clone is made ahead of time, when nothing else is to be done.
     pub(crate) is_ahead: bool,
     pub(crate) engine: &'static dyn Engine,
@@ -60,15 +60,23 @@ pub(crate) struct LaunchRequest<'a> {
 pub(crate) type Owners<'a> = (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>);
 
 /// The data directory of a reset. Its template was found to be undamaged, and is held.
-#[derive(Clone, Copy)]
-pub(crate) struct ResetData<'a> {
-    pub(crate) reverted: Option<&'a RevertedData>,
+pub(crate) enum ResetData {
+    /// None is there.
+    ToClone,
+    /// A new clone is there.
+    Cloned(DataClone),
+    /// The one from before is there, and the entries that had changed were put back.
+    Reverted(DataClone, Reverted),
 }
 
-/// A data directory in which the entries that had changed were put back.
-pub(crate) struct RevertedData {
-    pub(crate) placed: DataClone,
-    pub(crate) reverted: Reverted,
+impl ResetData {
+    /// Returns the data that are there.
+    fn placed(&self) -> Option<&DataClone> {
+        match self {
+            Self::ToClone => None,
+            Self::Cloned(placed) | Self::Reverted(placed, _) => Some(placed),
+        }
+    }
 }
 
 /// A server that answers.
@@ -184,7 +192,10 @@ fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path)
     if placed?.overlay.is_some() || wanted.spec.account.to_become().is_some() {
         return None;
     }
-    let after = reset.reverted.map(|data| &data.reverted);
+    let after = match reset {
+        ResetData::Reverted(_, reverted) => Some(reverted),
+        ResetData::ToClone | ResetData::Cloned(_) => None,
+    };
     CloneState::record(data, after, wanted.cancel).ok().flatten()
 }
 
@@ -297,8 +308,8 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
             let lock = registry::open_lock(template)?;
             registry::wait_for(&lock, FlockOperation::LockShared)
                 .map_err(|errno| Error::io("lock", template, errno))?;
-            if let Some(reverted) = wanted.reset.and_then(|reset| reset.reverted) {
-                let placed = Some(reverted.placed.again());
+            if let Some(placed) = wanted.reset.and_then(ResetData::placed) {
+                let placed = Some(placed.again());
                 return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
             }
             let damage = if wanted.reset.is_some() { None } else { manifest::difference(template)? };

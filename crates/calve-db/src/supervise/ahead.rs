@@ -10,6 +10,7 @@ use std::time::Instant;
 use calve_core::{Cancel, Wait};
 use rustix::process::Signal;
 
+use super::next_data::NextData;
 use super::{Supervisor, WARM_IN};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -26,7 +27,9 @@ use crate::template;
 pub(super) struct Prepared {
     wanted: Option<Origin>,
     next: Option<Next>,
-    /// How many there were: part of their directories' names.
+    /// Without a pool.
+    data: Option<NextData>,
+    /// How many there were: the names of their directories.
     count: u32,
 }
 
@@ -80,14 +83,31 @@ impl Prepared {
 
     /// Ends what is prepared.
     pub(super) fn forget(&mut self) {
-        (self.wanted, self.next) = (None, None);
+        (self.wanted, self.next, self.data) = (None, None, None);
+    }
+
+    /// Takes the data for a reset to `origin` as it is now, ready or not.
+    pub(super) fn take_data(&mut self, origin: &Origin, identity: &str) -> Option<NextData> {
+        self.data.take_if(|data| data.is_of(origin, identity))
+    }
+
+    pub(super) fn new_name(&mut self) -> String {
+        self.count += 1;
+        self.count.to_string()
     }
 }
 
 impl Supervisor<'_> {
-    /// Prepares the server for the next reset where there is a pool, and its clone takes up no room. Ends it when it was not used for long.
+    /// Prepares the next reset where a clone takes up no room: a server where there is a pool, which ends when it was not used for long,
+    /// or else its data.
     pub(super) fn prepare_next(&mut self, talk: &UnixStream) {
-        let Some(pool) = self.spec.pool.as_deref().and_then(standby::settings) else { return self.prepared.forget() };
+        let Some(pool) = self.spec.pool.as_deref().and_then(standby::settings) else {
+            self.prepared.next = None;
+            if let Some(origin) = self.prepared.wanted.take() {
+                self.prepared.data = self.begin_next_data(origin);
+            }
+            return;
+        };
         match (&self.prepared.next, &self.prepared.wanted) {
             (Some(next), _) if pool.idle.is_some_and(|idle| next.since.elapsed() > idle) => self.prepared.forget(),
             (None, Some(origin)) => {
@@ -105,8 +125,7 @@ impl Supervisor<'_> {
     }
 
     fn prepare(&mut self, origin: Origin, talk: &UnixStream) -> Result<Next> {
-        self.prepared.count += 1;
-        let name = self.prepared.count.to_string();
+        let name = self.prepared.new_name();
         let (files, directory) = (self.spec.place.join(&name), self.spec.directory.join(&name));
         private::make_in(&Directory::open(&self.spec.place)?, &name, CLOSED)?;
         let made = runtime::make(&directory, self.spec.account).and_then(|()| {

@@ -139,7 +139,7 @@ impl Supervisor<'_> {
     fn resume(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<()> {
         self.end_children();
         self.launched.seen.hide();
-        let renewed = self.launch(&Origin::Present, ResetData { reverted: None }, asked, talk, cancel)?;
+        let renewed = self.launch(&Origin::Present, &ResetData::ToClone, asked, talk, cancel)?;
         self.launched.server = renewed.server;
         self.launched.seen = renewed.seen;
         if self.directory != self.spec.directory {

@@ -10,6 +10,7 @@ mod control;
 mod durable;
 mod mark;
 pub(crate) mod messages;
+mod next_data;
 mod port;
 mod requests;
 mod reset;
@@ -413,7 +414,7 @@ impl<'a> Supervisor<'a> {
     fn launch(
         &self,
         origin: &Origin,
-        reset: ResetData<'_>,
+        reset: &ResetData,
         asked: &UnixStream,
         talk: &UnixStream,
         cancel: &Cancel,

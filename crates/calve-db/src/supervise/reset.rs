@@ -3,14 +3,16 @@
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use calve_core::{Cancel, Choice, CloneOptions};
+use calve_core::{Cancel, Choice, CloneOptions, Strategy, Wait};
 
+use super::next_data::NextData;
 use super::{End, Supervisor, with_log};
 use crate::copy_up::Copied;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
+use crate::files::trash;
 use crate::server::data::DataClone;
-use crate::server::launch::{ResetData, RevertedData, unless_left};
+use crate::server::launch::{ResetData, unless_left};
 use crate::supervise::messages::{Answer, Origin, Ready, send};
 use crate::template;
 
@@ -69,33 +71,50 @@ impl Supervisor<'_> {
         talk: &UnixStream,
         cancel: &Cancel,
     ) -> Result<Vec<Copied>> {
+        let identity = template::identity_of(origin);
+        let next = self.prepared.take_data(origin, &identity);
         self.prepared.forget();
         self.kill();
         let copied = self.copied();
-        let identity = template::identity_of(origin);
-        let reverted = self.revert(origin, &identity, talk, cancel);
-        if reverted.is_none() {
-            self.take_files_away()?;
-            self.move_back()?;
-        }
+        let data = self.reset_data(origin, &identity, next, talk, cancel)?;
         self.record.template_identity = identity;
-        self.launched = self.launch(origin, ResetData { reverted: reverted.as_ref() }, asked, talk, cancel)?;
+        self.launched = self.launch(origin, &data, asked, talk, cancel)?;
         self.origin = origin.clone();
         self.record.standby = false;
         self.write_record()?;
         Ok(copied)
     }
 
+    /// Puts back the data, or takes the present ones away. The server has ended.
+    fn reset_data(
+        &mut self,
+        origin: &Origin,
+        identity: &str,
+        next: Option<NextData>,
+        talk: &UnixStream,
+        cancel: &Cancel,
+    ) -> Result<ResetData> {
+        self.launched.seen.hide();
+        if let Some(reverted) = self.revert(origin, identity, talk, cancel) {
+            return Ok(reverted);
+        }
+        if let Some(placed) = self.take_next_data(next)? {
+            return Ok(ResetData::Cloned(placed));
+        }
+        self.take_files_away()?;
+        self.move_back()?;
+        Ok(ResetData::ToClone)
+    }
+
     /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did
     /// not work: then the directory is made anew.
-    fn revert(&mut self, origin: &Origin, identity: &str, talk: &UnixStream, cancel: &Cancel) -> Option<RevertedData> {
+    fn revert(&mut self, origin: &Origin, identity: &str, talk: &UnixStream, cancel: &Cancel) -> Option<ResetData> {
         let state = self.launched.state.take()?;
         let Origin::Template(template) = origin else { return None };
         if self.origin != *origin || identity.is_empty() || self.record.template_identity != identity {
             return None;
         }
         let started = Instant::now();
-        self.launched.seen.hide();
         let placed = self.launched.placed.as_ref()?;
         let mut options = CloneOptions::default();
         options.strategy = Choice::Only(placed.strategy);
@@ -106,15 +125,15 @@ impl Supervisor<'_> {
         if template::identity_of(origin) != identity {
             return None;
         }
-        Some(RevertedData { placed: DataClone { took: started.elapsed(), ..placed.again() }, reverted })
+        Some(ResetData::Reverted(DataClone { took: started.elapsed(), ..placed.again() }, reverted))
     }
 
-    fn take_files_away(&mut self) -> Result<()> {
-        self.launched.seen.hide();
+    /// Takes the present data away. Clones are deleted when the server answers again; copies at once, for the room that they take.
+    pub(super) fn take_files_away(&mut self) -> Result<()> {
         if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
             return Ok(overlay.unmount()?);
         }
-        calve_core::remove_tree(&self.files.join("data"), &Default::default())?;
-        Ok(())
+        let is_copy = self.record.strategy == Strategy::Copy.to_string();
+        trash::remove(&self.files.join("data"), if is_copy { Wait::Yes } else { Wait::No })
     }
 }

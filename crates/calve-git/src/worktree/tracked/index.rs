@@ -9,6 +9,7 @@ use std::path::Path;
 
 use calve_core::KnownState;
 use rustix::fs::Stat;
+use sha1::{Digest as _, Sha1};
 
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
@@ -157,7 +158,8 @@ impl Index {
         bytes.extend_from_slice(tree_extension(self.bytes.get(..end)?, self.entries_end)?);
         // The checksum is written when the index is saved, unless it is all zero.
         bytes.extend_from_slice(&self.bytes[end..]);
-        Index::parse(bytes, self.hash_bytes)
+        let entries = self.entries.iter().map(|entry| IndexEntry { mtime: (0, 0), size: 0, ..entry.clone() });
+        Some(Index { bytes, entries: entries.collect(), tree: self.tree.clone(), written: (0, 0), ..*self })
     }
 
     /// Returns whether git would call an entry's file unchanged, going by what is known of the file, without reading it.
@@ -268,7 +270,7 @@ impl Index {
         }
         // All zero: the repository has checksums turned off (`index.skipHash`).
         if self.bytes[end..].iter().any(|&byte| byte != 0) {
-            let sum = sha1_smol::Sha1::from(&self.bytes[..end]).digest().bytes();
+            let sum = Sha1::digest(&self.bytes[..end]);
             self.bytes[end..].copy_from_slice(&sum);
         }
         Some(self.bytes)
