@@ -153,9 +153,11 @@ async function run(words: string[]): Promise<Done> {
   const file = program();
   const waited = taken(file, ['db', ...words]);
   const running = waited === undefined ? said(file, ['db', ...words]) : ended(file, waited);
+  // This call takes long anyway.
+  if (waited === undefined) waitAhead(file);
   const done = await running;
   // When the caller has gone on: to start a process blocks this one for as long as a server takes to be handed over.
-  setImmediate(waitAhead, file);
+  setImmediate(waitAhead, file).unref();
   // It had just ended: its time was over, or by Ctrl-C.
   const isUnused = waited !== undefined && (done.code === null || done.code === UNUSED);
   return isUnused ? said(file, ['db', ...words]) : done;
@@ -205,6 +207,11 @@ function waitAhead(file: string): void {
     child = spawn(file, ['__await'], { stdio: 'pipe' });
   } catch {
     // The next call waits for its start.
+    return;
+  }
+  if (child.pid === undefined) {
+    // Without descriptors or processes to be had, it has no streams either.
+    child.on('error', () => {});
     return;
   }
   const mine = { child, here: place(file) };

@@ -83,12 +83,13 @@ pub(crate) fn clone_data(
     }
 }
 
-/// Clones the data directory `src` to `dst` by this strategy, or by any that shares extents.
+/// Clones the data directory `src` to `dst` by a strategy that shares extents, or by this one.
 ///
 /// # Errors
-/// Fails where there is no such strategy.
-pub(crate) fn clone_sharing(src: &Path, dst: &Path, strategy: Option<Strategy>, cancel: &Cancel) -> Result<DataClone> {
-    let options = strategy.map_or_else(|| sharing(cancel), |strategy| only(strategy, cancel));
+/// Fails where data would be copied.
+pub(crate) fn clone_sharing(src: &Path, dst: &Path, wish: Option<Strategy>, cancel: &Cancel) -> Result<DataClone> {
+    let mut options = sharing(cancel);
+    options.strategy = wish.map_or(options.strategy, Choice::Only);
     Ok(cloned(src, dst, &options, Instant::now())?)
 }
 

@@ -61,7 +61,7 @@ pub(crate) type Owners<'a> = (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>);
 
 /// The data directory of a reset. Its template was found to be undamaged, and is held.
 pub(crate) enum ResetData {
-    /// None is there.
+    /// None is there, or that of [`Origin::Present`].
     ToClone,
     /// A new clone is there.
     Cloned(DataClone),

@@ -81,6 +81,13 @@ impl Prepared {
         self.next.is_some()
     }
 
+    /// Ends what is prepared for a reset to `origin`.
+    pub(super) fn forget_for(&mut self, origin: &Origin) {
+        self.wanted.take_if(|wanted| wanted == origin);
+        self.next.take_if(|next| next.origin == *origin);
+        self.data.take_if(|data| data.is_for(origin));
+    }
+
     /// Ends what is prepared.
     pub(super) fn forget(&mut self) {
         (self.wanted, self.next, self.data) = (None, None, None);
@@ -88,7 +95,7 @@ impl Prepared {
 
     /// Takes the data for a reset to `origin` as it is now, ready or not.
     pub(super) fn take_data(&mut self, origin: &Origin, identity: &str) -> Option<NextData> {
-        self.data.take_if(|data| data.is_of(origin, identity))
+        self.data.take_if(|data| data.is_for(origin) && data.is_of(identity))
     }
 
     pub(super) fn new_name(&mut self) -> String {
@@ -103,24 +110,30 @@ impl Supervisor<'_> {
     pub(super) fn prepare_next(&mut self, talk: &UnixStream) {
         let Some(pool) = self.spec.pool.as_deref().and_then(standby::settings) else {
             self.prepared.next = None;
-            if let Some(origin) = self.prepared.wanted.take() {
-                self.prepared.data = self.begin_next_data(origin);
-            }
-            return;
+            return self.prepare_data();
         };
         match (&self.prepared.next, &self.prepared.wanted) {
             (Some(next), _) if pool.idle.is_some_and(|idle| next.since.elapsed() > idle) => self.prepared.forget(),
             (None, Some(origin)) => {
                 let origin = origin.clone();
                 let is_possible = self.record.can_prepare() && standby::has_room(self.engine, &self.files.join("data"));
-                self.prepared.wanted = None;
                 if is_possible {
-                    // Should it fail, the next reset does without.
                     self.prepared.next = self.prepare(origin, talk).ok();
                     let _ = self.write_record();
                 }
+                match self.prepared.next {
+                    Some(_) => self.prepared.wanted = None,
+                    None => self.prepare_data(),
+                }
             }
             _ => {}
+        }
+    }
+
+    /// Prepares the data. Should that fail, the next reset does without.
+    fn prepare_data(&mut self) {
+        if let Some(origin) = self.prepared.wanted.take() {
+            self.prepared.data = self.begin_next_data(origin);
         }
     }
 

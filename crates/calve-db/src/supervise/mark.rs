@@ -58,11 +58,11 @@ impl Supervisor<'_> {
                 return None;
             }
         };
-        self.prepared.forget();
         if let Err(error) = self.ask_to_end() {
             let _ = send(&mut from, &Answer::failed(with_log(error, self.spec.files())));
             return None;
         }
+        self.prepared.forget();
         let kept = self.await_end().and_then(|()| self.keep(name, &at, cancel));
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| with_log(error, self.spec.files()));
@@ -76,7 +76,10 @@ impl Supervisor<'_> {
                 self.prepared.want(Origin::Template(at));
                 Answer::Marked(Box::new(mark))
             }
-            Err(error) => Answer::failed(error),
+            Err(error) => {
+                self.prepared.want(self.origin.clone());
+                Answer::failed(error)
+            }
         };
         let _ = send(&mut from, &answer);
         None
@@ -200,6 +203,7 @@ impl Supervisor<'_> {
             }
             Err(error) => return Err(error),
         }
+        self.prepared.forget_for(&Origin::Template(at.clone()));
         let aside = marks.join(format!("{}{name}-{}", template::OLD, random::letters(6)?));
         fs_err::rename(&at, &aside).map_err(|error| Error::io("rename", &at, error))?;
         sweep::delete_old_templates(&marks);

@@ -1,7 +1,6 @@
 //! The process that looks after one server: it starts it, and takes it away when its time has come.
 //!
-//! It has one thread of its own, so that the server, which the kernel ends with the thread that started it, ends with this
-//! process and not before.
+//! Its first thread starts the server, which the kernel ends with that thread: so the server ends with this process and not before.
 
 mod ahead;
 mod claim;
@@ -383,20 +382,30 @@ impl<'a> Supervisor<'a> {
                 return Some(End::Leave(answer));
             }
             Request::Claim(claim) => return self.claim(claim, from),
-            Request::Mark(name) => return self.mark(&name, from, talk, cancel),
+            Request::Mark(name) => {
+                let ended = self.mark(&name, from, talk, cancel);
+                self.reap();
+                return ended;
+            }
             Request::Unmark(name) => {
-                self.prepared.forget();
-                self.unmark(&name).map_or_else(Answer::failed, |()| Answer::Done)
+                let answer = self.unmark(&name).map_or_else(Answer::failed, |()| Answer::Done);
+                self.reap();
+                answer
             }
             Request::Reset(to) => {
                 let ended = self.put_back(to.as_deref(), from, talk, cancel);
-                self.reaper.reap([self.spec.place.clone(), self.spec.directory.clone()]);
+                self.reap();
                 self.delete_old_templates();
                 return ended;
             }
         };
         let _ = send(&mut from, &answer);
         None
+    }
+
+    /// Deletes, beside other work, what was put out of sight.
+    fn reap(&mut self) {
+        self.reaper.reap([self.spec.place.clone(), self.spec.directory.clone()]);
     }
 
     /// Deletes templates and marks that were removed or made again while this server used them.

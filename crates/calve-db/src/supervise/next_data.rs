@@ -1,9 +1,11 @@
-//! The data directory that the next reset takes: cloned ahead of time, beside the one in use, where a reset would make a new one.
+//! The data directory that the next reset takes: cloned ahead of time, beside the one in use, where a reset would clone everything.
 //!
 //! Its directory is one of its own in the server's place, closed to the server's account until the reset has the clone in its place.
 
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 use calve_core::{Cancel, Strategy, Wait};
 use rustix::fs::FlockOperation;
@@ -15,6 +17,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::trash;
 use crate::registry;
 use crate::server::data::{DataClone, clone_sharing};
+use crate::server::launch::{Owners, unless_left};
 use crate::supervise::messages::Origin;
 use crate::template;
 
@@ -39,13 +42,21 @@ impl Drop for NextData {
 }
 
 impl NextData {
-    pub(super) fn is_of(&self, origin: &Origin, identity: &str) -> bool {
-        self.origin == *origin && self.identity == identity
+    pub(super) fn is_for(&self, origin: &Origin) -> bool {
+        self.origin == *origin
     }
 
-    /// Waits for the clone. Returns `None` if it could not be made.
-    fn finish(&mut self) -> Option<DataClone> {
-        self.work.take()?.join().ok()?.ok()
+    /// Returns whether the template was in this state.
+    pub(super) fn is_of(&self, identity: &str) -> bool {
+        self.identity == identity
+    }
+
+    /// Waits for the clone, unless its owners end. Returns `None` if it could not be made.
+    fn finish(&mut self, owners: &Owners<'_>) -> Option<DataClone> {
+        let work = self.work.take()?;
+        let started = Instant::now();
+        let placed = unless_left(owners, &self.cancel, || work.join()).ok()?.ok()?;
+        Some(DataClone { took: started.elapsed(), ..placed })
     }
 }
 
@@ -65,7 +76,7 @@ impl Supervisor<'_> {
         let files = self.spec.place.join(&name);
         private::make_in(&Directory::open(&self.spec.place).ok()?, &name, CLOSED).ok()?;
         let (template, data, cancel) = (place.clone(), files.join("data"), Cancel::default());
-        let (wish, switch) = (self.launched.placed.as_ref().map(|placed| placed.strategy), cancel.clone());
+        let (wish, switch) = (self.spec.strategy.as_deref().and_then(|wish| wish.parse().ok()), cancel.clone());
         let work = move || {
             let lock = registry::open_lock(&template)?;
             rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)
@@ -76,15 +87,13 @@ impl Supervisor<'_> {
         Some(NextData { origin, identity, files, cancel, work })
     }
 
-    /// Puts the data that were cloned ahead in the place of the present ones. The server has ended. Returns `None` if there are none: then
-    /// the present ones are still there.
-    pub(super) fn take_next_data(&mut self, next: Option<NextData>) -> Result<Option<DataClone>> {
-        let Some(mut next) = next else { return Ok(None) };
-        let Some(placed) = next.finish() else { return Ok(None) };
-        self.take_files_away()?;
-        self.move_back()?;
-        let (from, to) = (next.files.join("data"), self.files.join("data"));
-        fs_err::rename(&from, &to).map_err(|error| Error::io("rename", &from, error))?;
-        Ok(Some(placed))
+    /// Puts the data that were cloned ahead in the place of the earlier ones, which were taken away. Returns `None` if there are none.
+    pub(super) fn take_next_data(&mut self, next: Option<NextData>, talk: &UnixStream) -> Option<DataClone> {
+        let mut next = next?;
+        let placed = next.finish(&self.owners(talk))?;
+        // Nobody else gets there before the server is started.
+        private::close(&Directory::open(&self.files).ok()?).ok()?;
+        fs_err::rename(next.files.join("data"), self.files.join("data")).ok()?;
+        Some(placed)
     }
 }

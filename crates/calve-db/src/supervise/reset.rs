@@ -98,12 +98,9 @@ impl Supervisor<'_> {
         if let Some(reverted) = self.revert(origin, identity, talk, cancel) {
             return Ok(reverted);
         }
-        if let Some(placed) = self.take_next_data(next)? {
-            return Ok(ResetData::Cloned(placed));
-        }
         self.take_files_away()?;
         self.move_back()?;
-        Ok(ResetData::ToClone)
+        Ok(self.take_next_data(next, talk).map_or(ResetData::ToClone, ResetData::Cloned))
     }
 
     /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did
@@ -129,11 +126,14 @@ impl Supervisor<'_> {
     }
 
     /// Takes the present data away. Clones are deleted when the server answers again; copies at once, for the room that they take.
-    pub(super) fn take_files_away(&mut self) -> Result<()> {
+    fn take_files_away(&mut self) -> Result<()> {
         if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
             return Ok(overlay.unmount()?);
         }
-        let is_copy = self.record.strategy == Strategy::Copy.to_string();
-        trash::remove(&self.files.join("data"), if is_copy { Wait::Yes } else { Wait::No })
+        trash::remove(&self.files.join("data"), Wait::No)?;
+        if self.record.strategy == Strategy::Copy.to_string() {
+            let _ = trash::reap(&self.files);
+        }
+        Ok(())
     }
 }

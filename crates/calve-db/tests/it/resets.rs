@@ -9,7 +9,7 @@ use calve_testkit::{FileSystem, require_root};
 use fs_err as fs;
 use serde_json::Value;
 
-use crate::world::{Engine, Postgres, User, World, ordinary};
+use crate::world::{Engine, Postgres, User, World, eventually, ordinary};
 
 /// Returns the inode of each file below a directory.
 fn inodes(root: &Path) -> BTreeMap<PathBuf, u64> {
@@ -100,21 +100,30 @@ fn id(path: &Path) -> (u64, u64) {
 }
 
 /// Finds the data that are cloned ahead for the server's next reset, once they are complete.
-fn next_data(data: &Path) -> Option<(u64, u64)> {
-    let place = data.parent().unwrap();
-    let complete = |path: &Path| path.join("data/PG_VERSION").exists() && path.join("data/global/pg_control").exists();
-    for _ in 0..100 {
-        let entries: Vec<_> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path()).collect();
-        let is_number = |path: &&PathBuf| path.file_name().unwrap().to_str().unwrap().parse::<u32>().is_ok();
-        let next: Vec<_> = entries.iter().filter(is_number).collect();
-        assert!(next.len() < 2, "{next:?}");
-        if let Some(path) = next.first().filter(|path| complete(path)) {
-            assert_eq!(fs::metadata(path).unwrap().mode() & 0o7777, 0o700);
-            return Some(id(&path.join("data")));
-        }
+fn found_next_data(data: &Path) -> Option<(u64, u64)> {
+    let entries: Vec<_> = fs::read_dir(data.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let is_number = |path: &&PathBuf| path.file_name().unwrap().to_str().unwrap().parse::<u32>().is_ok();
+    let next: Vec<_> = entries.iter().filter(is_number).collect();
+    assert!(next.len() < 2, "{next:?}");
+    let path = next.first().filter(|path| path.join("data/PG_VERSION").exists())?;
+    assert_eq!(fs::metadata(path).unwrap().mode() & 0o7777, 0o700);
+    Some(id(&path.join("data")))
+}
+
+fn next_data(data: &Path) -> (u64, u64) {
+    let mut found = None;
+    eventually(|| {
+        found = found_next_data(data);
+        found.map(drop).ok_or_else(|| "nothing is cloned ahead".to_owned())
+    });
+    found.unwrap()
+}
+
+fn assert_no_next_data(data: &Path) {
+    for _ in 0..30 {
+        assert_eq!(found_next_data(data), None);
         std::thread::sleep(Duration::from_millis(10));
     }
-    None
 }
 
 #[test]
@@ -127,49 +136,87 @@ fn as_root_a_reset_takes_data_that_were_cloned_ahead() {
         world.template(Postgres);
         let server = world.start("a");
         let data = PathBuf::from(server["data_directory"].as_str().unwrap());
-        assert_eq!(next_data(&data), None);
-        reset(&world);
+        assert_no_next_data(&data);
+        let first = reset(&world);
         for _ in 0..3 {
             world.query(Postgres, &server, "DELETE FROM t");
-            let next = next_data(&data);
-            let before = id(&data);
+            let (before, next) = (id(&data), next_data(&data));
             let back = reset(&world);
             assert_eq!((&back["url"], &back["strategy"]), (&server["url"], &strategy.into()));
-            assert_eq!(Some(id(&data)), next);
+            assert_eq!(back["refused"], first["refused"]);
+            assert_eq!(id(&data), next);
             assert_ne!(id(&data), before);
             assert_eq!(world.rows(Postgres, &server), "1000");
         }
         world.query(Postgres, &server, "DELETE FROM t WHERE a > 10");
         world.db(["mark", "a", "m", "-q"]).succeeds();
-        next_data(&data).expect("data for a reset to the mark");
+        let next = next_data(&data);
         world.query(Postgres, &server, "DELETE FROM t");
         world.db(["reset", "a", "--to", "m", "-q"]).succeeds();
         assert_eq!(world.rows(Postgres, &server), "10");
+        assert_eq!(id(&data), next);
         // At once, when what is cloned ahead is of the mark.
         reset(&world);
         assert_eq!(world.rows(Postgres, &server), "1000");
         // Ahead of the template before it was made again.
-        next_data(&data).expect("data for a reset to the template");
+        let next = next_data(&data);
         world.db(["template", "create", "t", "-q", "--rebuild", "--from-mark", "a:m"]).succeeds();
         reset(&world);
         assert_eq!(world.rows(Postgres, &server), "10");
+        assert_ne!(id(&data), next);
+        world.db(["mark", "a", "n", "-q"]).succeeds();
+        next_data(&data);
+        world.db(["unmark", "a", "n"]).succeeds();
+        eventually(|| match found_next_data(&data) {
+            None if trash(&data).is_empty() => Ok(()),
+            found => Err(format!("left: {found:?}, {:?}", trash(&data))),
+        });
         world.stop("a");
         world.nothing_left();
     }
 }
 
+/// Returns what is deleted in the server's place.
+fn trash(data: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.file_name().unwrap().to_str().unwrap().contains("trash")).collect()
+}
+
 #[test]
-fn nothing_is_cloned_ahead_where_a_clone_takes_up_room_or_a_reset_reverts() {
-    for (file_system, strategy) in [(FileSystem::Ext4, "copy"), (FileSystem::Xfs, "reflink")] {
-        let Some(world) = World::on(file_system, ordinary()) else { return };
-        world.template(Postgres);
-        let server = world.db(["start", "t", "--name", "a", "--json", "--strategy", strategy]).succeeds().json();
-        let data = PathBuf::from(server["data_directory"].as_str().unwrap());
-        reset(&world);
-        assert_eq!(next_data(&data), None);
-        world.stop("a");
-        world.nothing_left();
+fn nothing_is_cloned_ahead_where_a_clone_takes_up_room() {
+    if !require_root("the reset of a server with an account of its own") {
+        return;
     }
+    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+    world.template(Postgres);
+    let server = world.db(["start", "t", "--name", "a", "--json", "--strategy", "copy"]).succeeds().json();
+    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    reset(&world);
+    assert_no_next_data(&data);
+    world.stop("a");
+    world.nothing_left();
+}
+
+#[test]
+fn others_than_root_have_data_cloned_ahead_for_a_new_mark_alone() {
+    let Some(world) = World::on(FileSystem::Xfs, ordinary()) else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    reset(&world);
+    assert_no_next_data(&data);
+    world.query(Postgres, &server, "DELETE FROM t WHERE a > 10");
+    world.db(["mark", "a", "m", "-q"]).succeeds();
+    let next = next_data(&data);
+    for _ in 0..3 {
+        world.query(Postgres, &server, "DELETE FROM t");
+        world.db(["reset", "a", "--to", "m", "-q"]).succeeds();
+        assert_eq!(world.rows(Postgres, &server), "10");
+        assert_eq!(id(&data), next);
+        assert_no_next_data(&data);
+    }
+    world.stop("a");
+    world.nothing_left();
 }
 
 #[test]

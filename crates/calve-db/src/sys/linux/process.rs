@@ -187,7 +187,7 @@ pub(crate) fn process_namespace() -> String {
     fs_err::read_link("/proc/self/ns/pid").unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns the children of a single-threaded process.
+/// Returns the children that the first thread of a process has started.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let text = fs_err::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, CloneReport, SpareNames, StagedTree, Unreadable, stage};
+use calve_core::{CloneOptions, CloneReport, StagedTree, Unreadable, stage};
 
 use crate::config::{Hooks, ServiceConfig, SparesWish};
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ use crate::worktree::add::post_checkout::{HookRun, post_checkout};
 use crate::worktree::add::spares::SpareRoots;
 use crate::worktree::add::survey::{AddRequest, Survey, rules_below, selection, survey};
 use crate::worktree::registration::{Registration, sweep};
-use crate::worktree::repository::{Repository, joined};
+use crate::worktree::repository::Repository;
 use crate::worktree::status::Status;
 use crate::worktree::tracked::index::Index;
 use crate::worktree::tracked::{Checkout, NotCloned, Settled, Tracked, limit_root};
@@ -248,7 +248,8 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
     };
     let survey = survey(&request, options, index, Some(&git))?;
     let (built, report) = stage(&request.path, &options.clone, |staged| {
-        let built = build(staged, &request, options, &entry, survey)?;
+        let mut built = build(staged, &request, options, &entry, survey)?;
+        built.audit = Some(audit(staged, &request, options, &built)?);
         entry.seal(&request.repository, &request.target, &staged.path())?;
         Ok::<_, Error>(built)
     })?;
@@ -279,7 +280,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         spares_wanted: built.spares.wanted,
         spares_wish,
         uncommitted: built.uncommitted,
-        audit: built.audit,
+        audit: built.audit.unwrap_or_default(),
         post_checkout,
         warnings,
         trash_waits: report.trash_waits,
@@ -301,7 +302,9 @@ struct StagedWorktree {
     spares: SpareRoots,
     uncommitted: u64,
     warnings: Vec<Warning>,
-    audit: AuditReport,
+    /// Tracked files below what was carried.
+    tracked_below: HashSet<PathBuf>,
+    audit: Option<AuditReport>,
 }
 
 /// Returns the entries that the commit tracks although they are ignored.
@@ -310,36 +313,34 @@ fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
     below.map(|path| crate::paths::path_of(path)).collect()
 }
 
-/// Puts right what points out of the copy in `files`, before anybody can see it. `tracked`: tracked files below what was carried.
+/// Puts right what points out of the copy, before anybody can see it.
 fn audit(
-    files: &Path,
-    names: Option<SpareNames>,
-    carried: &[PathBuf],
-    tracked: &HashSet<PathBuf>,
+    staged: &mut StagedTree<'_>,
     request: &AddRequest,
     options: &AddOptions,
+    built: &StagedWorktree,
 ) -> Result<AuditReport> {
-    if carried.is_empty() {
+    if built.carried.is_empty() {
         return Ok(AuditReport::default());
     }
     let others = request.repository.worktrees.iter().filter(|one| !one.is_bare).map(|one| one.path.clone());
-    let names = names.map(|mut names| {
+    let names = staged.take_names().map(|mut names| {
         // git may have written them.
-        tracked.iter().for_each(|path| names.made(path));
+        built.tracked_below.iter().for_each(|path| names.made(path));
         Arc::new(names)
     });
     let audit = AuditOptions {
         names,
         fix: Fix::Yes,
-        below: carried.to_vec(),
+        below: built.carried.clone(),
         others: others.collect(),
         will_be: Some(request.path.clone()),
         moved: Moved::Ignored,
-        tracked: Some(tracked.clone()),
+        tracked: Some(built.tracked_below.clone()),
         threads: options.clone.threads,
         cancel: options.clone.cancel.clone(),
     };
-    escape::audit(files, &request.donor, &audit)
+    escape::audit(&staged.path(), &request.donor, &audit)
 }
 
 /// Fills the staged tree.
@@ -397,28 +398,25 @@ fn build(
         fetching: &request.repository.git_to_fetch(),
         threads,
     };
+    let tracked = tracked.settle(&git, &checkout)?;
+    if may_show {
+        remove_shown(staged, &git, &mut left)?;
+    }
     carried.sort();
-    let is_left = |left: &[LeftEntry], path: &PathBuf| left.iter().any(|left| left.path == *path);
-    carried.retain(|path| !is_left(&left, path));
-    let (tracked, audit) = if may_show || !tracked_below.is_empty() {
-        let tracked = tracked.settle(&git, &checkout)?;
-        if may_show {
-            remove_shown(staged, &git, &mut left)?;
-            carried.retain(|path| !is_left(&left, path));
-        }
-        (tracked, audit(&files, staged.take_names(), &carried, &tracked_below, request, options)?)
-    } else {
-        // git writes and removes nothing of what is carried.
-        let names = staged.take_names();
-        std::thread::scope(|scope| {
-            let audit = scope.spawn(|| audit(&files, names, &carried, &tracked_below, request, options));
-            let tracked = tracked.settle(&git, &checkout);
-            let audit = joined(audit);
-            Ok::<_, Error>((tracked?, audit?))
-        })?
-    };
+    carried.retain(|path| !left.iter().any(|left| left.path == *path));
     left.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(StagedWorktree { clone: report, tracked, carried, left, dependencies, spares, uncommitted, warnings, audit })
+    Ok(StagedWorktree {
+        clone: report,
+        tracked,
+        carried,
+        left,
+        dependencies,
+        spares,
+        uncommitted,
+        warnings,
+        tracked_below,
+        audit: None,
+    })
 }
 
 fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) {

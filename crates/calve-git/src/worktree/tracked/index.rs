@@ -470,7 +470,9 @@ mod tests {
             other.run(&versioned).unwrap();
             let own = read(".git/index");
             assert_eq!(own.tree.as_deref().map(hex), git.answer(&["rev-parse", "HEAD^{tree}"]).unwrap());
-            assert_eq!(own.of_its_tree().unwrap().into_bytes(), read("other").into_bytes(), "version {version}");
+            let (made, wanted) = (own.of_its_tree().unwrap(), read("other"));
+            assert_eq!((&made.entries, &made.tree), (&wanted.entries, &wanted.tree), "version {version}");
+            assert_eq!(made.into_bytes(), wanted.into_bytes(), "version {version}");
         }
         fs_err::write(folder.path().join("empty"), "no more").unwrap();
         git.run(&["add", "."]).unwrap();
