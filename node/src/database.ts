@@ -1,6 +1,8 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
+// Test environments such as jsdom take the global one away.
+import { setImmediate } from 'node:timers';
 import { checkText, flag, invalid, object, wrong } from './arguments.js';
 import { CalveError, fromDocument, type Document } from './errors.js';
 import { program } from './native.js';
@@ -151,8 +153,11 @@ async function run(words: string[]): Promise<Done> {
   const file = program();
   const waited = taken(file, ['db', ...words]);
   const running = waited === undefined ? said(file, ['db', ...words]) : ended(file, waited);
-  waitAhead(file);
+  // This call takes long anyway.
+  if (waited === undefined) waitAhead(file);
   const done = await running;
+  // When the caller has gone on: to start a process blocks this one for as long as a server takes to be handed over.
+  setImmediate(waitAhead, file).unref();
   // It had just ended: its time was over, or by Ctrl-C.
   const isUnused = waited !== undefined && (done.code === null || done.code === UNUSED);
   return isUnused ? said(file, ['db', ...words]) : done;
