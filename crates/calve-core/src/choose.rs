@@ -125,10 +125,14 @@ fn consider(
 
 /// Returns whether a strategy meets a requirement. `stable` is checked for the per-file strategies while they work, and once more before publishing.
 fn satisfies(strategy: Strategy, requirement: Requirement) -> bool {
-    use Strategy::{Clonefile, Copy, Overlay, Reflink, Snapshot};
-    match requirement {
-        Requirement::Instant => matches!(strategy, Snapshot | Overlay),
-        Requirement::Cow => matches!(strategy, Snapshot | Clonefile | Reflink),
-        Requirement::Stable => matches!(strategy, Snapshot | Reflink | Copy),
-    }
+    use Requirement::{Cow, Instant, Stable};
+    let met: &[Requirement] = match strategy {
+        Strategy::Snapshot => &[Instant, Cow, Stable],
+        Strategy::Clonefile => &[Cow],
+        Strategy::Reflink => &[Cow, Stable],
+        Strategy::Copy => &[Stable],
+        Strategy::Overlay => &[Instant],
+        Strategy::Hardlink | Strategy::Spare => &[],
+    };
+    met.contains(&requirement)
 }

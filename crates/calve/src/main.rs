@@ -21,7 +21,7 @@ mod output;
 mod progress_bar;
 #[cfg(unix)]
 mod real_path;
-mod receipt;
+mod clone_receipt;
 #[cfg(unix)]
 mod space_receipt;
 mod sys;

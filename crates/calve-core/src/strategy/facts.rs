@@ -1,4 +1,4 @@
-//! Finds out what two places can really do, by doing it between them. The source is only ever read.
+//! Finds out what two places can really do: by asking their file systems, and by doing it between them. The source is only ever read.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -30,7 +30,7 @@ use crate::tree::notes::Notes;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 
-/// One way to clone. A new one is a file with an implementation and a line in [`IN_ORDER`].
+/// One way to clone. ARCHITECTURE.md lists the places that a new one needs.
 pub(crate) trait Method: Sync {
     fn strategy(&self) -> Strategy;
 

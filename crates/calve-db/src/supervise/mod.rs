@@ -2,7 +2,7 @@
 //!
 //! Its first thread starts the server, which the kernel ends with that thread: so the server ends with this process and not before.
 
-mod ahead;
+mod prepared;
 mod claim;
 mod contents;
 mod control;
@@ -134,7 +134,7 @@ struct Supervisor<'a> {
     /// Where it is, and the runtime directory of the server on it: the first ones, or those of a server that was prepared.
     files: PathBuf,
     directory: PathBuf,
-    prepared: ahead::Prepared,
+    prepared: prepared::Prepared,
     /// Deletes what a reset has put out of sight.
     reaper: trash::Reaper,
     /// Its second name, which is a link: a standby keeps its place when it is handed over.
@@ -246,7 +246,7 @@ impl<'a> Supervisor<'a> {
             origin: spec.origin.clone(),
             files: spec.files().to_path_buf(),
             directory: spec.directory.clone(),
-            prepared: ahead::Prepared::default(),
+            prepared: prepared::Prepared::default(),
             reaper: trash::Reaper::default(),
             link: None,
             claimant: None,

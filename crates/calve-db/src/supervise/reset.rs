@@ -1,4 +1,5 @@
-//! Resets: the server starts again on the data of its template, or of a mark.
+//! Resets: the server starts again on the data of its template, or of a mark. The first way that works is taken: a server that was prepared,
+//! putting back what has changed, data that were cloned ahead, a clone of everything.
 
 use std::os::unix::net::UnixStream;
 use std::time::Instant;

@@ -13,7 +13,7 @@ use super::{protected, reap};
 use crate::cli::CpArguments;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress_bar::Watch;
-use crate::{destination, home, linked, output, receipt, sys};
+use crate::{clone_receipt, destination, home, linked, output, sys};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failure> {
     let into = arguments.target_directory.as_deref();
@@ -53,7 +53,7 @@ fn plan_one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOpti
     let plan = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
     let plan = plan.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
     if !arguments.quiet {
-        output::say(&receipt::plan_sentence(src, dst, &plan));
+        output::say(&clone_receipt::plan_sentence(src, dst, &plan));
         warn_of_shared_index(src);
     }
     Ok(PlanReceipt::new(src, dst, &plan))
@@ -71,8 +71,8 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
         sys::start_refill();
     }
     if !arguments.quiet {
-        output::say(&receipt::sentence(&report));
-        for line in receipt::attention(&report) {
+        output::say(&clone_receipt::sentence(&report));
+        for line in clone_receipt::attention(&report) {
             output::say(&line);
         }
         warn_of_shared_index(dst);

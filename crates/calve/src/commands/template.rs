@@ -23,7 +23,7 @@ use crate::cli::template::{
 };
 use crate::failure::{FAILED, Failure};
 use crate::progress_bar::Watch;
-use crate::{home, output, receipt};
+use crate::{clone_receipt, home, output};
 
 pub(crate) fn run(command: &TemplateCommand, cancel: &Cancel) -> Result<(), Failure> {
     let home = home::directory().map_err(|why| Error::from(TemplateError::NoHome(why)))?;
@@ -91,7 +91,7 @@ fn make(
         let (number, bytes) = (entries(created.template.entries), size(*bytes));
         let elapsed = duration(started.elapsed());
         output::say(&format!("created the template `{name}` by {strategy}: {number}, {bytes}, in {elapsed}"));
-        receipt::attention(&created.clone).iter().for_each(|line| output::say(line));
+        clone_receipt::attention(&created.clone).iter().for_each(|line| output::say(line));
     }
     if given.json { output::json(&TemplateCreateReceipt::new(&created, started.elapsed())) } else { Ok(()) }
 }

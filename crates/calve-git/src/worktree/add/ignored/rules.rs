@@ -1,4 +1,4 @@
-//! Which of the ignored entries are carried, going by their names.
+//! Why an ignored entry is left out, going by its name. All others are carried.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
