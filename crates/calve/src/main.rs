@@ -3,6 +3,7 @@
 #[cfg(unix)]
 mod branch_names;
 mod cli;
+mod clone_receipt;
 mod commands;
 #[cfg(unix)]
 mod consent;
@@ -21,7 +22,6 @@ mod output;
 mod progress_bar;
 #[cfg(unix)]
 mod real_path;
-mod clone_receipt;
 #[cfg(unix)]
 mod space_receipt;
 mod sys;

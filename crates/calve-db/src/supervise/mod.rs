@@ -2,7 +2,6 @@
 //!
 //! Its first thread starts the server, which the kernel ends with that thread: so the server ends with this process and not before.
 
-mod prepared;
 mod claim;
 mod contents;
 mod control;
@@ -11,6 +10,7 @@ mod mark;
 pub(crate) mod messages;
 mod next_data;
 mod port;
+mod prepared;
 mod requests;
 mod reset;
 
