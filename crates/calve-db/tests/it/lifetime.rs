@@ -139,14 +139,18 @@ fn reset_during_a_transaction() {
         };
         let sql = format!("{lock} DELETE FROM t; {pause}");
         let mut client = world.client(engine, &server, &sql);
-        let mut client =
-            client.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let client = client.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
         eventually(|| match world.query(engine, &server, pauses).as_str() {
             "1" => Ok(()),
             other => Err(other.to_owned()),
         });
         world.db(["reset", "a"]).succeeds();
-        assert!(!client.wait().unwrap().success(), "its session goes on");
+        let reset = Instant::now();
+        let ended = client.wait_with_output().unwrap();
+        assert!(reset.elapsed() < Duration::from_secs(5), "its session went on for {:?}", reset.elapsed());
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let usual = if engine == Postgres { "server closed the connection" } else { "Lost connection to" };
+        assert!(!ended.status.success() && said.contains(usual), "{said}");
         assert_eq!(world.rows(engine, &server), "1000");
         world.stop("a");
         world.nothing_left();

@@ -317,21 +317,27 @@ fn a_pool_that_nobody_uses_is_emptied_until_somebody_does() {
 
 #[test]
 fn a_pool_takes_as_much_memory_as_there_is() {
-    let group = Path::new("/sys/fs/cgroup/memory").join(format!("calve-test-{}", std::process::id()));
-    if !is_root() || fs::create_dir(&group).is_err() {
-        return skip("needs root, and control groups of version 1 for memory");
-    }
-    struct Group<'a>(&'a Path);
-    impl Drop for Group<'_> {
+    struct Group(PathBuf);
+    impl Drop for Group {
         fn drop(&mut self) {
-            let _ = fs::remove_dir(self.0);
+            let _ = fs::remove_dir(&self.0);
         }
     }
-    let _group = Group(&group);
+    // Version 1, or 2.
+    let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+    let made = versions.into_iter().find_map(|(root, limit)| {
+        let group = Path::new(root).join(format!("calve-test-{}", std::process::id()));
+        fs::create_dir(&group).ok()?;
+        let group = Group(group);
+        group.0.join(limit).exists().then_some((group, limit))
+    });
+    let Some((group, limit)) = made.filter(|_| is_root()) else {
+        return skip("needs root, and control groups for memory");
+    };
     let Some(world) = World::new() else { return };
     world.template(Postgres);
-    fs::write(group.join("memory.limit_in_bytes"), "160M").unwrap();
-    let enter = format!("echo $$ > {}/tasks; exec \"$@\"", group.display());
+    fs::write(group.0.join(limit), "160M").unwrap();
+    let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
     let words = ["pool", "t", "--json", "--size", "8"];
     let pool = world.db_by(&["sh", "-c", &enter, "sh"], words).succeeds().json()["pools"][0].clone();
     assert_eq!(pool["limit"], "memory", "{pool}");

@@ -11,11 +11,12 @@ mod tracker;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use self::serve::QuestionSocket;
-use self::tracker::Tracker;
 pub use self::tracker::Untracked;
+use self::tracker::{Tracker, WatchBudget};
 use super::Spares;
 use super::ask::Answer;
 use super::check::{Check, CheckFailure, check};
@@ -94,7 +95,13 @@ impl Spares {
         possible(&self.home)?;
         let home = Home::create(&self.home)?;
         let Some(door) = QuestionSocket::open(&home)? else { return Ok(Watching::Elsewhere) };
-        let mut watcher = Watcher { home, sources: HashMap::new(), is_wanted: true, looked: Instant::now() };
+        let mut watcher = Watcher {
+            home,
+            sources: HashMap::new(),
+            budget: WatchBudget::new(sys::most_watches()),
+            is_wanted: true,
+            looked: Instant::now(),
+        };
         match watcher.run(&door, options) {
             // In the middle of a comparison.
             Ok(()) | Err(Error::Interrupted) => Ok(Watching::Ended),
@@ -112,6 +119,7 @@ pub(super) fn possible(home: &Path) -> Result<(), Error> {
 struct Watcher {
     home: Home,
     sources: HashMap<String, WatchedSource>,
+    budget: Rc<WatchBudget>,
     /// Some set has clones start the watcher.
     is_wanted: bool,
     looked: Instant,
@@ -205,7 +213,7 @@ impl Watcher {
             // A template does not change.
             let SpareSource::Directory(path) = &set.definition.source else { continue };
             let watched = self.sources.entry(set.id.clone()).or_insert_with(|| WatchedSource::new(path.clone()));
-            watched.take_in(&set, options)?;
+            watched.take_in(&set, &self.budget, options)?;
         }
         Ok(())
     }
@@ -218,9 +226,9 @@ impl WatchedSource {
     }
 
     /// Begins to watch, unless it does, and compares the source with the records of those spares that are new.
-    fn take_in(&mut self, set: &Set, options: &mut WatchOptions<'_>) -> Result<(), Error> {
+    fn take_in(&mut self, set: &Set, budget: &Rc<WatchBudget>, options: &mut WatchOptions<'_>) -> Result<(), Error> {
         if self.tracker.is_err() && Instant::now() >= self.again {
-            self.start(set, options);
+            self.start(set, budget, options);
         }
         let Some(place) = set.place()? else { return Ok(()) };
         let found = spares(place.as_fd(), &set.place_path())?;
@@ -244,13 +252,13 @@ impl WatchedSource {
         Ok(())
     }
 
-    fn start(&mut self, set: &Set, options: &mut WatchOptions<'_>) {
+    fn start(&mut self, set: &Set, budget: &Rc<WatchBudget>, options: &mut WatchOptions<'_>) {
         self.bases.clear();
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.again = Instant::now() + self.pause;
         let exclude = Exclude::new(&set.definition.shape.exclude);
         self.tracker = match (Source::open(&self.path), exclude) {
-            (Ok(source), Ok(exclude)) => Tracker::start(&source, exclude, sys::most_watches()),
+            (Ok(source), Ok(exclude)) => Tracker::start(&source, exclude, budget),
             _ => Err(Untracked::Gone),
         };
         (options.told)(match &self.tracker {

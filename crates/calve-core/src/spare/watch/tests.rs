@@ -2,10 +2,11 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::rc::Rc;
 
 use fs_err as fs;
 
-use super::tracker::{Tracker, Untracked};
+use super::tracker::{Tracker, Untracked, WatchBudget};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::source::Source;
@@ -39,7 +40,8 @@ impl Watched {
             return None;
         }
         let source = Source::open(&directory.path().join("src")).unwrap();
-        let mut tracker = Tracker::start(&source, Exclude::new(&[]).unwrap(), sys::most_watches()).unwrap();
+        let mut tracker =
+            Tracker::start(&source, Exclude::new(&[]).unwrap(), &WatchBudget::new(sys::most_watches())).unwrap();
         let moment = tracker.catch_up().unwrap();
         Some(Self { directory, tracker, moment })
     }
@@ -208,9 +210,21 @@ fn more_directories_than_it_may_watch() {
     let directory = tempfile::tempdir().unwrap();
     files(&directory.path().join("src"), &["a/f", "b/h"]);
     let source = Source::open(&directory.path().join("src")).unwrap();
-    let started = |most| Tracker::start(&source, Exclude::new(&[]).unwrap(), most).map(|tracker| tracker.watched());
-    assert_eq!(started(3), Ok(3));
-    assert_eq!(started(2), Err(Untracked::TooManyDirectories));
+    let started = |budget: &Rc<WatchBudget>| Tracker::start(&source, Exclude::new(&[]).unwrap(), budget);
+    let watched = |budget: &Rc<WatchBudget>| started(budget).map(|tracker| tracker.watched());
+    assert_eq!(watched(&WatchBudget::new(3)), Ok(3));
+    assert_eq!(watched(&WatchBudget::new(2)), Err(Untracked::TooManyDirectories));
+    // Of several sources together.
+    let budget = WatchBudget::new(5);
+    let mut first = started(&budget).unwrap();
+    assert_eq!(watched(&budget), Err(Untracked::TooManyDirectories));
+    fs::remove_dir_all(directory.path().join("src/a")).unwrap();
+    let _ = first.catch_up();
+    drop(first);
+    let first = started(&budget).unwrap();
+    assert_eq!((first.watched(), watched(&budget)), (2, Ok(2)));
+    fs::create_dir_all(directory.path().join("src/c/d/e/f")).unwrap();
+    assert_eq!(started(&budget).map(|_| ()), Err(Untracked::TooManyDirectories));
 }
 
 #[test]
@@ -234,6 +248,6 @@ fn what_is_excluded_is_not_watched() {
     let directory = tempfile::tempdir().unwrap();
     files(&directory.path().join("src"), &["a/f", "left/out/h"]);
     let source = Source::open(&directory.path().join("src")).unwrap();
-    let tracker = Tracker::start(&source, Exclude::new(&["left".into()]).unwrap(), 100).unwrap();
+    let tracker = Tracker::start(&source, Exclude::new(&["left".into()]).unwrap(), &WatchBudget::new(100)).unwrap();
     assert_eq!(tracker.watched(), 2);
 }

@@ -8,11 +8,13 @@
 //! [`Tracker::settle`]. And what happens to a file by one of its names is told to the directory of that name only. So a name that is gone
 //! may have been a second one of another entry, which changed by it: from then on nothing is known, until everything is compared anew.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
@@ -47,13 +49,38 @@ pub enum Untracked {
     Unreadable,
 }
 
+/// The directories that all trackers of a program may watch together.
+pub(crate) struct WatchBudget {
+    left: Cell<usize>,
+}
+
+impl WatchBudget {
+    pub(crate) fn new(directories: usize) -> Rc<Self> {
+        Rc::new(Self { left: Cell::new(directories) })
+    }
+
+    fn take(self: &Rc<Self>) -> Option<WatchShare> {
+        self.left.set(self.left.get().checked_sub(1)?);
+        Some(WatchShare(Rc::clone(self)))
+    }
+}
+
+/// One directory's part of the budget, given back when this is dropped.
+struct WatchShare(Rc<WatchBudget>);
+
+impl Drop for WatchShare {
+    fn drop(&mut self) {
+        self.0.left.set(self.0.left.get() + 1);
+    }
+}
+
 /// A tree that is watched.
 pub(crate) struct Tracker {
     path: PathBuf,
     identity: (u64, u64),
     exclude: Exclude,
     watches: Watches,
-    most: usize,
+    budget: Rc<WatchBudget>,
     directories: HashMap<i32, Directory>,
     /// The watch of each path, which is the path of that watch's directory.
     by_path: BTreeMap<PathBuf, i32>,
@@ -81,6 +108,7 @@ struct Directory {
     replaced: HashSet<CString>,
     /// No lease can be had of a file in it: it is another user's.
     is_open_ended: bool,
+    _share: WatchShare,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,7 +123,7 @@ const BATCH: usize = 64;
 
 impl Tracker {
     /// Watches a tree.
-    pub(crate) fn start(source: &Source, exclude: Exclude, most: usize) -> Result<Self, Untracked> {
+    pub(crate) fn start(source: &Source, exclude: Exclude, budget: &Rc<WatchBudget>) -> Result<Self, Untracked> {
         if !sys::tells_watches(source.directory()) {
             return Err(Untracked::FileSystem);
         }
@@ -104,7 +132,7 @@ impl Tracker {
             identity: source.identity(),
             exclude,
             watches: Watches::new().map_err(|_| Untracked::NoWatches)?,
-            most,
+            budget: Rc::clone(budget),
             directories: HashMap::new(),
             by_path: BTreeMap::new(),
             sequence: 0,
@@ -294,13 +322,13 @@ impl Tracker {
 
     fn enter_one(&mut self, root: BorrowedFd<'_>, path: PathBuf, waiting: &mut Vec<PathBuf>) -> sys::Result<()> {
         let directory = open(root, &path)?;
-        if self.directories.len() >= self.most {
+        let Some(share) = self.budget.take() else {
             self.lose(Untracked::TooManyDirectories);
             return Ok(());
-        }
+        };
         let watch = self.watches.add(directory.as_fd())?;
         let stat = rustix::fs::fstat(&directory)?;
-        self.place(watch, &path, identity(&stat));
+        self.place(watch, &path, identity(&stat), share);
         // From here on everything is told. Opened anew, because btrfs lists what was there when the directory was opened, and something
         // may have come between that and the watch.
         let directory = node(Path::new("")).open_source(directory.as_fd())?;
@@ -335,7 +363,7 @@ impl Tracker {
     }
 
     /// Notes that the directory of a watch is at `path`.
-    fn place(&mut self, watch: i32, path: &Path, identity: (u64, u64)) {
+    fn place(&mut self, watch: i32, path: &Path, identity: (u64, u64), share: WatchShare) {
         // It may have been moved, and the event for that wait in the queue.
         self.forget(watch);
         if let Some(before) = self.by_path.insert(path.to_path_buf(), watch)
@@ -353,6 +381,7 @@ impl Tracker {
             suspects: HashMap::new(),
             replaced: HashSet::new(),
             is_open_ended: false,
+            _share: share,
         };
         self.directories.insert(watch, directory);
     }

@@ -262,6 +262,8 @@ fn of_two_claims_of_one_spare_one_wins() {
     node_modules_like(place.src(), 20);
     place.add(1);
     for round in 0..races() {
+        // So that the other one may come while the first updates the spare.
+        fs::write(place.src().join("changed"), round.to_string()).unwrap();
         let barrier = Barrier::new(2);
         let one = |name: &str| {
             barrier.wait();
