@@ -164,8 +164,10 @@ test('without the package of the platform a short message says what is missing',
   const run = spawnSync(process.execPath, [at('node_modules', 'calve', 'bin', 'calve.js'), 'probe'], { cwd: folder, encoding: 'utf8' });
   assert.equal(run.status, 1);
   assert.match(run.stderr, /^calve: the package `calve-[a-z0-9-]+` with the binaries for this platform is not installed\nhint: [^\n]*optional[^\n]*\n$/);
-  const code = `require('calve').cloneTree('a', 'b').catch((error) => console.log(error.code, error instanceof require('calve').CalveError));`;
-  assert.equal(succeeds(spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' })), 'ERR_CALVE_NO_PACKAGE true\n');
+  for (const call of ["cloneTree('a', 'b')", ...process.platform === 'win32' ? [] : ["startDatabase('shop')"]]) {
+    const code = `require('calve').${call}.catch((error) => console.log(error.code, error instanceof require('calve').CalveError));`;
+    assert.equal(succeeds(spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' })), 'ERR_CALVE_NO_PACKAGE true\n', call);
+  }
 });
 
 test('a template that the program has made is cloned by its name', async () => {

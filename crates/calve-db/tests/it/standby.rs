@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calve_testkit::{FileSystem, Unprivileged, is_root, skip};
 use fs_err as fs;
