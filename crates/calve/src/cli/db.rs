@@ -272,8 +272,8 @@ pub(crate) struct PoolArguments {
 
 /// Keep the present state of a server, to go back to it
 ///
-/// `calve db reset SERVER --to NAME` goes back. Calve stops the server in order, clones its data directory, and starts it again: sessions are
-/// disconnected, and what they had not committed is not in the mark. The URL stays the same. Marks go with their server.
+/// `calve db reset SERVER --to NAME` goes back. Calve shuts the server down cleanly, clones its data directory, and starts it again: sessions
+/// are disconnected, and what they had not committed is not in the mark. The URL stays the same. Marks go with their server.
 #[derive(Debug, Args)]
 pub(crate) struct MarkArguments {
     /// The server
