@@ -28,6 +28,10 @@ fn inodes(root: &Path) -> BTreeMap<PathBuf, u64> {
     found
 }
 
+fn data_of(server: &Value) -> PathBuf {
+    PathBuf::from(server["data_directory"].as_str().unwrap())
+}
+
 fn reset(world: &World) -> Value {
     world.db(["reset", "a", "--json"]).succeeds().json()["servers"][0].clone()
 }
@@ -35,7 +39,7 @@ fn reset(world: &World) -> Value {
 fn story(world: &World, engine: Engine, strategy: &str) {
     world.template(engine);
     let server = world.db(["start", "t", "--name", "a", "--json", "--strategy", strategy]).succeeds().json();
-    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    let data = data_of(&server);
     // The first reset clones everything. What it made within the last tick of the clock is made again by the second one.
     reset(world);
     std::thread::sleep(Duration::from_millis(50));
@@ -79,7 +83,7 @@ fn as_root_every_reset_makes_a_new_directory() {
     let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
     world.template(Postgres);
     let server = world.start("a");
-    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    let data = data_of(&server);
     let mut seen = Vec::new();
     for _ in 0..3 {
         // Kept, so that no later directory has the inode of an earlier one.
@@ -135,7 +139,7 @@ fn as_root_a_reset_takes_data_that_were_cloned_ahead() {
         let Some(world) = World::on(file_system, User::This) else { return };
         world.template(Postgres);
         let server = world.start("a");
-        let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+        let data = data_of(&server);
         assert_no_next_data(&data);
         let first = reset(&world);
         for _ in 0..3 {
@@ -190,7 +194,7 @@ fn nothing_is_cloned_ahead_where_a_clone_takes_up_room() {
     let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
     world.template(Postgres);
     let server = world.db(["start", "t", "--name", "a", "--json", "--strategy", "copy"]).succeeds().json();
-    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    let data = data_of(&server);
     reset(&world);
     assert_no_next_data(&data);
     world.stop("a");
@@ -202,7 +206,7 @@ fn others_than_root_have_data_cloned_ahead_for_a_new_mark_alone() {
     let Some(world) = World::on(FileSystem::Xfs, ordinary()) else { return };
     world.template(Postgres);
     let server = world.start("a");
-    let data = PathBuf::from(server["data_directory"].as_str().unwrap());
+    let data = data_of(&server);
     reset(&world);
     assert_no_next_data(&data);
     world.query(Postgres, &server, "DELETE FROM t WHERE a > 10");
