@@ -61,14 +61,19 @@ pub(crate) fn unmount(point: &Path) {
     }
 }
 
-/// Unmounts `point`. A process that is just ending, or another test's child that has not yet closed what it inherited, may keep it busy
-/// for a moment.
+/// Unmounts `point`, when nothing of it is open any more.
 pub(crate) fn unmount_whole(point: &Path) -> rustix::io::Result<()> {
-    let give_up = Instant::now() + Duration::from_secs(2);
+    once_free(|| sys::unmount(point))
+}
+
+/// Changes a mount. A process that is just ending, or another test's child that has not yet closed what it inherited, may keep it busy
+/// for a moment.
+pub(crate) fn once_free(change: impl Fn() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
+    let give_up = Instant::now() + Duration::from_secs(5);
     loop {
-        match sys::unmount(point) {
+        match change() {
             Err(Errno::BUSY) if Instant::now() < give_up => thread::sleep(Duration::from_millis(10)),
-            unmounted => return unmounted,
+            done => return done,
         }
     }
 }
