@@ -91,9 +91,13 @@ def machine(image_directory):
         "cores": os.cpu_count(),
         "memory_gib": round(memory_kib / 2**20, 1),
         "kernel": platform.release(),
-        "images_on": _mounted(image_directory, "FSTYPE"),
+        "images_on": file_system(image_directory),
         "load_before": round(os.getloadavg()[0], 2),
     }
+
+
+def file_system(path):
+    return _mounted(path, "FSTYPE")
 
 
 def mount_options(mountpoint):

@@ -84,9 +84,9 @@ pub use hidden::is_trash;
 pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{
-    Background, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks, KeptTimes,
-    KeptXattrs, LastLook, Latency, LeftLinks, Mounts, Plain, RemoveOptions, Selection, SpareUse, Unreadable, Verify,
-    Wait, lower_priority,
+    Background, Choose, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks,
+    KeptTimes, KeptXattrs, LastLook, Latency, LeftLinks, Mounts, Plain, RemoveOptions, Select, Selection, SpareUse,
+    Unreadable, Verify, Wait, lower_priority,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};

@@ -94,21 +94,48 @@ pub enum Decision {
     LeaveBecause(SkipReason),
 }
 
-/// Chooses which entries of a tree are cloned: called with the path of each, relative to the root, and whether it is a directory.
-/// Several threads call it at a time.
-#[derive(Clone)]
-pub struct Selection(Arc<Choose>);
+/// Chooses which entries of a tree are cloned.
+pub trait Select: Send + Sync {
+    /// Decides about the entry at `path`, relative to the root. Several threads ask at a time.
+    fn of(&self, path: &Path, is_directory: bool) -> Decision;
 
-type Choose = dyn Fn(&Path, bool) -> Decision + Send + Sync;
+    /// Returns [`Select::of`] for the entries of one directory, for choices that depend on the directory: it is looked up once.
+    fn inside<'a>(&'a self, _directory: &Path) -> Box<Choose<'a>> {
+        Box::new(|path, is_directory| self.of(path, is_directory))
+    }
+}
+
+/// What [`Select::inside`] returns.
+pub type Choose<'a> = dyn Fn(&Path, bool) -> Decision + 'a;
+
+impl<F: Fn(&Path, bool) -> Decision + Send + Sync> Select for F {
+    fn of(&self, path: &Path, is_directory: bool) -> Decision {
+        self(path, is_directory)
+    }
+}
+
+/// A choice, in the options of a clone.
+#[derive(Clone)]
+pub struct Selection(Arc<dyn Select>);
 
 impl Selection {
-    /// Creates a selection from the function `choose`.
+    /// Creates a selection by the function `choose`, which is called as [`Select::of`] is.
     pub fn new(choose: impl Fn(&Path, bool) -> Decision + Send + Sync + 'static) -> Self {
         Self(Arc::new(choose))
     }
 
     pub(crate) fn of(&self, path: &Path, is_directory: bool) -> Decision {
-        (self.0)(path, is_directory)
+        self.0.of(path, is_directory)
+    }
+
+    pub(crate) fn inside(&self, directory: &Path) -> Box<Choose<'_>> {
+        self.0.inside(directory)
+    }
+}
+
+impl From<Arc<dyn Select>> for Selection {
+    fn from(select: Arc<dyn Select>) -> Self {
+        Self(select)
     }
 }
 

@@ -34,6 +34,7 @@ fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences
     let above = path.len();
     let mut out: Vec<&CStr> = Vec::new();
     let touched = differences.directories.get(block.path);
+    let decide = exclude.inside(block.path);
     for entry in block.entries() {
         let is_directory = entry.known.is_none();
         let now = touched.map_or(EntryChange::Same, |touched| now(touched, entry.name));
@@ -45,8 +46,8 @@ fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences
         }
         let decision = match now {
             EntryChange::Gone => Decision::Take,
-            EntryChange::Other(kind) => exclude.of(path, kind == FileType::Directory),
-            EntryChange::Same => exclude.of(path, is_directory),
+            EntryChange::Other(kind) => decide(path, kind == FileType::Directory),
+            EntryChange::Same => decide(path, is_directory),
         };
         if decision != Decision::Take {
             out.push(entry.name);

@@ -16,14 +16,14 @@ use fs_err as fs;
 
 /// A directory on a real file system, with a CALVE_HOME and a place for sources.
 struct Place {
-    _volume: Volume,
+    volume: Volume,
     root: PathBuf,
 }
 
 impl Place {
     fn new(file_system: FileSystem) -> Option<Self> {
         let volume = Volume::new(file_system)?;
-        Some(Self { root: volume.path().to_path_buf(), _volume: volume })
+        Some(Self { root: volume.path().to_path_buf(), volume })
     }
 
     fn path(&self, name: &str) -> PathBuf {

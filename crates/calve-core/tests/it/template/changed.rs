@@ -86,6 +86,23 @@ fn a_template_that_was_moved_with_its_home_is_accepted_by_verifying() {
     assert_same(place.path("source"), place.path("dst"));
 }
 
+/// btrfs forgets when a subvolume was renamed.
+#[test]
+fn a_template_is_unchanged_after_a_restart() {
+    for file_system in FileSystem::ALL {
+        let Some(place) = Place::new(file_system) else { return };
+        // Memory does not outlast it.
+        if file_system == FileSystem::Tmpfs {
+            continue;
+        }
+        Tree::new(place.path("source")).file("d/a", "1");
+        place.create("shop", "source");
+        place.volume.restart();
+        place.clone("shop", "dst").unwrap();
+        assert_same(place.path("source"), place.path("dst"));
+    }
+}
+
 #[test]
 fn a_damaged_manifest_or_record_is_told_and_refreshing_repairs_a_manifest() {
     let Some(place) = Place::new(FileSystem::Ext4) else { return };

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use calve_core::Decision;
+use calve_core::{Choose, Decision, Select};
 
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftReason};
@@ -91,14 +91,18 @@ impl Selector {
         self.known.len() - 1
     }
 
-    /// Answers the engine's question. Below a directory that is left out it asks nothing.
-    pub(crate) fn choose(&self, path: &Path, is_directory: bool) -> Decision {
-        let (above, name) = split(path.as_os_str().as_bytes());
-        let take = match self.directories.get(above) {
+    /// Returns what is known about a directory: nothing, if all that is in it is taken as far as the rules let it.
+    fn known(&self, directory: &[u8]) -> Option<&Directory> {
+        self.directories.get(directory).map(|&at| &self.known[at])
+    }
+
+    /// Decides about an entry of the directory `known`. Below a directory that is left out the engine asks nothing.
+    fn decide(&self, known: Option<&Directory>, path: &Path, is_directory: bool) -> Decision {
+        let take = match known {
             None => Take::Whole,
-            Some(&at) => match self.known[at].names.get(name) {
+            Some(known) => match known.names.get(split(path.as_os_str().as_bytes()).1) {
                 Some(take) => *take,
-                None if self.known[at].rest => Take::Whole,
+                None if known.rest => Take::Whole,
                 None => return Decision::Leave,
             },
         };
@@ -134,6 +138,18 @@ impl Selector {
     }
 }
 
+impl Select for Selector {
+    fn of(&self, path: &Path, is_directory: bool) -> Decision {
+        let (above, _) = split(path.as_os_str().as_bytes());
+        self.decide(self.known(above), path, is_directory)
+    }
+
+    fn inside<'a>(&'a self, directory: &Path) -> Box<Choose<'a>> {
+        let known = self.known(directory.as_os_str().as_bytes());
+        Box::new(move |path, is_directory| self.decide(known, path, is_directory))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,7 +164,12 @@ mod tests {
         plan.root(&root(".env", false));
         plan.file(b"a/file");
         plan.file(b"cache/deep/tracked");
-        let taken = |path: &str, is_directory| plan.choose(Path::new(path), is_directory) == Decision::Take;
+        let taken = |path: &str, is_directory| {
+            let path = Path::new(path);
+            let decision = plan.of(path, is_directory);
+            assert_eq!(plan.inside(path.parent().unwrap())(path, is_directory), decision, "{path:?}");
+            decision == Decision::Take
+        };
         for (path, is_directory, expected) in [
             ("a", true, true),
             ("a", false, false),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Decision, Patterns, Selection, Shown, SpareUse};
+use calve_core::{Decision, Patterns, Select, Selection, Shown, SpareUse};
 
 use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
@@ -322,8 +322,7 @@ fn hidden_in_untracked(status: &Status) -> bool {
 
 /// Returns the engine's view of a plan.
 pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
-    let plan = Arc::clone(plan);
-    Selection::new(move |path, is_directory| plan.choose(path, is_directory))
+    Selection::from(Arc::clone(plan) as Arc<dyn Select>)
 }
 
 /// Returns a selection by the rules alone, for a directory that is cloned to `at`.
