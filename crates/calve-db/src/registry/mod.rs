@@ -121,8 +121,13 @@ impl Record {
 
     /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
     pub fn can_prepare(&self) -> bool {
-        let is_cheap = self.strategy != Strategy::Copy.to_string();
+        let is_cheap = self.how_cloned() != Some(Strategy::Copy);
         self.isolated && self.image.is_none() && !self.watched && self.address.tcp_port.is_none() && is_cheap
+    }
+
+    /// Returns how the files were cloned; `None` when they were made anew.
+    pub(crate) fn how_cloned(&self) -> Option<Strategy> {
+        self.strategy.parse().ok()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use calve_testkit::{FileSystem, assert_same, require_program, require_root};
 use fs_err as fs;
@@ -18,27 +18,44 @@ use crate::spot::{Spot, eventually, names};
 struct Watcher {
     process: Child,
     told: BufReader<ChildStderr>,
+    /// What it has told before it answered.
+    said: String,
 }
 
 impl Watcher {
     /// Returns when it answers.
     fn start(place: &Place) -> Self {
-        let mut command = place.spares(&["watch"]).command();
+        Self::spawn(place.spares(&["watch"]).command())
+    }
+
+    /// Starts one to which the kernel gives so many watches, as it counts them for a user of a namespace.
+    fn start_with_limit(place: &Place, watches: u32) -> Self {
+        let limit = format!("echo {watches} > /proc/sys/user/max_inotify_watches;");
+        let watcher = place.spares(&["watch"]).in_shell(&limit, "");
+        Self::spawn(watcher.under(&["unshare", "--user", "--map-root-user"]).command())
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let told = BufReader::new(process.stderr.take().unwrap());
-        let mut watcher = Self { process, told };
-        watcher.says("Ctrl-C ends it");
+        let mut watcher = Self { process, told, said: String::new() };
+        watcher.said = watcher.says("Ctrl-C ends it");
         watcher
     }
 
-    /// Waits until it says so.
+    /// Waits until it says so, and returns all that it has said until then.
     #[track_caller]
-    fn says(&mut self, words: &str) {
-        let mut line = String::new();
-        while !line.contains(words) {
-            line.clear();
-            assert!(self.told.read_line(&mut line).unwrap() > 0, "it ended without a word of `{words}`");
+    fn says(&mut self, words: &str) -> String {
+        let mut said = String::new();
+        while !said.contains(words) {
+            assert!(self.told.read_line(&mut said).unwrap() > 0, "it ended without a word of `{words}`");
         }
+        said
+    }
+
+    fn end(mut self) {
+        self.send(Signal::TERM);
+        self.process.wait().unwrap();
     }
 
     fn send(&self, signal: Signal) {
@@ -118,6 +135,22 @@ fn a_watcher_that_was_stopped_knows_of_what_it_missed() {
     watcher.says("too much happened at a time");
     assert_eq!(place.checked("two"), "walked");
     watcher.says("watched");
+}
+
+#[test]
+fn what_takes_more_than_a_quarter_of_the_watches_is_compared() {
+    let Some(place) = Place::with_spares("2") else { return };
+    for number in 0..20 {
+        place.spot.tree("src").file(&format!("d{number}/file"), b"1");
+    }
+    let watcher = Watcher::start_with_limit(&place, 40);
+    // It was told before.
+    assert!(watcher.said.contains("more directories than a quarter of the user's inotify watches"), "{}", watcher.said);
+    place.spot.tree("src").file("d3/file", b"2");
+    assert_eq!(place.checked("one"), "walked");
+    watcher.end();
+    let _more = Watcher::start_with_limit(&place, 10_000);
+    assert_eq!(place.checked("two"), "watched");
 }
 
 /// The process that holds the watcher's lock, as the kernel tells (proc_locks(5)).
