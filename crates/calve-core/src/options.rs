@@ -99,7 +99,8 @@ pub trait Select: Send + Sync {
     /// Decides about the entry at `path`, relative to the root. Several threads ask at a time.
     fn of(&self, path: &Path, is_directory: bool) -> Decision;
 
-    /// Returns [`Select::of`] for the entries of one directory, for choices that depend on the directory: it is looked up once.
+    /// Returns a function that decides as [`Select::of`] does about the entries of one directory. A choice that depends on the directory
+    /// looks it up once.
     fn inside<'a>(&'a self, _directory: &Path) -> Box<Choose<'a>> {
         Box::new(|path, is_directory| self.of(path, is_directory))
     }
@@ -114,7 +115,7 @@ impl<F: Fn(&Path, bool) -> Decision + Send + Sync> Select for F {
     }
 }
 
-/// A choice, in the options of a clone.
+/// Chooses which entries of a tree are cloned: by a function, or by a [`Select`] that is shared.
 #[derive(Clone)]
 pub struct Selection(Arc<dyn Select>);
 

@@ -299,6 +299,10 @@ impl Worker<'_> {
                 Err(errno) => return Err(errno),
             };
             kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
+            // Also one that is left out: an entry may have been changed by it.
+            if kind != FileType::Directory && stat.st_nlink > 1 {
+                self.found.linked.insert(Identity::of(&stat).inode());
+            }
             let exclude = self.check.exclude;
             let path = || block.path.join(OsStr::from_bytes(name.to_bytes()));
             if !exclude.is_empty() {
@@ -314,8 +318,6 @@ impl Worker<'_> {
             self.found.count += 1;
             if kind == FileType::Directory {
                 self.new_directory(node(&block.path.join(OsStr::from_bytes(name.to_bytes()))))?;
-            } else if stat.st_nlink > 1 {
-                self.found.linked.insert(Identity::of(&stat).inode());
             }
             touched.made.push((kind, name.to_owned()));
         }

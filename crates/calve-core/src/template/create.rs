@@ -1,7 +1,7 @@
 //! Making and refreshing a template.
 
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -233,7 +233,7 @@ pub(super) fn freeze(
     let directory = &reserved.directory;
     let tree = directory.join(TREE);
     let opened = super::open_tree(&tree)?;
-    settle_change_time(opened.as_fd(), &tree)?;
+    super::settle_change_time(opened.as_fd(), &tree)?;
     let moment = Moment::of_clock();
     let found = read::read(opened.as_fd(), known, options.threads, &options.cancel)?;
     if let Some((path, errno)) = found.unreadable.first() {
@@ -262,12 +262,4 @@ pub(super) fn freeze(
         version: reserved.version.clone(),
     };
     Ok((template, manifest))
-}
-
-/// Gives the root a change time that is on the disk. btrfs keeps that of a subvolume's last renaming in memory only (`btrfs_rename2`): once
-/// the inode is read again, an earlier one would look like a change.
-fn settle_change_time(root: BorrowedFd<'_>, tree: &Path) -> Result<(), Error> {
-    let mode = Mode::from_raw_mode(store::stat(root, tree)?.st_mode);
-    rustix::fs::fchmod(root, mode).map_err(|errno| Error::io(Operation::SetMode, tree, errno))?;
-    sys::sync_file(root).map_err(|errno| Error::io(Operation::Sync, tree, errno))
 }

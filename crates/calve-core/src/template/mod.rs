@@ -12,7 +12,7 @@ mod store;
 mod verify;
 
 use std::ops::Deref;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -20,6 +20,7 @@ use rustix::fs::FlockOperation;
 use self::record::Stamp;
 use self::store::Store;
 use crate::error::{Error, TemplateError};
+use crate::operation::Operation;
 use crate::options::{CloneOptions, FrozenSince};
 use crate::tree::stable::Moment;
 
@@ -206,5 +207,18 @@ fn frozen(tree: &Path, manifest: &Path, moment: Moment) -> Result<record::Frozen
 fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {
     let opened =
         crate::sys::open_at(rustix::fs::CWD, tree, crate::tree::location::DIRECTORY, rustix::fs::Mode::empty());
-    opened.map_err(|errno| Error::io(crate::Operation::OpenDirectory, tree, errno))
+    opened.map_err(|errno| Error::io(Operation::OpenDirectory, tree, errno))
+}
+
+/// Gives a subvolume a change time that is on the disk. btrfs keeps that of its last renaming in memory only (`btrfs_rename2`): once the
+/// inode is read again, it has an earlier one, which would look like a change.
+fn settle_change_time(root: BorrowedFd<'_>, tree: &Path) -> Result<(), Error> {
+    let stat = store::stat(root, tree)?;
+    let failed = |operation| move |errno| Error::io(operation, tree, errno);
+    if crate::sys::is_subvolume(root, &stat).map_err(failed(Operation::Stat))? {
+        let mode = rustix::fs::Mode::from_raw_mode(stat.st_mode);
+        rustix::fs::fchmod(root, mode).map_err(failed(Operation::SetMode))?;
+        crate::sys::sync_file(root).map_err(failed(Operation::Sync))?;
+    }
+    Ok(())
 }

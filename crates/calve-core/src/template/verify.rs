@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
 use super::manifest::{self, Line, Manifest, lines, order};
-use super::record::Template;
+use super::record::{Stamp, Template};
 use super::{Templates, read, store};
 use crate::error::{Error, TemplateError};
 use crate::progress::Cancel;
@@ -82,8 +82,13 @@ impl Templates {
         };
         let written = store::read_file(&path)?.filter(|text| manifest::key(text) == template.key);
         let written = String::from_utf8(written.ok_or_else(damaged)?).map_err(|_| damaged())?;
+        let root = super::open_tree(&template.tree)?;
+        if Stamp::of(&store::stat(root.as_fd(), &template.tree)?) != template.frozen.root {
+            // Until it is written down again, no clone can be made of it, so this disturbs none.
+            super::settle_change_time(root.as_fd(), &template.tree)?;
+        }
         let moment = Moment::of_clock();
-        let found = read::read(super::open_tree(&template.tree)?.as_fd(), None, threads, cancel)?;
+        let found = read::read(root.as_fd(), None, threads, cancel)?;
         let now = Manifest::of(found.entries);
         let mut differences = Vec::new();
         if now.text != written {

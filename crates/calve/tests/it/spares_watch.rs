@@ -30,7 +30,7 @@ impl Watcher {
 
     /// Starts one to which the kernel gives so many watches, as it counts them for a user of a namespace.
     fn start_with_limit(place: &Place, watches: u32) -> Self {
-        let limit = format!("echo {watches} > /proc/sys/user/max_inotify_watches;");
+        let limit = format!("echo {watches} > /proc/sys/user/max_inotify_watches &&");
         let watcher = place.spares(&["watch"]).in_shell(&limit, "");
         Self::spawn(watcher.under(&["unshare", "--user", "--map-root-user"]).command())
     }
@@ -138,13 +138,26 @@ fn a_watcher_that_was_stopped_knows_of_what_it_missed() {
 }
 
 #[test]
+fn a_file_that_was_changed_by_a_name_that_is_left_out_is_found() {
+    let Some(place) = Place::on(FileSystem::Ext4) else { return };
+    place.spot.tree("src").file("d/file", b"1").dir("sub");
+    place.spares(&["add", "-q", "--exclude", "*.log", "src"]).succeeds();
+    let _watcher = Watcher::start(&place);
+    place.spot.tree("src").hard_link("sub/name.log", "d/file");
+    fs::write(place.spot.join("src/sub/name.log"), b"2").unwrap();
+    let receipt = place.cp(&["-q", "--json", "--exclude", "*.log", "-T", "src", "dst"]).succeeds().json();
+    assert_eq!(receipt["spare"]["checked"], "watched");
+    assert_eq!(fs::read(place.spot.join("dst/d/file")).unwrap(), b"2");
+}
+
+#[test]
 fn what_takes_more_than_a_quarter_of_the_watches_is_compared() {
     let Some(place) = Place::with_spares("2") else { return };
     for number in 0..20 {
         place.spot.tree("src").file(&format!("d{number}/file"), b"1");
     }
     let watcher = Watcher::start_with_limit(&place, 40);
-    // It was told before.
+    // It tells that before it listens.
     assert!(watcher.said.contains("more directories than a quarter of the user's inotify watches"), "{}", watcher.said);
     place.spot.tree("src").file("d3/file", b"2");
     assert_eq!(place.checked("one"), "walked");

@@ -105,6 +105,23 @@ fn every_change_of_an_entry_is_told() {
     }
 }
 
+/// What is written through a descriptor is told to the directory of the name by which it was opened, which may be gone.
+#[test]
+fn a_file_that_was_open_for_writing_by_another_name_has_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    let src = directory.path().join("src");
+    files(&src, &["a/f", "b/g"]);
+    let mut file = fs::OpenOptions::new().append(true).open(src.join("a/f")).unwrap();
+    fs::hard_link(src.join("a/f"), src.join("b/other")).unwrap();
+    fs::remove_file(src.join("a/f")).unwrap();
+    let Some(mut watched) = Watched::of(directory) else { return };
+    assert_eq!(watched.changed(), ["b"]);
+    file.write_all(b"more").unwrap();
+    drop(file);
+    watched.tracker.settle();
+    assert_eq!(watched.changed(), ["a", "b"]);
+}
+
 fn set_mode(path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();

@@ -114,6 +114,8 @@ struct Directory {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Suspicion {
     Opened,
+    /// Somebody has it open for writing, perhaps by a name that is gone or is in another directory: then no event will tell of the writes.
+    Written,
     /// The name is of another file than before.
     Came,
 }
@@ -427,18 +429,22 @@ impl Tracker {
 
     fn settle_in(&mut self, watch: i32, directory: BorrowedFd<'_>) {
         let Some(known) = self.directories.get_mut(&watch) else { return };
-        let names: Vec<CString> = std::mem::take(&mut known.suspects).into_keys().collect();
-        for names in names.chunks(BATCH) {
-            let leased: Vec<Lease> = names.iter().map(|name| Lease::take(directory, name)).collect();
+        let suspects: Vec<(CString, Suspicion)> = std::mem::take(&mut known.suspects).into_iter().collect();
+        for suspects in suspects.chunks(BATCH) {
+            let leased: Vec<Lease> = suspects.iter().map(|(name, _)| Lease::take(directory, name)).collect();
             self.drain();
             let Some(known) = self.directories.get_mut(&watch) else { return };
-            for (name, lease) in names.iter().zip(&leased) {
+            for ((name, before), lease) in suspects.iter().zip(&leased) {
                 match lease {
                     Lease::Written => {
-                        known.suspects.entry(name.clone()).or_insert(Suspicion::Opened);
+                        known.suspects.insert(name.clone(), Suspicion::Written);
                         continue;
                     }
                     Lease::Impossible => known.is_open_ended = true,
+                    Lease::Held(_) | Lease::NoFile if *before == Suspicion::Written => {
+                        self.sequence += 1;
+                        known.changed = self.sequence;
+                    }
                     Lease::Held(_) | Lease::NoFile => {}
                 }
                 // Opened by the call above, or by one that is over or reads.

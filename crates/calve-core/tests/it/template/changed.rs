@@ -89,17 +89,19 @@ fn a_template_that_was_moved_with_its_home_is_accepted_by_verifying() {
 /// btrfs forgets when a subvolume was renamed.
 #[test]
 fn a_template_is_unchanged_after_a_restart() {
-    for file_system in FileSystem::ALL {
+    for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
         let Some(place) = Place::new(file_system) else { return };
-        // Memory does not outlast it.
-        if file_system == FileSystem::Tmpfs {
-            continue;
-        }
         Tree::new(place.path("source")).file("d/a", "1");
-        place.create("shop", "source");
+        let tree = place.create("shop", "source").template.tree;
         place.volume.restart();
         place.clone("shop", "dst").unwrap();
         assert_same(place.path("source"), place.path("dst"));
+        // Nor is one that was moved away and back, once that was verified.
+        fs::rename(&tree, place.path("moved")).unwrap();
+        fs::rename(place.path("moved"), &tree).unwrap();
+        assert_eq!(place.templates().verify("shop", None, &Cancel::default()).unwrap().differences, []);
+        place.volume.restart();
+        place.clone("shop", "dst2").unwrap();
     }
 }
 
