@@ -154,7 +154,7 @@ fn a_file_that_was_changed_by_a_name_that_is_left_out_is_found() {
 fn what_takes_more_than_a_quarter_of_the_watches_is_compared() {
     let Some(place) = Place::with_spares("2") else { return };
     for number in 0..20 {
-        place.spot.tree("src").file(&format!("d{number}/file"), b"1");
+        place.spot.tree("src").file(format!("d{number}/file"), b"1");
     }
     let watcher = Watcher::start_with_limit(&place, 40);
     // It tells that before it listens.
