@@ -61,14 +61,14 @@ pub(crate) fn unmount(point: &Path) {
     }
 }
 
-/// Unmounts `point`, when nothing of it is open any more.
+/// Unmounts `point`, waiting while it is busy.
 pub(crate) fn unmount_whole(point: &Path) -> rustix::io::Result<()> {
-    once_free(|| sys::unmount(point))
+    retry_while_busy(|| sys::unmount(point))
 }
 
-/// Changes a mount. A process that is just ending, or another test's child that has not yet closed what it inherited, may keep it busy
+/// Changes a mount, and tries again while it is busy, for five seconds: a process that is just ending, or another test's child that has not yet closed what it inherited, may keep it so
 /// for a moment.
-pub(crate) fn once_free(change: impl Fn() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
+pub(crate) fn retry_while_busy(change: impl Fn() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
     let give_up = Instant::now() + Duration::from_secs(5);
     loop {
         match change() {

@@ -290,6 +290,7 @@ impl Worker<'_> {
                 names.push(entry.kind, entry.name);
             }
         }
+        let decide = self.check.exclude.inside(block.path);
         let mut name = Vec::new();
         while let Some(mut kind) = names.take(&mut name) {
             let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
@@ -303,21 +304,18 @@ impl Worker<'_> {
             if kind != FileType::Directory && stat.st_nlink > 1 {
                 self.found.linked.insert(Identity::of(&stat).inode());
             }
-            let exclude = self.check.exclude;
-            let path = || block.path.join(OsStr::from_bytes(name.to_bytes()));
-            if !exclude.is_empty() {
-                match exclude.of(&path(), kind == FileType::Directory) {
-                    Decision::Take => {}
-                    Decision::Leave => continue,
-                    Decision::LeaveBecause(reason) => {
-                        self.found.left.push((path(), reason));
-                        continue;
-                    }
+            let path = block.path.join(OsStr::from_bytes(name.to_bytes()));
+            match decide(&path, kind == FileType::Directory) {
+                Decision::Take => {}
+                Decision::Leave => continue,
+                Decision::LeaveBecause(reason) => {
+                    self.found.left.push((path, reason));
+                    continue;
                 }
             }
             self.found.count += 1;
             if kind == FileType::Directory {
-                self.new_directory(node(&block.path.join(OsStr::from_bytes(name.to_bytes()))))?;
+                self.new_directory(node(&path))?;
             }
             touched.made.push((kind, name.to_owned()));
         }

@@ -210,6 +210,7 @@ fn fill(
     };
     // Staged as a tree of its own, so that on btrfs it is a subvolume, which can be snapshotted.
     let (clone, _) = stage(&tree, &clone_options, |staged| staged.clone_root(source, &clone_options))?;
+    super::persist_change_time(super::open_tree(&tree)?.as_fd(), &tree)?;
     let made = TreeOrigin { source: source.to_path_buf(), exclude: options.exclude.clone(), strategy: clone.strategy };
     let (template, _) = freeze(reserved, name, made, None, options)?;
     Ok((template, clone))
@@ -233,7 +234,6 @@ pub(super) fn freeze(
     let directory = &reserved.directory;
     let tree = directory.join(TREE);
     let opened = super::open_tree(&tree)?;
-    super::settle_change_time(opened.as_fd(), &tree)?;
     let moment = Moment::of_clock();
     let found = read::read(opened.as_fd(), known, options.threads, &options.cancel)?;
     if let Some((path, errno)) = found.unreadable.first() {

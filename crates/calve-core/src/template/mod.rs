@@ -210,9 +210,9 @@ fn open_tree(tree: &Path) -> Result<OwnedFd, Error> {
     opened.map_err(|errno| Error::io(Operation::OpenDirectory, tree, errno))
 }
 
-/// Gives a subvolume a change time that is on the disk. btrfs keeps that of its last renaming in memory only (`btrfs_rename2`): once the
-/// inode is read again, it has an earlier one, which would look like a change.
-fn settle_change_time(root: BorrowedFd<'_>, tree: &Path) -> Result<(), Error> {
+/// Makes the change time of a subvolume's root durable. A rename sets it in memory only (`btrfs_rename2`): when the inode is read again, the
+/// earlier time returns, and looks like a change.
+fn persist_change_time(root: BorrowedFd<'_>, tree: &Path) -> Result<(), Error> {
     let stat = store::stat(root, tree)?;
     let failed = |operation| move |errno| Error::io(operation, tree, errno);
     if crate::sys::is_subvolume(root, &stat).map_err(failed(Operation::Stat))? {

@@ -83,9 +83,10 @@ impl Templates {
         let written = store::read_file(&path)?.filter(|text| manifest::key(text) == template.key);
         let written = String::from_utf8(written.ok_or_else(damaged)?).map_err(|_| damaged())?;
         let root = super::open_tree(&template.tree)?;
-        if Stamp::of(&store::stat(root.as_fd(), &template.tree)?) != template.frozen.root {
-            // Until it is written down again, no clone can be made of it, so this disturbs none.
-            super::settle_change_time(root.as_fd(), &template.tree)?;
+        // Another process may have verified it just now.
+        if Stamp::of(&store::stat(root.as_fd(), &template.tree)?) != self.find(name)?.frozen.root {
+            // Until it is written down again, no clone can be made of it, so this disturbs none. Where nothing can be written, it is read.
+            let _ = super::persist_change_time(root.as_fd(), &template.tree);
         }
         let moment = Moment::of_clock();
         let found = read::read(root.as_fd(), None, threads, cancel)?;

@@ -121,12 +121,12 @@ impl Record {
 
     /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
     pub fn can_prepare(&self) -> bool {
-        let is_cheap = self.how_cloned() != Some(Strategy::Copy);
+        let is_cheap = self.clone_strategy() != Some(Strategy::Copy);
         self.isolated && self.image.is_none() && !self.watched && self.address.tcp_port.is_none() && is_cheap
     }
 
-    /// Returns how the files were cloned; `None` when they were made anew.
-    pub(crate) fn how_cloned(&self) -> Option<Strategy> {
+    /// Returns how the files were cloned; `None` when they were made anew, or in a way that this version does not know.
+    pub(crate) fn clone_strategy(&self) -> Option<Strategy> {
         self.strategy.parse().ok()
     }
 }

@@ -65,7 +65,7 @@ impl Supervisor<'_> {
     /// the clone.
     pub(super) fn begin_next_data(&mut self, origin: Origin) -> Option<NextData> {
         let will_revert = self.launched.state.is_some() && self.origin == origin;
-        let is_shared = matches!(self.record.how_cloned(), Some(Strategy::Reflink | Strategy::Snapshot));
+        let is_shared = matches!(self.record.clone_strategy(), Some(Strategy::Reflink | Strategy::Snapshot));
         let Origin::Template(place) = &origin else { return None };
         let identity = template::identity_of(&origin);
         if will_revert || !is_shared || identity.is_empty() {

@@ -132,7 +132,7 @@ impl Supervisor<'_> {
             return Ok(overlay.unmount()?);
         }
         trash::remove(&self.files.join("data"), Wait::No)?;
-        if self.record.how_cloned() == Some(Strategy::Copy) {
+        if self.record.clone_strategy() == Some(Strategy::Copy) {
             let _ = trash::reap(&self.files);
         }
         Ok(())

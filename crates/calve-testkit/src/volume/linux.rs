@@ -9,7 +9,7 @@ use fs_err as fs;
 use rustix::mount::MountFlags;
 
 use super::{Access, FileSystem, MIB, Scratch, VolumeBuilder, program, run};
-use crate::mounts::once_free;
+use crate::mounts::retry_while_busy;
 use crate::must::must;
 use crate::skip::{find_program, is_root};
 
@@ -101,7 +101,7 @@ pub(super) fn mount(builder: &VolumeBuilder, scratch: &Scratch) {
 /// Changes how a volume may be used.
 pub(super) fn remount(root: &Path, access: Access) {
     let flags = if access == Access::ReadOnly { MountFlags::RDONLY } else { MountFlags::empty() };
-    must(once_free(|| rustix::mount::mount_remount(root, flags, "")), "remount", root);
+    must(retry_while_busy(|| rustix::mount::mount_remount(root, flags, "")), "remount", root);
 }
 
 /// Returns when everything is on the disk, and what was deleted is gone.

@@ -18,7 +18,7 @@ use crate::spot::{Spot, eventually, names};
 struct Watcher {
     process: Child,
     told: BufReader<ChildStderr>,
-    /// What it has told before it answered.
+    /// What it said before it answered.
     said: String,
 }
 
@@ -28,7 +28,7 @@ impl Watcher {
         Self::spawn(place.spares(&["watch"]).command())
     }
 
-    /// Starts one to which the kernel gives so many watches, as it counts them for a user of a namespace.
+    /// Starts one in a user namespace that allows so many inotify watches.
     fn start_with_limit(place: &Place, watches: u32) -> Self {
         let limit = format!("echo {watches} > /proc/sys/user/max_inotify_watches &&");
         let watcher = place.spares(&["watch"]).in_shell(&limit, "");
@@ -142,6 +142,7 @@ fn a_file_that_was_changed_by_a_name_that_is_left_out_is_found() {
     let Some(place) = Place::on(FileSystem::Ext4) else { return };
     place.spot.tree("src").file("d/file", b"1").dir("sub");
     place.spares(&["add", "-q", "--exclude", "*.log", "src"]).succeeds();
+    place.spares(&["pause", "-q", "src"]).succeeds();
     let _watcher = Watcher::start(&place);
     place.spot.tree("src").hard_link("sub/name.log", "d/file");
     fs::write(place.spot.join("src/sub/name.log"), b"2").unwrap();
@@ -152,6 +153,9 @@ fn a_file_that_was_changed_by_a_name_that_is_left_out_is_found() {
 
 #[test]
 fn what_takes_more_than_a_quarter_of_the_watches_is_compared() {
+    if !require_program("unshare") {
+        return;
+    }
     let Some(place) = Place::with_spares("2") else { return };
     for number in 0..20 {
         place.spot.tree("src").file(format!("d{number}/file"), b"1");

@@ -120,6 +120,25 @@ fn a_file_that_was_open_for_writing_by_another_name_has_changed() {
     drop(file);
     watched.tracker.settle();
     assert_eq!(watched.changed(), ["a", "b"]);
+    watched.moment = watched.tracker.catch_up().unwrap();
+    assert!(watched.changed().is_empty());
+}
+
+#[test]
+fn a_file_that_came_while_it_was_open_for_writing_has_changed() {
+    let Some(mut watched) = Watched::new() else { return };
+    let outside = watched.directory.path().join("outside");
+    let mut file = fs::File::create(&outside).unwrap();
+    fs::hard_link(&outside, watched.path("b/new")).unwrap();
+    fs::remove_file(&outside).unwrap();
+    assert_eq!(watched.changed(), ["b"]);
+    watched.moment = watched.tracker.catch_up().unwrap();
+    file.write_all(b"more").unwrap();
+    drop(file);
+    watched.tracker.settle();
+    assert_eq!(watched.changed(), ["b"]);
+    watched.moment = watched.tracker.catch_up().unwrap();
+    assert!(watched.changed().is_empty());
 }
 
 fn set_mode(path: &Path, mode: u32) {

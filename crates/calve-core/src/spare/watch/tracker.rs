@@ -5,7 +5,7 @@
 //!
 //! Some changes make no event. Stores through a mapping (mmap(2)) and some writes (AIO) do not; both need the file to be open for
 //! writing. A file that was opened is therefore a suspect until a lease shows that nobody has it open for writing: see
-//! [`Tracker::settle`]. And what happens to a file by one of its names is told to the directory of that name only. So a name that is gone
+//! [`Tracker::settle`]. A writer's events go to the directory of the name by which it opened the file, even if that is gone. And what happens to a file by one of its names is told to the directory of that name only. So a name that is gone
 //! may have been a second one of another entry, which changed by it: from then on nothing is known, until everything is compared anew.
 
 use std::cell::Cell;
@@ -113,11 +113,10 @@ struct Directory {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Suspicion {
-    Opened,
-    /// Somebody has it open for writing, perhaps by a name that is gone or is in another directory: then no event will tell of the writes.
-    Written,
-    /// The name is of another file than before.
-    Came,
+    /// It was opened by this name: this directory is told of what is written.
+    ByThisName,
+    /// Somebody may have it open by a name that is gone, or is in another directory, which is told of what is written.
+    ByAnyName,
 }
 
 /// Files that are leased at a time.
@@ -267,11 +266,11 @@ impl Tracker {
         let Some(directory) = self.directories.get_mut(&event.watch) else { return };
         match event.happening {
             Happening::Opened => {
-                directory.suspects.entry(name.to_owned()).or_insert(Suspicion::Opened);
+                directory.suspects.entry(name.to_owned()).or_insert(Suspicion::ByThisName);
                 self.is_unsettled = true;
             }
             Happening::Made | Happening::MovedHere => {
-                directory.suspects.insert(name.to_owned(), Suspicion::Came);
+                directory.suspects.insert(name.to_owned(), Suspicion::ByAnyName);
                 self.is_unsettled = true;
                 // The first entry of that name is in the records. Those in between are not.
                 if !directory.replaced.insert(name.to_owned()) {
@@ -358,7 +357,7 @@ impl Tracker {
             }
         }
         if let Some(known) = self.directories.get_mut(&watch) {
-            known.suspects = files.into_iter().map(|name| (name, Suspicion::Came)).collect();
+            known.suspects = files.into_iter().map(|name| (name, Suspicion::ByAnyName)).collect();
         }
         self.settle_in(watch, directory.as_fd());
         Ok(())
@@ -391,8 +390,9 @@ impl Tracker {
     /// Clears the suspects that nobody has open for writing.
     ///
     /// Each is opened and leased, which fails while anybody has it open for writing or mapped so; then the queue is emptied, which now has
-    /// the end of every earlier writer (a change, and noted as one). While the lease holds, nobody can open it for writing. Openings that
-    /// come after it is let go are later in the queue, so what is cleared is known not to be written.
+    /// the end of every writer that opened it by this name (a change, and noted as one). While the lease holds, nobody can open it for
+    /// writing. Openings that come after it is let go are later in the queue, so what is cleared is known not to be written. A file that may
+    /// have been written by another name counts as changed when it is cleared.
     ///
     /// This takes a while after all of a tree was read, so each call does a part of it.
     pub(crate) fn settle(&mut self) {
@@ -430,25 +430,25 @@ impl Tracker {
     fn settle_in(&mut self, watch: i32, directory: BorrowedFd<'_>) {
         let Some(known) = self.directories.get_mut(&watch) else { return };
         let suspects: Vec<(CString, Suspicion)> = std::mem::take(&mut known.suspects).into_iter().collect();
-        for suspects in suspects.chunks(BATCH) {
-            let leased: Vec<Lease> = suspects.iter().map(|(name, _)| Lease::take(directory, name)).collect();
+        for batch in suspects.chunks(BATCH) {
+            let leased: Vec<Lease> = batch.iter().map(|(name, _)| Lease::take(directory, name)).collect();
             self.drain();
             let Some(known) = self.directories.get_mut(&watch) else { return };
-            for ((name, before), lease) in suspects.iter().zip(&leased) {
+            for ((name, suspicion), lease) in batch.iter().zip(&leased) {
                 match lease {
                     Lease::Written => {
-                        known.suspects.insert(name.clone(), Suspicion::Written);
+                        known.suspects.insert(name.clone(), Suspicion::ByAnyName);
                         continue;
                     }
                     Lease::Impossible => known.is_open_ended = true,
-                    Lease::Held(_) | Lease::NoFile if *before == Suspicion::Written => {
+                    Lease::Held(_) | Lease::NoFile if *suspicion == Suspicion::ByAnyName => {
                         self.sequence += 1;
                         known.changed = self.sequence;
                     }
                     Lease::Held(_) | Lease::NoFile => {}
                 }
                 // Opened by the call above, or by one that is over or reads.
-                if known.suspects.get(name) == Some(&Suspicion::Opened) {
+                if known.suspects.get(name) == Some(&Suspicion::ByThisName) {
                     known.suspects.remove(name);
                 }
             }

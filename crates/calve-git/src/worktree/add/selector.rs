@@ -92,15 +92,15 @@ impl Selector {
     }
 
     /// Returns what is known about a directory: nothing, if all that is in it is taken as far as the rules let it.
-    fn known(&self, directory: &[u8]) -> Option<&Directory> {
+    fn directory(&self, directory: &[u8]) -> Option<&Directory> {
         self.directories.get(directory).map(|&at| &self.known[at])
     }
 
     /// Decides about an entry of the directory `known`. Below a directory that is left out the engine asks nothing.
-    fn decide(&self, known: Option<&Directory>, path: &Path, is_directory: bool) -> Decision {
+    fn decide(&self, known: Option<&Directory>, path: &Path, name: &[u8], is_directory: bool) -> Decision {
         let take = match known {
             None => Take::Whole,
-            Some(known) => match known.names.get(split(path.as_os_str().as_bytes()).1) {
+            Some(known) => match known.names.get(name) {
                 Some(take) => *take,
                 None if known.rest => Take::Whole,
                 None => return Decision::Leave,
@@ -140,13 +140,13 @@ impl Selector {
 
 impl Select for Selector {
     fn of(&self, path: &Path, is_directory: bool) -> Decision {
-        let (above, _) = split(path.as_os_str().as_bytes());
-        self.decide(self.known(above), path, is_directory)
+        let (above, name) = split(path.as_os_str().as_bytes());
+        self.decide(self.directory(above), path, name, is_directory)
     }
 
     fn inside<'a>(&'a self, directory: &Path) -> Box<Choose<'a>> {
-        let known = self.known(directory.as_os_str().as_bytes());
-        Box::new(move |path, is_directory| self.decide(known, path, is_directory))
+        let known = self.directory(directory.as_os_str().as_bytes());
+        Box::new(move |path, is_directory| self.decide(known, path, split(path.as_os_str().as_bytes()).1, is_directory))
     }
 }
 
