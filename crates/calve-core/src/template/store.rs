@@ -184,6 +184,7 @@ impl Store {
             let is_named = |record: Option<Template>| record.is_some_and(|record| record.version == name);
             // A record that cannot be read may name it.
             if self.read(template).map_or(true, is_named) {
+                unlock(&lock);
                 continue;
             }
             match take_away(lock, &path, &name) {
@@ -210,7 +211,7 @@ pub(super) struct ReservedVersion {
 impl ReservedVersion {
     /// Lets go of the lock: a record names the version now.
     pub(super) fn keep(self) {
-        drop(self.lock);
+        unlock(&self.lock);
     }
 
     /// Removes what was built, in the foreground.
@@ -224,6 +225,11 @@ impl ReservedVersion {
             Err(_) => {}
         }
     }
+}
+
+/// Lets go of a lock. To close it would not do: a process that another thread has just forked has it open too, until it runs its program.
+fn unlock(lock: &OwnedFd) {
+    let _ = rustix::fs::flock(lock, FlockOperation::Unlock);
 }
 
 /// Moves a version to the trash, and then forgets that it was there. Returns the directory that the trash is in.

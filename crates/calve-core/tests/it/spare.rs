@@ -5,6 +5,8 @@ pub(crate) mod edits;
 mod templates;
 mod watched;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
@@ -133,6 +135,26 @@ fn a_spare_is_everything_that_its_source_is() {
         assert_eq!(place.refill(), (2, 0));
         place.claim("four");
     }
+}
+
+#[test]
+fn nobody_else_can_look_into_a_spare_before_it_is_handed_over() {
+    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    Tree::new(place.src()).file("file", "1");
+    fs::set_permissions(place.src(), Permissions::from_mode(0o755)).unwrap();
+    place.add(1);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mut directories = vec![place.home()];
+    for _ in 0..2 {
+        assert!(!directories.is_empty());
+        directories.iter().for_each(|path| assert_eq!(mode(path), 0o700, "{}", path.display()));
+        let entries = directories.iter().flat_map(|path| fs::read_dir(path).unwrap());
+        directories = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    }
+    assert!(!directories.is_empty());
+    directories.iter().for_each(|path| assert_eq!(mode(path), 0o700, "{}", path.display()));
+    place.claim("one");
+    assert_eq!(mode(&place.path("place/one")), 0o755);
 }
 
 fn remove_sockets(directory: &Path) {

@@ -48,7 +48,7 @@ fn every_strategy_that_works_is_measured() {
         let Some(world) = World::on(file_system, User::This) else { return };
         world.template(Postgres);
         let html = world.path().join("report.html");
-        let ran = bench(&world).args(["--runs", "1", "--duration", "1", "--export-html"]).arg(&html).succeeds();
+        let ran = bench(&world).args(["--runs", "1", "--duration", "2", "--export-html"]).arg(&html).succeeds();
         let report = ran.json();
         assert_eq!(strategies(&report, 1), expected, "{report:#}");
         let steps = report["results"].as_array().unwrap().iter().filter(|row| row["step"].is_string());
@@ -75,7 +75,7 @@ fn mariadb_is_put_under_load_by_sysbench() {
     let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
     world.template(Mariadb);
     // It does not always tell of its last second.
-    let report = bench(&world).args(["--runs", "1", "--duration", "2"]).succeeds().json();
+    let report = bench(&world).args(["--runs", "1", "--duration", "3"]).succeeds().json();
     assert_eq!(strategies(&report, 1), ["copy", "overlay"]);
     assert!(report["facts"]["load"].as_str().unwrap().starts_with("`sysbench oltp_write_only`"), "{report:#}");
     world.nothing_left();

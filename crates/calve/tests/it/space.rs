@@ -231,14 +231,15 @@ fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {
     }
 }
 
-/// The most memory that a run has had, in bytes: looked at again and again until it has ended.
+/// The most memory of its own that a run has had, in bytes: looked at again and again until it has ended. How much of the program's file is
+/// in memory is not counted, as that differs from run to run.
 fn peak_memory_bytes(args: &[&str], volume: &Volume) -> u64 {
     let command = calve(args).within(volume.path()).env("CALVE_HOME", volume.path().join("home"));
     let mut running = command.start();
     let mut peak = 0;
     while !running.has_ended() {
         let status = fs_err::read_to_string(format!("/proc/{}/status", running.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         peak = peak.max(kibibytes.unwrap_or(0) * 1024);
         std::thread::sleep(Duration::from_millis(1));

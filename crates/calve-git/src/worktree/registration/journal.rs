@@ -43,7 +43,8 @@ mod tests {
         let theirs = File::from(fs_err::File::open(&path).unwrap());
         assert_eq!(state(&theirs).unwrap(), MakerState::Alive);
         fs_err::remove_file(&path).unwrap();
-        drop(mine);
+        // A process that another test has just forked has it open too.
+        flock(&mine, FlockOperation::Unlock).unwrap();
         assert_eq!(state(&theirs).unwrap(), MakerState::Finished);
         fs_err::write(&path, "").unwrap();
         assert_eq!(state(&File::from(fs_err::File::open(&path).unwrap())).unwrap(), MakerState::Left);
