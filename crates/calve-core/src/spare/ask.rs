@@ -80,7 +80,8 @@ pub(crate) fn socket_path(home: &Path, directory: BorrowedFd<'_>) -> PathBuf {
 
 /// Asks the watcher of the store `home` about a spare. Whatever goes wrong, nothing is known.
 pub(crate) fn ask(home: &Path, spare: &str) -> Answer {
-    const PATIENCE: Duration = Duration::from_millis(300);
+    // A watcher that is stopped is waited for as long; one on a busy machine may take a while.
+    const PATIENCE: Duration = Duration::from_secs(1);
     let asked = || -> std::io::Result<Vec<u8>> {
         let flags = sys::PATH_ONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = sys::open_at(CWD, home, flags, Mode::empty())?;

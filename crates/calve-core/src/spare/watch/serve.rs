@@ -101,7 +101,7 @@ pub(super) struct Question {
 impl Question {
     /// Reads a question from a connection. Returns `None` for one that does not come in time, or is not a question.
     fn read(mut stream: UnixStream) -> Option<Self> {
-        const PATIENCE: Duration = Duration::from_millis(200);
+        const PATIENCE: Duration = Duration::from_millis(500);
         const LONGEST: u64 = 256;
         stream.set_nonblocking(false).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;

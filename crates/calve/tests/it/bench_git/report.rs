@@ -93,13 +93,16 @@ fn what_is_charged_is_what_the_kernel_counts() {
         "--files=30",
         "--file-size=1M",
         "--tests=T1,T5",
-        "--duration=3s",
+        "--duration=4s",
         "--json",
     ];
     let ran = crate::program::calve(["bench", "git", "-q", "--into", "."]).args(arguments).within(&spot).succeeds();
     let accounts = &ran.json()["accounting"];
-    assert!(number(&accounts["host_cpu_ms"]) > 500.0, "{accounts:#}");
-    assert!(number(&accounts["difference_percent"]).abs() < 3.0, "{accounts:#}");
+    let host_cpu_ms = number(&accounts["host_cpu_ms"]);
+    assert!(host_cpu_ms > 500.0, "{accounts:#}");
+    // Two counters at two moments, in hundredths of a second.
+    let rounding_percent = 100.0 * 25.0 / host_cpu_ms;
+    assert!(number(&accounts["difference_percent"]).abs() < rounding_percent.max(3.0), "{accounts:#}");
     assert_eq!(number(&accounts["not_charged_cpu_ms"]), 0.0);
     spot.holds(&[]);
 }
