@@ -45,6 +45,8 @@ mod background;
 #[cfg(unix)]
 mod bulk;
 #[cfg(unix)]
+mod held_lock;
+#[cfg(unix)]
 mod private;
 #[cfg(unix)]
 mod probe;

@@ -27,6 +27,7 @@ use rustix::io::Errno;
 
 use super::record::{Head, Record};
 use crate::error::Error;
+use crate::held_lock::HeldLock;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Mounts, Unreadable};
 use crate::sys::{self, Listing, ListingBuffer};
@@ -427,7 +428,7 @@ impl SpareDirectory {
             return Ok(None);
         };
         let named = rustix::fs::statat(place, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
-        let mine = rustix::fs::fstat(&lock.0).map_err(|errno| Error::io(Operation::Stat, &self.path, errno))?;
+        let mine = rustix::fs::fstat(&lock).map_err(|errno| Error::io(Operation::Stat, &self.path, errno))?;
         Ok(named.is_ok_and(|named| named.st_ino == mine.st_ino).then_some(lock))
     }
 
@@ -454,16 +455,6 @@ impl SpareDirectory {
     }
 }
 
-/// A lock that is held.
-pub(super) struct HeldLock(OwnedFd);
-
-/// Lets go of it also in children of this process that have not closed their copy of the descriptor yet.
-impl Drop for HeldLock {
-    fn drop(&mut self) {
-        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
-    }
-}
-
 /// Locks the entry `name` of a directory. Returns `None` if another process has the lock and the operation does not wait.
 fn lock(
     directory: BorrowedFd<'_>,
@@ -475,7 +466,7 @@ fn lock(
     // A description of its own: a lock belongs to one.
     let opened = sys::open_at(directory, name, DIRECTORY, Mode::empty()).map_err(failed)?;
     match sys::retry(|| rustix::fs::flock(&opened, operation)) {
-        Ok(()) => Ok(Some(HeldLock(opened))),
+        Ok(()) => Ok(Some(opened.into())),
         Err(Errno::WOULDBLOCK) => Ok(None),
         Err(errno) => Err(failed(errno)),
     }

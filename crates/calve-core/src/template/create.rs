@@ -233,8 +233,8 @@ pub(super) fn freeze(
 ) -> Result<(Template, Manifest), Error> {
     let directory = &reserved.directory;
     let tree = directory.join(TREE);
-    let opened = super::open_tree(&tree)?;
     let moment = Moment::of_clock();
+    let opened = super::open_tree(&tree)?;
     let found = read::read(opened.as_fd(), known, options.threads, &options.cancel)?;
     if let Some((path, errno)) = found.unreadable.first() {
         return Err(Error::io(Operation::Read, tree.join(path), *errno));

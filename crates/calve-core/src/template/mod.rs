@@ -15,11 +15,10 @@ use std::ops::Deref;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
-
 use self::record::Stamp;
 use self::store::Store;
 use crate::error::{Error, TemplateError};
+use crate::held_lock::HeldLock;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, FrozenSince};
 use crate::tree::stable::Moment;
@@ -54,14 +53,7 @@ pub struct Templates {
 #[derive(Debug)]
 pub struct HeldTemplate {
     template: Template,
-    lock: OwnedFd,
-}
-
-/// Lets go of it also in children of this process that have not closed their copy of the descriptor yet.
-impl Drop for HeldTemplate {
-    fn drop(&mut self) {
-        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
-    }
+    _lock: HeldLock,
 }
 
 impl Deref for HeldTemplate {
@@ -132,7 +124,7 @@ impl Templates {
                 continue;
             }
             let gone = || TemplateError::Gone { name: name.into(), path: template.tree.clone() };
-            let held = HeldTemplate { lock: held.ok_or_else(gone)?, template: now };
+            let held = HeldTemplate { _lock: held.ok_or_else(gone)?, template: now };
             look(&held)?;
             return Ok(held);
         }

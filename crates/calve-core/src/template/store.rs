@@ -26,6 +26,7 @@ use rustix::io::Errno;
 use super::SweptTemplates;
 use super::record::Template;
 use crate::error::{Error, TemplateError};
+use crate::held_lock::HeldLock;
 use crate::operation::Operation;
 use crate::options::RemoveOptions;
 use crate::remove::remove_tree;
@@ -82,12 +83,12 @@ impl Store {
     }
 
     /// Keeps others from writing and removing records.
-    pub(super) fn lock(&self) -> Result<OwnedFd, Error> {
+    pub(super) fn lock(&self) -> Result<HeldLock, Error> {
         let path = self.path.join(".lock");
         let failed = |errno| Error::io(Operation::LockTemplates, &self.path, errno);
         let file = open(&path, OFlags::RDWR | OFlags::CREATE).map_err(failed)?;
         sys::retry(|| rustix::fs::flock(&file, FlockOperation::LockExclusive)).map_err(failed)?;
-        Ok(file)
+        Ok(file.into())
     }
 
     /// Reads a record. `None` if there is none.
@@ -146,14 +147,15 @@ impl Store {
             }
             let mut file = File::from(lock);
             let written = file.write_all(place.as_os_str().as_bytes());
-            let reserved = ReservedVersion { directory: place.join(&version), version, lock: file.into(), path };
+            let reserved =
+                ReservedVersion { directory: place.join(&version), version, lock: OwnedFd::from(file).into(), path };
             written.map_err(|source| io_error(Operation::Write, &reserved.path, source))?;
             return Ok(reserved);
         }
     }
 
     /// Keeps the files of a version while the lock is held. `None` if they are gone, or about to be.
-    pub(super) fn hold(&self, version: &str) -> Result<Option<OwnedFd>, Error> {
+    pub(super) fn hold(&self, version: &str) -> Result<Option<HeldLock>, Error> {
         let path = self.versions().join(version);
         let lock = match open(&path, OFlags::RDONLY) {
             Ok(lock) => lock,
@@ -162,6 +164,7 @@ impl Store {
         };
         sys::retry(|| rustix::fs::flock(&lock, FlockOperation::LockShared))
             .map_err(|errno| Error::io(Operation::LockTemplates, &path, errno))?;
+        let lock = HeldLock::from(lock);
         Ok(is_at(&lock, &path).then_some(lock))
     }
 
@@ -175,7 +178,11 @@ impl Store {
         for name in listing(&versions)? {
             let path = versions.join(OsStr::from_bytes(name.to_bytes()));
             let Ok(lock) = open(&path, OFlags::RDONLY) else { continue };
-            if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() || !is_at(&lock, &path) {
+            if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+                continue;
+            }
+            let lock = HeldLock::from(lock);
+            if !is_at(&lock, &path) {
                 continue;
             }
             // With the lock held: whoever built it has published it by now, or never will.
@@ -184,7 +191,6 @@ impl Store {
             let is_named = |record: Option<Template>| record.is_some_and(|record| record.version == name);
             // A record that cannot be read may name it.
             if self.read(template).map_or(true, is_named) {
-                unlock(&lock);
                 continue;
             }
             match take_away(lock, &path, &name) {
@@ -204,14 +210,14 @@ pub(super) struct ReservedVersion {
     pub(super) version: String,
     /// The directory of the version.
     pub(super) directory: PathBuf,
-    lock: OwnedFd,
+    lock: HeldLock,
     path: PathBuf,
 }
 
 impl ReservedVersion {
     /// Lets go of the lock: a record names the version now.
     pub(super) fn keep(self) {
-        unlock(&self.lock);
+        drop(self.lock);
     }
 
     /// Removes what was built, in the foreground.
@@ -227,13 +233,8 @@ impl ReservedVersion {
     }
 }
 
-/// Lets go of a lock. To close it would not do: a process that another thread has just forked has it open too, until it runs its program.
-fn unlock(lock: &OwnedFd) {
-    let _ = rustix::fs::flock(lock, FlockOperation::Unlock);
-}
-
 /// Moves a version to the trash, and then forgets that it was there. Returns the directory that the trash is in.
-fn take_away(lock: OwnedFd, path: &Path, version: &str) -> Result<Option<PathBuf>, Error> {
+fn take_away(lock: HeldLock, path: &Path, version: &str) -> Result<Option<PathBuf>, Error> {
     let mut bytes = Vec::new();
     let read = File::from(rustix::io::dup(&lock).map_err(|errno| Error::io(Operation::Open, path, errno))?)
         .read_to_end(&mut bytes);
@@ -306,7 +307,7 @@ pub(super) fn open(path: &Path, flags: OFlags) -> sys::Result<OwnedFd> {
 }
 
 /// Returns whether an open file is still what its name stands for.
-fn is_at(file: &OwnedFd, path: &Path) -> bool {
+fn is_at(file: impl AsFd, path: &Path) -> bool {
     let named = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
     named.is_ok() && named == rustix::fs::fstat(file).map(|stat| identity(&stat))
 }
