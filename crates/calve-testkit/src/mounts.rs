@@ -61,13 +61,13 @@ pub(crate) fn unmount(point: &Path) {
     }
 }
 
-/// Unmounts `point`, waiting while it is busy.
-pub(crate) fn unmount_whole(point: &Path) -> rustix::io::Result<()> {
+/// Unmounts `point`, waiting up to five seconds while it is busy.
+pub fn unmount_whole(point: &Path) -> rustix::io::Result<()> {
     retry_while_busy(|| sys::unmount(point))
 }
 
-/// Changes a mount, and tries again while it is busy, for five seconds: a process that is just ending, or another test's child that has not yet closed what it inherited, may keep it so
-/// for a moment.
+/// Changes a mount, and tries again while it is busy. A process that is just ending, or another test's child that has not yet closed what it
+/// inherited, may keep it so for a moment.
 pub(crate) fn retry_while_busy(change: impl Fn() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
     let give_up = Instant::now() + Duration::from_secs(5);
     loop {

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use calve_testkit::{FileSystem, assert_same, require_program, require_root};
+use calve_testkit::{FileSystem, assert_same, require_program, require_root, unmount_whole};
 use fs_err as fs;
 use rustix::process::Signal;
 
@@ -281,8 +281,7 @@ fn a_watched_file_system_can_be_unmounted() {
     fs::write(src.join("file"), "1").unwrap();
     place.spares(&["add", "-q", path(&src)]).succeeds();
     let mut watcher = Watcher::start(&place);
-    let unmount = || rustix::mount::unmount(other.path(), rustix::mount::UnmountFlags::empty());
-    eventually("it is unmounted", || unmount().is_ok());
+    unmount_whole(other.path()).unwrap();
     watcher.says("it was moved, removed or unmounted");
 }
 

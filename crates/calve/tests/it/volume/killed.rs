@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use calve_testkit::SplitMix64;
+use calve_testkit::{SplitMix64, unmount_whole};
 
 use super::*;
 use crate::kill::Killer;
@@ -76,11 +76,6 @@ fn mount(host: &Host, disk: &str) {
     system(&["mount", "-o", "loop", disk.to_str().unwrap(), host.path().to_str().unwrap()]);
 }
 
-/// A process that another test has just forked may have something of it open.
-fn unmount(host: &Host) {
-    eventually("it is unmounted", || Command::new("umount").arg(host.path()).status().unwrap().success());
-}
-
 /// Writes files until it is to stop. Of three, two are synced, and then listed with what is in them.
 fn write(top: &Path, synced: &Mutex<Vec<(String, Vec<u8>)>>, stop: &AtomicBool) {
     let mut random = SplitMix64::new(3);
@@ -120,7 +115,7 @@ fn what_was_synced_is_there_after_a_power_failure() {
         failures
     });
     host.detach("work");
-    unmount(&host);
+    unmount_whole(host.path()).unwrap();
     let synced = synced.into_inner().unwrap();
     for (until, disk) in failures {
         mount(&host, &disk);
@@ -131,6 +126,6 @@ fn what_was_synced_is_there_after_a_power_failure() {
         assert_eq!(host.findings("work"), []);
         host.detach("work");
         system(&["btrfs", "check", host.image("work").to_str().unwrap()]);
-        unmount(&host);
+        unmount_whole(host.path()).unwrap();
     }
 }
