@@ -106,7 +106,7 @@ pub trait Select: Send + Sync {
     }
 }
 
-/// What [`Select::inside`] returns.
+/// The function that [`Select::inside`] returns.
 pub type Choose<'a> = dyn Fn(&Path, bool) -> Decision + 'a;
 
 impl<F: Fn(&Path, bool) -> Decision + Send + Sync> Select for F {

@@ -18,7 +18,7 @@ use crate::spot::{Spot, eventually, names};
 struct Watcher {
     process: Child,
     told: BufReader<ChildStderr>,
-    /// What it said before it answered.
+    /// Its output until it answered.
     said: String,
 }
 

@@ -112,7 +112,7 @@ fn every_change_of_an_entry_is_told() {
     }
 }
 
-/// What is written through a descriptor is told to the directory of the name by which it was opened, which may be gone.
+/// Writes through a descriptor are reported to the directory of the name that it was opened by, which may be gone.
 #[test]
 fn a_file_that_was_open_for_writing_by_another_name_has_changed() {
     let directory = tempfile::tempdir().unwrap();

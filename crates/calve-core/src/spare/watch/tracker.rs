@@ -5,8 +5,9 @@
 //!
 //! Some changes make no event. Stores through a mapping (mmap(2)) and some writes (AIO) do not; both need the file to be open for
 //! writing. A file that was opened is therefore a suspect until a lease shows that nobody has it open for writing: see
-//! [`Tracker::settle`]. A writer's events go to the directory of the name by which it opened the file, even if that is gone. And what happens to a file by one of its names is told to the directory of that name only. So a name that is gone
-//! may have been a second one of another entry, which changed by it: from then on nothing is known, until everything is compared anew.
+//! [`Tracker::settle`]. A change by one name of a file is told to the directory of that name only, and a writer's name stays the one by which
+//! it opened the file, even when that is gone. So a name that is removed may have been a second one of another entry, which changed by it:
+//! from then on nothing is known, until everything is compared anew.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
