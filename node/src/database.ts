@@ -152,7 +152,9 @@ async function run(words: string[]): Promise<Done> {
   }
   const file = program();
   const waited = taken(file, ['db', ...words]);
-  const running = waited === undefined ? said(file, ['db', ...words]) : ended(file, waited);
+  // A start has its answer before it looks after the pool.
+  const answer = words[0] === 'start' ? `{\n  "schema": "${SERVER}"` : undefined;
+  const running = ended(file, waited ?? started(file, ['db', ...words]), answer);
   // This call takes long anyway.
   if (waited === undefined) waitAhead(file);
   const done = await running;
@@ -224,14 +226,27 @@ function waitAhead(file: string): void {
   waiting = mine;
 }
 
-function said(file: string, words: string[]): Promise<Done> {
-  return ended(file, spawn(file, words, { stdio: ['ignore', 'pipe', 'pipe'] }));
+type Running = ChildProcessByStdio<null | Writable, Readable, Readable>;
+
+function started(file: string, words: string[]): Running {
+  return spawn(file, words, { stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
-function ended(file: string, child: ChildProcessByStdio<null | Writable, Readable, Readable>): Promise<Done> {
+function said(file: string, words: string[]): Promise<Done> {
+  return ended(file, started(file, words));
+}
+
+/** Resolves when the process has ended, or has printed a JSON document that begins with `answer`: then nothing waits for its end. */
+function ended(file: string, child: Running, answer?: string): Promise<Done> {
   return new Promise((resolve, reject) => {
     const done: Done = { program: file, code: null, stdout: '', stderr: '' };
-    child.stdout.setEncoding('utf8').on('data', (data: string) => { done.stdout += data; });
+    child.stdout.setEncoding('utf8').on('data', (data: string) => {
+      done.stdout += data;
+      if (answer === undefined || !done.stdout.startsWith(answer) || !done.stdout.endsWith('\n}\n')) return;
+      child.unref();
+      for (const stream of [child.stdout, child.stderr] as unknown as Socket[]) stream.unref();
+      resolve({ ...done, code: 0 });
+    });
     child.stderr.setEncoding('utf8').on('data', (data: string) => { done.stderr += data; });
     child.on('error', (error) => reject(new CalveError({
       code: 'ERR_CALVE_IO', message: `cannot start \`${file}\`: ${error.message}`, hint: 'install the package again, with its optional dependencies',

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import selectors
 import subprocess
 import sys
 import threading
@@ -21,19 +22,31 @@ def program() -> Optional[str]:
     return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
 
 
-def run(path: str, words: list[str]) -> subprocess.CompletedProcess[bytes]:
-    """Run the program and return what it prints. A process that an earlier call has started, and that waits, is used if there is one."""
+def run(path: str, words: list[str], answer: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run the program and return what it prints. A process that an earlier call has started, and that waits, is used if there is one.
+
+    If it prints a JSON document that begins with ``answer``, its end is not waited for.
+    """
     here = (path, os.getpid(), os.geteuid(), _directory(), dict(os.environ))
     waited = _told(_taken(here), words)
-    with waited or _piped(path, words, stdin=subprocess.DEVNULL) as child:
-        try:
-            if not _waiting:
-                # While the other one works.
-                _waiting.append((_piped(path, ["__await"], stdin=subprocess.PIPE), here))
-            output, errors = child.communicate()
-        except BaseException:
-            child.kill()
-            raise
+    child = waited or _piped(path, words, stdin=subprocess.DEVNULL)
+    try:
+        if not _waiting:
+            # While the other one works.
+            _waiting.append((_piped(path, ["__await"], stdin=subprocess.PIPE), here))
+        output, errors = _read(child, answer)
+        if _is_whole(output, answer):
+            _leave(child)
+            return subprocess.CompletedProcess([path, *words], 0, output, errors)
+        child.wait()
+    except BaseException:
+        child.kill()
+        child.wait()
+        raise
+    finally:
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
     if waited is not None and (child.returncode == _UNUSED or child.returncode < 0):
         # It had just ended: its time was over, or by Ctrl-C.
         return subprocess.run([path, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -41,6 +54,26 @@ def run(path: str, words: list[str]) -> subprocess.CompletedProcess[bytes]:
 
 
 _UNUSED = 125
+
+
+def _read(child: subprocess.Popen[bytes], answer: bytes) -> tuple[bytes, bytes]:
+    """Return what it has printed on stdout and stderr when it ends, or has given the answer."""
+    read = {1: b"", 2: b""}
+    with selectors.DefaultSelector() as streams:
+        for number, stream in ((1, child.stdout), (2, child.stderr)):
+            if stream is not None:
+                streams.register(stream, selectors.EVENT_READ, number)
+        while streams.get_map() and not _is_whole(read[1], answer):
+            for key, _ in streams.select():
+                part = os.read(key.fd, 1 << 16)
+                read[key.data] += part
+                if not part:
+                    streams.unregister(key.fileobj)
+    return read[1], read[2]
+
+
+def _is_whole(output: bytes, answer: bytes) -> bool:
+    return answer != b"" and output.startswith(answer) and output.endswith(b"\n}\n")
 
 
 def _directory() -> str:
@@ -133,7 +166,11 @@ def _reaper_started(path: str, beside: bytes) -> bool:
 
 def _start(command: list[str], stdin: int) -> None:
     null = subprocess.DEVNULL
-    child = subprocess.Popen(command, stdin=stdin, stdout=null, stderr=null, cwd="/", start_new_session=True)
+    _leave(subprocess.Popen(command, stdin=stdin, stdout=null, stderr=null, cwd="/", start_new_session=True))
+
+
+def _leave(child: subprocess.Popen[bytes]) -> None:
+    """Do not wait for the end of a process."""
     with _running_lock:
         # Those that have ended are waited for, so that no more zombies are left than there are at a time.
         _running[:] = [one for one in _running if one.poll() is None] + [child]

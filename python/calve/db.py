@@ -110,7 +110,9 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
             "the program `calve`, which starts database servers, is not part of this installation",
             "install the package's wheel with pip",
         )
-    return run(path, ["db", *arguments])
+    # A start has its answer before it looks after the pool.
+    answer = f'{{\n  "schema": "{SERVER}"'.encode() if arguments[0] == "start" else b""
+    return run(path, ["db", *arguments], answer)
 
 
 def _failed(done: subprocess.CompletedProcess[bytes]) -> NoReturn:

@@ -59,6 +59,8 @@ mod space;
 #[cfg(unix)]
 mod spare;
 #[cfg(unix)]
+mod spares;
+#[cfg(unix)]
 mod staging;
 #[cfg(unix)]
 mod strategy;
@@ -120,10 +122,10 @@ pub use {
         Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
-    spare::{
-        KnownEntry, KnownSource, KnownState, Readiness, RefillOptions, RefillReport, SpareNames, SpareOptions,
-        SpareOrigin, SpareSet, SpareSource, SpareState, Spares, Untracked, WatchEnd, WatchNote, WatchOptions,
-        WatcherStart, Watching,
+    spare::{names::SpareNames, record::KnownState, store::SpareSource},
+    spares::{
+        KnownEntry, KnownSource, Readiness, RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet,
+        SpareState, Spares, Untracked, WatchEnd, WatchNote, WatchOptions, WatcherStart, Watching,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     template::{

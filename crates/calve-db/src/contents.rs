@@ -9,8 +9,9 @@ use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::random;
 use crate::registry::{self, Home};
-use crate::server::{self, Ownership, StartOptions, Starter};
+use crate::server::Starter;
 use crate::service::{self, ServiceOrigin};
+use crate::start::{self, Ownership, StartOptions};
 
 /// Something that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub fn contents(
     let mut server = match origin {
         ServiceOrigin::Template(template) => {
             let options = StartOptions { owner: Ownership::Caller, cancel: cancel.clone(), ..StartOptions::default() };
-            server::start(home, template, &options, supervisor, &mut |_| ())?
+            start::start(home, template, &options, supervisor, &mut |_| ())?
         }
         ServiceOrigin::Service(source) => {
             home.prepare()?;

@@ -22,34 +22,49 @@
 //! ```
 #![cfg(unix)]
 
+mod address;
+mod build;
 mod container;
 mod contents;
+mod control;
 mod copy_up;
 mod end_reason;
 mod engine;
 mod error;
 mod files;
+mod launch;
+mod log;
 mod mark;
+mod messages;
 mod registry;
 mod remedy;
+mod runtime;
 mod server;
 mod service;
 mod standby;
+mod start;
 mod supervise;
+mod sweep;
 mod sys;
 mod template;
 
+pub use address::{Address, check_option_files};
+pub use build::{
+    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, HeldTemplate, NameLock, ReceiveOptions, Received,
+    Room, create as create_template, hold_to_send, promote, receive, remove as remove_template,
+};
 pub use container::RUNTIMES;
 pub use contents::{Difference, contents, differences};
+pub use control::{Reset, Stopped, mark, reset, stop, unmark};
 pub use copy_up::{Cause, Copied, Large};
 pub use end_reason::EndReason;
 pub use engine::{DatabaseObject, MysqlSession, PostgresSession, Rows, names as engines};
 pub use error::{Error, Result, Unusable};
 pub use mark::marks;
-pub use registry::{Ending, Home, Log, Record, Swept, delete_trash, endings, find, list, log, sweep};
+pub use messages::Starting;
+pub use registry::{Ending, Home, Log, Record, Trace, endings, find, list, log};
 pub use remedy::Remedy;
-pub use server::memory_bytes;
-pub use server::{Address, OwnedServer, Ownership, StartOptions, Trace, check_option_files, start};
+pub use server::{OwnedServer, memory_bytes};
 pub use service::{
     Doomed, NewService, Service, ServiceData, ServiceOrigin, Unsaved, Written,
     check_template as check_service_template, create as create_service, doom, find as find_service, is_written,
@@ -57,10 +72,8 @@ pub use service::{
     sweep_doomed,
 };
 pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool};
-pub use supervise::{Reset, Starting, Stopped, mark, reset, stop, supervise, unmark};
+pub use start::{Ownership, StartOptions, start};
+pub use supervise::supervise;
+pub use sweep::{Swept, delete_trash, sweep};
 pub use sys::Ended;
-pub use template::{
-    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, HeldTemplate, ImageOrigin, NameLock, ReceiveOptions,
-    Received, Room, Template, create as create_template, hold_to_send, list as list_templates, promote, receive,
-    remove as remove_template,
-};
+pub use template::{ImageOrigin, Template, list as list_templates};

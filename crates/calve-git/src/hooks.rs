@@ -88,7 +88,7 @@ impl Approvals {
 
 /// Returns the directory that all worktrees of a repository share, whichever of them `path` is in: it tells repositories apart.
 pub fn repository_of(path: &Path) -> Result<PathBuf> {
-    let shared = crate::worktree::asked(path, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+    let shared = crate::repository::asked(path, &["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
     Ok(fs_err::canonicalize(shared)?)
 }
 

@@ -14,6 +14,9 @@ mod paths;
 mod redact;
 mod remedy;
 pub mod remote;
+mod repository;
+mod settings;
+mod transfer_failure;
 pub mod trust;
 pub mod worktree;
 

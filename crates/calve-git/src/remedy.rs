@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use strum::IntoStaticStr;
 
-use crate::remote::TransferFailure;
+use crate::transfer_failure::TransferFailure;
 
 /// The user's next step.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]

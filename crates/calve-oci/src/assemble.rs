@@ -249,3 +249,14 @@ fn runs(pieces: impl Iterator<Item = (usize, bool)>) -> Vec<(Range<usize>, bool)
 pub(crate) fn path_of(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
+
+/// Fails where there is no room for so much. Names the directory that is so many levels above.
+pub(crate) fn check_room(root: &Path, levels: usize, needed: u64) -> Result<(), Error> {
+    let found = rustix::fs::statvfs(root).map_err(|errno| Error::io("look at the file system of", root, errno))?;
+    let available = found.f_bavail.saturating_mul(found.f_frsize);
+    if needed <= available {
+        return Ok(());
+    }
+    let path = root.ancestors().nth(levels).unwrap_or(root).to_path_buf();
+    Err(calve_core::Error::NoRoom { path, needed, available, unit: "bytes" }.into())
+}

@@ -2,8 +2,15 @@
 
 use std::time::Duration;
 
+use calve_core::Cancel;
+
 use crate::credentials::CredentialFiles;
+use crate::error::Error;
 use crate::policy::PolicyFiles;
+use crate::reference::Reference;
+use crate::registry::Registry;
+use crate::signature::SignedImage;
+use crate::spool::digest;
 
 /// How a registry is to be reached.
 #[derive(Debug, Clone, Default)]
@@ -15,4 +22,24 @@ pub struct ConnectionOptions {
     pub policy: PolicyFiles,
     /// How long a connection may be silent before it counts as broken: a minute if not given.
     pub silence: Option<Duration>,
+}
+
+impl ConnectionOptions {
+    pub(crate) fn open<'r>(&self, reference: &'r Reference, cancel: &'r Cancel) -> Result<Registry<'r>, Error> {
+        Registry::open(reference, &self.credentials, self.silence, cancel)
+    }
+
+    /// Fetches the manifest of an image, if the user's policy lets that in. Returns also its digest.
+    pub(crate) fn allowed_manifest(
+        &self,
+        registry: &Registry<'_>,
+        reference: &Reference,
+    ) -> Result<(Vec<u8>, String), Error> {
+        let bytes = registry.manifest()?;
+        let digest = digest(&bytes);
+        if let Some(policy) = self.policy.of(reference)? {
+            policy.check(&SignedImage { reference, registry, digest: &digest })?;
+        }
+        Ok((bytes, digest))
+    }
 }

@@ -10,6 +10,9 @@ use std::ops::Range;
 use calve_core::{PortableEntry, PortableKind, PortableTemplate};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
+use crate::reference::{Reference, is_digest};
+
 pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 pub(crate) const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
@@ -18,6 +21,8 @@ pub(crate) const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+zstd
 pub(crate) const KEY: &str = "dev.calve.template.key";
 pub(crate) const ENTRIES: &str = "dev.calve.template.entries";
 pub(crate) const BYTES: &str = "dev.calve.template.bytes";
+/// Annotation of the image of a data directory: the engine of the database server.
+pub(crate) const ENGINE: &str = "dev.calve.database.engine";
 /// Annotation of a layer: the entries, `FIRST-END`.
 pub(crate) const RANGE: &str = "dev.calve.template.range";
 /// Annotation of a layer: where its frames end; of the last layer: where those of the manifest end.
@@ -174,6 +179,22 @@ pub(crate) fn contents_in(template: &PortableTemplate, range: &Range<usize>, ind
 pub(crate) fn amount(template: &PortableTemplate, range: &Range<usize>) -> (u64, u64) {
     let bytes = template.entries[range.clone()].iter().map(contents).sum();
     (range.len() as u64, bytes)
+}
+
+/// Reads the manifest of an image of files or of a database.
+pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Error> {
+    let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
+    let manifest: ImageManifest = serde_json::from_slice(bytes).map_err(|_| refused("it is no image"))?;
+    if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
+        return Err(refused("it is an image of another kind"));
+    }
+    let is_good = |layer: &Descriptor| layer.media_type == LAYER_TYPE && is_digest(&layer.digest);
+    if manifest.layers.iter().all(is_good) { Ok(manifest) } else { Err(refused("it has layers of another kind")) }
+}
+
+/// Returns true if an image with these annotations has the data directory of a database server.
+pub(crate) fn is_of_database(annotations: &BTreeMap<String, String>) -> bool {
+    annotations.contains_key(ENGINE)
 }
 
 #[cfg(test)]

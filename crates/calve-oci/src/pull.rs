@@ -13,16 +13,14 @@ use calve_core::{
 };
 
 use crate::arrivals::Arrivals;
-use crate::assemble::Parents;
+use crate::assemble::{Parents, check_room};
 use crate::connection::ConnectionOptions;
-use crate::data::DataDescription;
 use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
-use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, LAYER_TYPE, MANIFEST_TYPE, RANGE};
-use crate::reference::{Reference, Transport, is_digest};
+use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, RANGE};
+use crate::reference::{Reference, Transport};
 use crate::registry::Registry;
-use crate::signature::SignedImage;
-use crate::spool::{Spool, digest};
+use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
 
@@ -64,11 +62,11 @@ pub struct Pulled {
 /// pull, which goes on from there.
 pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &PullOptions) -> Result<Pulled, Error> {
     let old = old(templates, reference, name)?;
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-    let (bytes, digest) = allowed_manifest(reference, &registry, &options.connection)?;
-    let manifest = read_image(reference, &bytes)?;
+    let registry = options.connection.open(reference, &options.template.cancel)?;
+    let (bytes, digest) = options.connection.allowed_manifest(&registry, reference)?;
+    let manifest = image::read_image(reference, &bytes)?;
     if !manifest.annotations.contains_key(KEY) {
-        let what = match DataDescription::is_of(&manifest.annotations) {
+        let what = match image::is_of_database(&manifest.annotations) {
             true => "it is one of a database, for `calve db template pull`",
             false => "it is an image of something else",
         };
@@ -82,20 +80,6 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
         arrivals.clear();
     }
     pulled
-}
-
-/// Fetches the manifest of an image, if the user's policy lets that in. Returns also its digest.
-pub(crate) fn allowed_manifest(
-    reference: &Reference,
-    registry: &Registry<'_>,
-    connection: &ConnectionOptions,
-) -> Result<(Vec<u8>, String), Error> {
-    let bytes = registry.manifest()?;
-    let digest = digest(&bytes);
-    if let Some(policy) = connection.policy.of(reference)? {
-        policy.check(&SignedImage { reference, registry, digest: &digest })?;
-    }
-    Ok((bytes, digest))
 }
 
 /// An image whose manifest was read. Whatever its tag stands for later is another one.
@@ -181,17 +165,6 @@ fn made_meanwhile(templates: &Templates, name: &str, key: &str, error: Error) ->
     Err(error)
 }
 
-/// Reads the manifest of an image of files or of a database.
-pub(crate) fn read_image(reference: &Reference, bytes: &[u8]) -> Result<ImageManifest, Error> {
-    let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
-    let manifest: ImageManifest = serde_json::from_slice(bytes).map_err(|_| refused("it is no image"))?;
-    if manifest.schema_version != 2 || manifest.media_type != MANIFEST_TYPE {
-        return Err(refused("it is an image of another kind"));
-    }
-    let is_good = |layer: &Descriptor| layer.media_type == LAYER_TYPE && is_digest(&layer.digest);
-    if manifest.layers.iter().all(is_good) { Ok(manifest) } else { Err(refused("it has layers of another kind")) }
-}
-
 /// Returns the layers with their ranges, which are all entries, each once.
 fn ranges<'i>(
     reference: &Reference,
@@ -252,17 +225,6 @@ fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
         }
     }
     Ok(true)
-}
-
-/// Fails where there is no room for so much. Names the directory that is so many levels above.
-pub(crate) fn check_room(root: &Path, levels: usize, needed: u64) -> Result<(), Error> {
-    let found = rustix::fs::statvfs(root).map_err(|errno| Error::io("look at the file system of", root, errno))?;
-    let available = found.f_bavail.saturating_mul(found.f_frsize);
-    if needed <= available {
-        return Ok(());
-    }
-    let path = root.ancestors().nth(levels).unwrap_or(root).to_path_buf();
-    Err(calve_core::Error::NoRoom { path, needed, available, unit: "bytes" }.into())
 }
 
 struct Pull<'a> {

@@ -41,7 +41,7 @@ pub fn push(
     reference.check_tag()?;
     let held = templates.hold(name)?;
     let template = templates.portable(&held)?;
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    let registry = options.connection.open(reference, &options.template.cancel)?;
     let push = Push { held: &held, template: &template, registry, options };
     let ranges = image::ranges(&template.entries);
     let mut layers = each(&ranges, options.template.threads, |range| push.layer(range))?;

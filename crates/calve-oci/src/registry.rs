@@ -20,7 +20,7 @@ use ureq::{Agent, Body, SendBody, Timeout};
 
 use self::challenge::Challenge;
 use self::multipart::Parts;
-use crate::connection::ConnectionOptions;
+use crate::credentials::CredentialFiles;
 use crate::credentials::Credentials;
 use crate::error::{Error, READ_IMAGE, Refusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
@@ -66,10 +66,11 @@ struct Token {
 impl<'a> Registry<'a> {
     pub(crate) fn open(
         reference: &'a Reference,
-        connection: &ConnectionOptions,
+        credentials: &CredentialFiles,
+        silence: Option<Duration>,
         cancel: &'a Cancel,
     ) -> Result<Self, Error> {
-        let silence = connection.silence.unwrap_or(SILENCE);
+        let silence = silence.unwrap_or(SILENCE);
         let host = match &*reference.registry {
             "docker.io" => "registry-1.docker.io",
             other => other,
@@ -95,7 +96,7 @@ impl<'a> Registry<'a> {
             agent: config.build().new_agent(),
             reference,
             base: format!("{scheme}://{host}"),
-            credentials: connection.credentials.find(&reference.registry)?,
+            credentials: credentials.find(&reference.registry)?,
             authorization: Mutex::default(),
             cancel,
             silence,

@@ -45,7 +45,7 @@ pub use fuse::{FuseOptions, FuseVolume};
 pub use fuzz::fuzz;
 pub use git::{git, git_command, git_repository};
 pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
-pub use mounts::{BindMount, isolate_mounts, unmount_whole};
+pub use mounts::{BindMount, unmount_whole};
 pub use oracle::{
     Aspect, Compare, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences,
 };
@@ -56,4 +56,4 @@ pub use tree::{
     Capability, Everything, Shape, Tree, deep, everything, for_each_seed, node_modules_like, random, remove_deep, wide,
 };
 pub use user::Unprivileged;
-pub use volume::{FileSystem, Volume, VolumeBuilder};
+pub use volume::{FileSystem, Volume, VolumeBuilder, isolate_mounts};

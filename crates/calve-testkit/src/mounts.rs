@@ -8,7 +8,6 @@ use rustix::io::Errno;
 
 use crate::must::must;
 use crate::sys::{self, detach, mount_points};
-use crate::volume;
 
 /// A directory shown at a second place; gone when dropped.
 #[derive(Debug)]
@@ -34,16 +33,6 @@ impl Drop for BindMount {
     fn drop(&mut self) {
         unmount(&self.at);
     }
-}
-
-/// Gives this thread, and the programs that it starts from now on, mounts of their own. A container that somebody else starts has copies of all
-/// that is mounted where it is started, and keeps loop devices busy until it ends: not those of this thread. Needs root.
-pub fn isolate_mounts() {
-    let root = Path::new("/");
-    must(sys::unshare_mounts(), "unshare the mounts of", root);
-    // Nor is this thread to keep what other tests have mounted.
-    let tests = mount_points().into_iter().rev().filter(|point| volume::is_scratch(point));
-    tests.for_each(|point| detach(&point));
 }
 
 /// Returns every mount point at or below `dir`, later mounts first, which is the order to unmount them in.

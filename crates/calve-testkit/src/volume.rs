@@ -15,7 +15,8 @@ use fs_err as fs;
 use self::linux as system;
 #[cfg(target_os = "macos")]
 use self::macos as system;
-pub(crate) use self::scratch::{Scratch, is_scratch};
+pub(crate) use self::scratch::Scratch;
+pub use self::scratch::isolate_mounts;
 use crate::mounts::unmount_whole;
 use crate::must::must;
 use crate::skip::{find_program, skip};

@@ -4,14 +4,13 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::process::ExitCode;
 
 #[cfg(unix)]
 use calve_core::Shown;
 use calve_core::{Error, PrivateError};
 use calve_receipt::ErrorReceipt;
 
-use crate::{output, wording};
+use crate::wording;
 
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
@@ -185,25 +184,6 @@ impl Failure {
             Self::Io(_) | Self::Output(_) => FAILED,
             Self::Reported(code) | Self::Stated { code, .. } => *code,
         }
-    }
-
-    /// Prints the error and its hint, and says how the program ends.
-    pub(crate) fn report(&self) -> ExitCode {
-        if let Some(receipt) = self.receipt() {
-            output::error(&receipt.message, receipt.hint.as_deref());
-        }
-        ExitCode::from(self.code())
-    }
-
-    /// Reports the error, and prints it as the command's JSON document too, if the command has printed none.
-    pub(crate) fn report_as_json(&self) -> ExitCode {
-        let code = self.report();
-        let document = self.receipt().filter(|_| !matches!(self, Self::Output(_)) && !output::has_printed_json());
-        if let Some(document) = document {
-            // The exit code says that the command has failed, whatever becomes of this.
-            let _ = output::json(&document);
-        }
-        code
     }
 
     /// Returns what happened and what to do next. What was reported already has no more of it.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_core::Shown;
-use calve_git::advise::published::Reason;
+use calve_git::remote::published::Reason;
 use calve_git::remote::{CloneReceipt, Features, FetchReceipt, Notice, Property, Recipe, Tip, Traffic, Verdict};
 
 use crate::wording;

@@ -15,7 +15,6 @@ mod failure;
 mod git_receipt;
 #[cfg_attr(windows, allow(dead_code, reason = "nothing is kept there yet"))]
 mod home;
-mod interrupt;
 mod linked;
 mod named;
 mod output;
@@ -33,7 +32,7 @@ use calve_core::Cancel;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::{Arguments, Command};
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 
 fn main() -> ExitCode {
     // Under another name, for `calve bench git`.
@@ -57,14 +56,14 @@ fn main() -> ExitCode {
     let matches = parser.get_matches_from(line);
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let cancel = match interrupt::listen() {
+    let cancel = match sys::interrupt::listen(INTERRUPTED) {
         Ok(cancel) => cancel,
-        Err(error) => return Failure::from(error).report(),
+        Err(error) => return output::failure(&error.into()),
     };
     match run(arguments.command, &cancel) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) if wants_json => failure.report_as_json(),
-        Err(failure) => failure.report(),
+        Err(failure) if wants_json => output::failure_as_json(&failure),
+        Err(failure) => output::failure(&failure),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Output, and its place: results on stdout, prose on stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
@@ -27,6 +28,25 @@ pub(crate) fn error(text: &str, hint: Option<&str>) {
     }
 }
 
+/// Prints an error and its hint, and says how the program ends.
+pub(crate) fn failure(failure: &Failure) -> ExitCode {
+    if let Some(receipt) = failure.receipt() {
+        error(&receipt.message, receipt.hint.as_deref());
+    }
+    ExitCode::from(failure.code())
+}
+
+/// Prints an error like [`failure`], and as the command's JSON document too, if the command has printed none.
+pub(crate) fn failure_as_json(failed: &Failure) -> ExitCode {
+    let code = failure(failed);
+    let document = failed.receipt().filter(|_| !matches!(failed, Failure::Output(_)) && !has_printed_json());
+    if let Some(document) = document {
+        // The exit code says that the command has failed, whatever becomes of this.
+        let _ = json(&document);
+    }
+    code
+}
+
 /// Reports whether stderr is a terminal that wants colours (no-color.org).
 fn coloured() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -35,7 +55,7 @@ fn coloured() -> bool {
 /// Set by the first document: a command prints one.
 static PRINTED_JSON: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn has_printed_json() -> bool {
+fn has_printed_json() -> bool {
     PRINTED_JSON.load(Ordering::Relaxed)
 }
 

@@ -18,6 +18,32 @@ pub enum Agent {
     OpenCode,
 }
 
+impl Agent {
+    /// All agents. The compiler checks the length.
+    pub const ALL: [Self; Self::OpenCode as usize + 1] = [Self::Claude, Self::Codex, Self::Cursor, Self::OpenCode];
+
+    /// The names of all agents, in the same order.
+    pub const NAMES: [&str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
+
+    /// Returns its name, in commands and as a maker of worktrees.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Cursor => "cursor",
+            Self::OpenCode => "opencode",
+        }
+    }
+}
+
 /// One file, and what of it is Calve's.
 pub(super) struct Part {
     /// Relative to the worktree's root.

@@ -11,6 +11,7 @@ use super::Server;
 use super::arguments::Arguments;
 use super::repositories::worktree;
 use super::result::Problem;
+use crate::configuration::Agent;
 
 const WORKTREE: &str = "Branch, absolute path, or directory name of a worktree of the repository";
 
@@ -278,7 +279,7 @@ fn service(one: &Value) -> Value {
 /// Returns the agent's word for itself. A client's name has it at its beginning.
 fn maker_word(client: &str) -> String {
     let client = client.to_ascii_lowercase();
-    let known = ["claude", "codex", "cursor", "opencode"].into_iter().find(|known| client.starts_with(known));
+    let known = Agent::NAMES.into_iter().find(|known| client.starts_with(known));
     let word =
         || client.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).take(40).collect::<String>();
     match known.map_or_else(word, str::to_owned).trim_start_matches('-') {

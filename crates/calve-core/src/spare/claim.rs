@@ -256,7 +256,7 @@ fn one(
 }
 
 /// Fails, with the reason, if the record is not about this source as it is reached now.
-pub(super) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> {
+pub(crate) fn fitness(head: &Head, source: &Source) -> Result<(), &'static str> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if head.boot != sys::boot_identity() {
         return Err("it was built before the system was started");
@@ -319,7 +319,7 @@ fn compare(
 }
 
 /// Returns the directories whose entries may have changed if these paths have.
-pub(super) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
+pub(crate) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
     let mut directories = HashSet::new();
     for path in paths {
         directories.extend(path.parent().map(Path::to_path_buf));

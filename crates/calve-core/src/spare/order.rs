@@ -6,19 +6,19 @@ use std::path::Path;
 
 /// Directories with all that is below them, to be asked for the directories of a record one after the other.
 #[derive(Default)]
-pub(super) struct Subtrees {
+pub(crate) struct Subtrees {
     roots: HashSet<Vec<u8>>,
     /// The one that the directory asked for last is in.
     within: Option<Vec<u8>>,
 }
 
 impl Subtrees {
-    pub(super) fn insert(&mut self, path: &Path) {
+    pub(crate) fn insert(&mut self, path: &Path) {
         self.roots.insert(path.as_os_str().as_bytes().to_vec());
     }
 
     /// Returns whether a directory is one of these or below one.
-    pub(super) fn has(&mut self, directory: &Path) -> bool {
+    pub(crate) fn has(&mut self, directory: &Path) -> bool {
         if self.roots.is_empty() {
             return false;
         }
@@ -37,7 +37,7 @@ impl Subtrees {
     }
 
     /// Returns whether one of these is above a path.
-    pub(super) fn are_above(&self, path: &Path) -> bool {
+    pub(crate) fn are_above(&self, path: &Path) -> bool {
         path.ancestors().skip(1).any(|above| self.roots.contains(above.as_os_str().as_bytes()))
     }
 }

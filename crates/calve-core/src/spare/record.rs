@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::known::KnownState;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
@@ -43,6 +42,21 @@ pub(crate) struct Identity {
     size: u64,
 }
 
+/// The state of an entry when it was recorded, which it still has (`stat(2)`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownState {
+    /// Its inode.
+    pub inode: u64,
+    /// Its change time.
+    pub changed_seconds: i64,
+    /// The nanoseconds of that.
+    pub changed_nanoseconds: u32,
+    /// Its type and permissions.
+    pub mode: u32,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
 impl Identity {
     const BYTES: usize = 32;
 
@@ -62,7 +76,7 @@ impl Identity {
     }
 
     /// Returns the part of it that callers of the library see.
-    pub(super) fn shown(&self) -> KnownState {
+    pub(crate) fn shown(&self) -> KnownState {
         let Self { inode, seconds, nanoseconds, mode, size } = *self;
         KnownState { inode, changed_seconds: seconds, changed_nanoseconds: nanoseconds, mode, size }
     }

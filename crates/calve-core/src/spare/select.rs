@@ -13,7 +13,7 @@ use crate::options::Decision;
 use crate::tree::exclude::Exclude;
 
 /// Adds to the differences that the spare must not have what `exclude` leaves out. `None` when the record, whose body this is, is damaged.
-pub(super) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differences) -> Option<()> {
+pub(crate) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differences) -> Option<()> {
     let mut gone = Subtrees::default();
     for block in blocks(body)? {
         if !gone.has(block.path) {
@@ -68,7 +68,7 @@ fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences
 
 /// The change of an entry since the record was taken.
 #[derive(PartialEq, Eq)]
-pub(super) enum EntryChange {
+pub(crate) enum EntryChange {
     /// It is what it was, as far as it matters for the selection.
     Same,
     /// It is made again.
@@ -76,7 +76,7 @@ pub(super) enum EntryChange {
     Gone,
 }
 
-pub(super) fn now(touched: &DirectoryChanges, name: &CStr) -> EntryChange {
+pub(crate) fn now(touched: &DirectoryChanges, name: &CStr) -> EntryChange {
     if touched.gone.iter().any(|gone| gone.as_c_str() == name) {
         return EntryChange::Gone;
     }

@@ -39,25 +39,25 @@ const WATCHED: &CStr = c"watched";
 const AWAITED: &CStr = c"awaited";
 /// The beginning of the names of files that are being written.
 const NEW: &[u8] = b".new-";
-pub(super) const TREE: &CStr = c"tree";
+pub(crate) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-2";
 /// The version before: without `staged`.
 const VERSION_1: &str = "calve-spares-1";
 
 /// The options of a clone that decide what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) exclude: Vec<String>,
-    pub(super) mounts: Mounts,
-    pub(super) unreadable: Unreadable,
-    /// See [`super::SpareOptions::staged`].
-    pub(super) staged: bool,
+pub(crate) struct Shape {
+    pub(crate) exclude: Vec<String>,
+    pub(crate) mounts: Mounts,
+    pub(crate) unreadable: Unreadable,
+    /// See [`crate::SpareOptions::staged`].
+    pub(crate) staged: bool,
 }
 
 impl Shape {
     /// Returns the shape that these options give. `None` for a plain copy, and for a selection by a function, which cannot be compared with
     /// another one.
-    pub(super) fn of(options: &CloneOptions, staged: bool) -> Option<Self> {
+    pub(crate) fn of(options: &CloneOptions, staged: bool) -> Option<Self> {
         let (exclude, mounts, unreadable) = (options.exclude.clone(), options.mounts, options.unreadable);
         (options.select.is_none() && options.keep.plain().is_none()).then_some(Self {
             exclude,
@@ -69,13 +69,13 @@ impl Shape {
 
     /// Returns the shape of spares for the root of a tree that is assembled, or, with nothing that they are made without, of spares of all that is
     /// in a directory.
-    pub(super) fn of_root(made_without: &[String]) -> Self {
+    pub(crate) fn of_root(made_without: &[String]) -> Self {
         let CloneOptions { mounts, unreadable, .. } = CloneOptions::default();
         Self { exclude: made_without.to_vec(), mounts, unreadable, staged: !made_without.is_empty() }
     }
 
     /// Returns whether a spare of this shape serves a clone with these options.
-    pub(super) fn serves(&self, options: &CloneOptions) -> bool {
+    pub(crate) fn serves(&self, options: &CloneOptions) -> bool {
         match (&options.spares, &options.select) {
             // Nothing is missing in a spare but what its patterns leave out, so nothing had to be passed over as unreadable.
             (Some(using), Some(_)) if !using.made_without.is_empty() => {
@@ -87,7 +87,7 @@ impl Shape {
         }
     }
 
-    pub(super) fn options(&self) -> CloneOptions {
+    pub(crate) fn options(&self) -> CloneOptions {
         let (exclude, mounts, unreadable) = (self.exclude.clone(), self.mounts, self.unreadable);
         CloneOptions { exclude, mounts, unreadable, ..CloneOptions::default() }
     }
@@ -121,17 +121,17 @@ impl SpareSource {
 
 /// A set, as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Definition {
-    pub(super) source: SpareSource,
+pub(crate) struct Definition {
+    pub(crate) source: SpareSource,
     /// The directory beside or in which the spares are; `None` for the store itself.
-    pub(super) place: Option<PathBuf>,
-    pub(super) count: usize,
-    pub(super) shape: Shape,
+    pub(crate) place: Option<PathBuf>,
+    pub(crate) count: usize,
+    pub(crate) shape: Shape,
 }
 
 impl Definition {
     /// Returns the name of the set's directory.
-    pub(super) fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let place = self.place.as_ref().map_or(&b""[..], |place| place.as_os_str().as_bytes());
         let mut rest = blake3::Hasher::new();
         rest.update(format!("{:?}", self.shape).as_bytes()).update(&[0]).update(place);
@@ -183,14 +183,14 @@ fn prefix(source: &SpareSource) -> String {
 }
 
 /// The directory that spares are kept in, opened.
-pub(super) struct Home {
+pub(crate) struct Home {
     directory: OwnedFd,
     path: PathBuf,
 }
 
 impl Home {
     /// Opens the store. `None` if there is none.
-    pub(super) fn open(path: &Path) -> Result<Option<Self>, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>, Error> {
         match open_own(CWD, path, path)? {
             Some(directory) => Ok(Some(Self { directory, path: path.to_path_buf() })),
             None => Ok(None),
@@ -198,26 +198,26 @@ impl Home {
     }
 
     /// Opens the store, which is made if there is none. The directory above it must be there.
-    pub(super) fn create(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         make_directory(CWD, path, path)?;
         Self::open(path)?.ok_or_else(|| Error::io(Operation::OpenDirectory, path, Errno::NOENT))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
     /// Waits for the lock that builders and sweepers hold.
-    pub(super) fn lock(&self) -> Result<Option<HeldLock>, Error> {
+    pub(crate) fn lock(&self) -> Result<Option<HeldLock>, Error> {
         lock(self.directory.as_fd(), c".", &self.path, FlockOperation::LockExclusive)
     }
 
     /// Waits for that lock on behalf of somebody who waits too: a builder in the background gives up.
-    pub(super) fn lock_soon(&self) -> Result<Option<HeldLock>, Error> {
+    pub(crate) fn lock_soon(&self) -> Result<Option<HeldLock>, Error> {
         if let Some(held) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)? {
             return Ok(Some(held));
         }
@@ -228,21 +228,21 @@ impl Home {
     }
 
     /// Returns whether somebody is in [`Self::lock_soon`].
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         let path = self.path.join("awaited");
         let free = lock(self.directory.as_fd(), AWAITED, &path, FlockOperation::NonBlockingLockExclusive);
         matches!(free, Ok(None))
     }
 
     /// Takes the place of the one process that waits for the lock. `None` if another one has it.
-    pub(super) fn wait_in_line(&self) -> Result<Option<HeldLock>, Error> {
+    pub(crate) fn wait_in_line(&self) -> Result<Option<HeldLock>, Error> {
         let path = self.path.join("waiting");
         make_directory(self.directory.as_fd(), Path::new("waiting"), &path)?;
         lock(self.directory.as_fd(), c"waiting", &path, FlockOperation::NonBlockingLockExclusive)
     }
 
     /// Removes the directories of a set that is none any more, as far as they are empty.
-    pub(super) fn forget(&self, set: &Set) {
+    pub(crate) fn forget(&self, set: &Set) {
         let name = Path::new(&set.id);
         if let Some(place) = &set.definition.place {
             let above = place.join(place_name());
@@ -257,7 +257,7 @@ impl Home {
     }
 
     /// Returns the sets of a source, or all of them.
-    pub(super) fn sets(&self, source: Option<&SpareSource>) -> Result<Vec<Set>, Error> {
+    pub(crate) fn sets(&self, source: Option<&SpareSource>) -> Result<Vec<Set>, Error> {
         let prefix = source.map(prefix).unwrap_or_default();
         let mut sets = Vec::new();
         for name in names(self.directory.as_fd(), &self.path)? {
@@ -272,7 +272,7 @@ impl Home {
     }
 
     /// Writes a set down, which from then on is one.
-    pub(super) fn define(&self, definition: &Definition) -> Result<Set, Error> {
+    pub(crate) fn define(&self, definition: &Definition) -> Result<Set, Error> {
         let name = CString::new(definition.id()).unwrap_or_default();
         let path = self.path.join(definition.id());
         make_directory(self.directory.as_fd(), Path::new(&definition.id()), &path)?;
@@ -284,11 +284,11 @@ impl Home {
 }
 
 /// One set, opened.
-pub(super) struct Set {
-    pub(super) definition: Definition,
-    pub(super) id: String,
-    pub(super) paused: bool,
-    pub(super) watched: bool,
+pub(crate) struct Set {
+    pub(crate) definition: Definition,
+    pub(crate) id: String,
+    pub(crate) paused: bool,
+    pub(crate) watched: bool,
     directory: OwnedFd,
     path: PathBuf,
 }
@@ -306,12 +306,12 @@ impl Set {
     }
 
     /// Says whether more are to be built.
-    pub(super) fn pause(&self, paused: bool) -> Result<(), Error> {
+    pub(crate) fn pause(&self, paused: bool) -> Result<(), Error> {
         self.say(PAUSED, paused)
     }
 
     /// Says whether clones start the watcher.
-    pub(super) fn keep_watched(&self, watched: bool) -> Result<(), Error> {
+    pub(crate) fn keep_watched(&self, watched: bool) -> Result<(), Error> {
         self.say(WATCHED, watched)
     }
 
@@ -329,7 +329,7 @@ impl Set {
     }
 
     /// Makes it no set any more. Its spares stay, for a sweep.
-    pub(super) fn undefine(&self) -> Result<(), Error> {
+    pub(crate) fn undefine(&self) -> Result<(), Error> {
         match rustix::fs::unlinkat(&self.directory, SET, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(Error::io(Operation::Remove, self.path.join("set"), errno)),
@@ -337,12 +337,12 @@ impl Set {
     }
 
     /// Returns whether it is still defined.
-    pub(super) fn is_defined(&self) -> bool {
+    pub(crate) fn is_defined(&self) -> bool {
         rustix::fs::statat(&self.directory, SET, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Returns the path of the directory that has the set's spares.
-    pub(super) fn place_path(&self) -> PathBuf {
+    pub(crate) fn place_path(&self) -> PathBuf {
         match &self.definition.place {
             None => self.path.clone(),
             Some(place) => place.join(place_name()).join(&self.id),
@@ -350,7 +350,7 @@ impl Set {
     }
 
     /// Opens the directory in which its spares are. `None` if it is not there.
-    pub(super) fn place(&self) -> Result<Option<OwnedFd>, Error> {
+    pub(crate) fn place(&self) -> Result<Option<OwnedFd>, Error> {
         let path = self.place_path();
         let Some(place) = &self.definition.place else { return open_own(CWD, &path, &path) };
         let above = place.join(place_name());
@@ -361,7 +361,7 @@ impl Set {
     }
 
     /// Opens the directory in which its spares are, which is made if it is not there.
-    pub(super) fn make_place(&self) -> Result<OwnedFd, Error> {
+    pub(crate) fn make_place(&self) -> Result<OwnedFd, Error> {
         let path = self.place_path();
         if let Some(place) = &self.definition.place {
             let above = place.join(place_name());
@@ -382,14 +382,14 @@ fn place_name() -> String {
 }
 
 /// The directory of one spare, found in the place of its set.
-pub(super) struct SpareDirectory {
-    pub(super) directory: OwnedFd,
-    pub(super) name: CString,
-    pub(super) path: PathBuf,
+pub(crate) struct SpareDirectory {
+    pub(crate) directory: OwnedFd,
+    pub(crate) name: CString,
+    pub(crate) path: PathBuf,
 }
 
 /// Returns the spares in a place, the newest first, ready or not.
-pub(super) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<SpareDirectory>, Error> {
+pub(crate) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<SpareDirectory>, Error> {
     let mut names = names(place, path)?;
     names.retain(|name| is_spare_name(name));
     names.sort_by(|a, b| b.cmp(a));
@@ -405,7 +405,7 @@ pub(super) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<SpareDire
 }
 
 /// Makes a name for a new spare. Names sort by age.
-pub(super) fn new_spare_name(built_ns: u64) -> CString {
+pub(crate) fn new_spare_name(built_ns: u64) -> CString {
     CString::new(format!("{built_ns:016x}-{:016x}", sys::random())).unwrap_or_default()
 }
 
@@ -417,12 +417,12 @@ fn is_spare_name(name: &CStr) -> bool {
 
 impl SpareDirectory {
     /// Returns the name of the spare for the watcher.
-    pub(super) fn id(&self, set: &Set) -> String {
+    pub(crate) fn id(&self, set: &Set) -> String {
         format!("{}/{}", set.id, self.name.to_string_lossy())
     }
 
     /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
-    pub(super) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<HeldLock>, Error> {
+    pub(crate) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<HeldLock>, Error> {
         let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)?
         else {
             return Ok(None);
@@ -433,23 +433,23 @@ impl SpareDirectory {
     }
 
     /// Opens its record. `None` if it is not ready.
-    pub(super) fn record(&self) -> Result<Option<Record>, Error> {
+    pub(crate) fn record(&self) -> Result<Option<Record>, Error> {
         Record::open(self.directory.as_fd())
             .map_err(|errno| Error::io(Operation::Open, self.path.join("record"), errno))
     }
 
-    pub(super) fn head(&self) -> Result<Option<Head>, Error> {
+    pub(crate) fn head(&self) -> Result<Option<Head>, Error> {
         let tree = rustix::fs::statat(&self.directory, TREE, AtFlags::SYMLINK_NOFOLLOW);
         Ok(self.record()?.filter(|_| tree.is_ok()).map(|record| record.head))
     }
 
     /// Makes it one that is not ready: the next sweep deletes it.
-    pub(super) fn discard(&self) {
+    pub(crate) fn discard(&self) {
         let _ = rustix::fs::unlinkat(&self.directory, super::record::NAME, AtFlags::empty());
     }
 
     /// Removes what is left when the tree is gone.
-    pub(super) fn remove_empty(&self, place: BorrowedFd<'_>) {
+    pub(crate) fn remove_empty(&self, place: BorrowedFd<'_>) {
         self.discard();
         let _ = rustix::fs::unlinkat(place, &*self.name, AtFlags::REMOVEDIR);
     }

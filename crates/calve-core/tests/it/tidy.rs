@@ -1,6 +1,7 @@
 //! The rules that hold for the sources themselves (ARCHITECTURE.md says why).
 
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
 
@@ -205,6 +206,80 @@ fn names_and_words() {
         }
     }
     assert_none(&found, "words");
+}
+
+/// The module right below the root of its crate that a file belongs to. `None` for the root itself and for unit tests.
+fn module(source: &Source) -> Option<(String, String)> {
+    let mut parts = source.path.components().map(|part| match part {
+        Component::Normal(part) => part.to_str().unwrap(),
+        _ => unreachable!("paths begin at the workspace"),
+    });
+    let (Some("crates"), Some(name), Some("src")) = (parts.next(), parts.next(), parts.next()) else { return None };
+    let module = parts.next()?.trim_end_matches(".rs");
+    let is_module = !["lib", "main"].contains(&module) && !source.path.ends_with("tests.rs");
+    is_module.then(|| (name.to_owned(), module.to_owned()))
+}
+
+/// The first names of all paths that begin with `crate::` in `code`, also of those in `crate::{...}`.
+fn names_below_the_crate(code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for text in code.split("crate::").skip(1) {
+        let is_list = text.starts_with('{');
+        let (mut depth, mut is_first, mut name) = (0_u32, true, String::new());
+        for letter in text.chars() {
+            if letter.is_alphanumeric() || letter == '_' {
+                if is_first && depth <= 1 {
+                    name.push(letter);
+                }
+                continue;
+            }
+            if !name.is_empty() {
+                found.insert(std::mem::take(&mut name));
+                is_first = false;
+            }
+            match letter {
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                ',' if depth == 1 => is_first = true,
+                _ => {}
+            }
+            if depth == 0 || !is_list {
+                break;
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_import_each_other_in_no_circle() {
+    let mut crates: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for source in sources() {
+        let Some((of, module)) = module(&source) else { continue };
+        let code: Vec<&str> = source.code().map(|(_, line)| line.split("//").next().unwrap()).collect();
+        let imports = crates.entry(of).or_default().entry(module.clone()).or_default();
+        imports.extend(names_below_the_crate(&code.join("\n")).into_iter().filter(|name| *name != module));
+    }
+    assert!(crates["calve-db"]["supervise"].contains("launch"), "{:?}", crates["calve-db"]);
+    let mut found = Vec::new();
+    for (name, mut modules) in crates {
+        // What imports nothing that is left goes, then what nobody imports that is left. What stays is in circles.
+        loop {
+            let before = modules.len();
+            let left: BTreeSet<String> = modules.keys().cloned().collect();
+            modules.retain(|_, imports| !imports.is_disjoint(&left));
+            let imported: BTreeSet<String> = modules.values().flatten().cloned().collect();
+            modules.retain(|module, _| imported.contains(module));
+            if modules.len() == before {
+                break;
+            }
+        }
+        if !modules.is_empty() {
+            let all: Vec<String> = modules.into_keys().collect();
+            found.push(format!("{name}: {}", all.join(", ")));
+        }
+    }
+    assert_none(&found, "the modules of a crate are in layers: none imports one that imports it, by whatever way");
 }
 
 #[test]

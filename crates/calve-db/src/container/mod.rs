@@ -6,17 +6,16 @@
 mod process;
 mod runtime;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fs_err as fs;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::connection;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
@@ -29,8 +28,6 @@ pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
 pub(crate) use runtime::{Image, Wanted, look_at};
 
-/// The file in a place that names its container, so that it can be found without a record.
-pub(crate) const NOTE: &str = "container.json";
 /// The file among a server's settings that its container has as /etc/passwd.
 pub(crate) const USERS: &str = "passwd";
 /// The labels of a container: the home, and the place in its registry.
@@ -42,23 +39,6 @@ const MONITOR: &str = "conmon";
 const MADE_IN: Duration = Duration::from_secs(1);
 /// The longest time for it to remove a container that has ended.
 const REMOVED_IN: Duration = Duration::from_secs(10);
-
-/// By the socket of its server, the first process of each container that Docker's engine runs for this process.
-static FIRST_PROCESSES: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
-
-fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
-    FIRST_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns what [`Container::find_first_process`] has found.
-pub(crate) fn first_process(socket: &Path) -> Option<u32> {
-    first_processes().get(socket).copied()
-}
-
-/// Forgets it: the container is another one now, or none.
-pub(crate) fn forget_first_process(socket: &Path) {
-    first_processes().remove(socket);
-}
 
 /// The only container that a place has at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,17 +124,19 @@ impl Container {
     /// started it.
     pub(crate) fn find_first_process(&self, socket: &Path) {
         // Each question is a process, and before the server listens nobody needs the answer.
-        if !self.image.is_docker() || first_process(socket).is_some() || !socket.exists() {
+        if !self.image.is_docker() || connection::first_process(socket).is_some() || !socket.exists() {
             return;
         }
         let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
         let pid = told.ok().and_then(|told| told.trim().parse().ok()).filter(|pid| *pid != 0);
-        first_processes().extend(pid.map(|pid| (socket.to_path_buf(), pid)));
+        if let Some(pid) = pid {
+            connection::set_first_process(socket, pid);
+        }
     }
 
     /// Writes down that a place has it, before it is there.
     pub(crate) fn note(&self, place: &Path) -> Result<()> {
-        private::write_json(&place.join(NOTE), self)
+        private::write_json(&place.join(registry::CONTAINER), self)
     }
 
     /// Sends a signal to its first process.
@@ -211,12 +193,12 @@ pub(crate) fn name_user(settings: &Directory, name: &str, account: Account) -> R
 
 /// Returns whether the server of a place is in a container.
 pub(crate) fn is_noted(place: &Path) -> bool {
-    place.join(NOTE).exists()
+    place.join(registry::CONTAINER).exists()
 }
 
 /// Removes the container that a place had. Its supervisor was killed, and all that this one had started in its session.
 pub(crate) fn remove_left(place: &Path) -> Result<()> {
-    let path = place.join(NOTE);
+    let path = place.join(registry::CONTAINER);
     let text = match fs::read(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(|error| Error::io("read", &path, error))?,

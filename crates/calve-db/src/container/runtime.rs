@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
+use crate::engine::programs::{self, Program};
 use crate::error::{Error, Result};
 use crate::files::private;
 use crate::files::random;
 use crate::registry::Home;
-use crate::server::programs::{self, Program};
 use crate::sys;
 
 /// Those that are looked for, unless the caller has others.

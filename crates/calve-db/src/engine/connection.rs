@@ -3,16 +3,39 @@
 //! The socket is in a directory of the server's account, which can put a link to another server's socket there. So a connection checks
 //! who is at the other end, and a peer that keeps silent or never stops sending cannot block Calve for longer than the time limit.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::container;
 use crate::sys;
 
 /// How much a server may answer: Calve asks for a few names.
 const LONGEST_ANSWER: usize = 1 << 20;
+
+/// By the socket of its server, the first process of each server that this process has started without being its ancestor.
+static FIRST_PROCESSES: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
+
+fn first_processes() -> MutexGuard<'static, BTreeMap<PathBuf, u32>> {
+    FIRST_PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns what [`set_first_process`] was told.
+pub(crate) fn first_process(socket: &Path) -> Option<u32> {
+    first_processes().get(socket).copied()
+}
+
+/// Permits connections to the server that is this process or a descendant of it.
+pub(crate) fn set_first_process(socket: &Path, pid: u32) {
+    first_processes().insert(socket.to_path_buf(), pid);
+}
+
+/// Forgets it: the server is another one now, or none.
+pub(crate) fn forget_first_process(socket: &Path) {
+    first_processes().remove(socket);
+}
 
 pub(crate) struct Connection {
     stream: UnixStream,
@@ -24,8 +47,7 @@ impl Connection {
     /// Connects. Returns `None` when nobody listens there, or somebody else does.
     pub(crate) fn open(socket: &Path, patience: Duration) -> Option<Self> {
         let stream = sys::connect(socket).ok()?;
-        // A container of Docker's is no descendant.
-        let ours = [Some(std::process::id()), container::first_process(socket)];
+        let ours = [Some(std::process::id()), first_process(socket)];
         sys::descends(&stream, &ours.into_iter().flatten().collect::<Vec<u32>>()).then(|| Self::over(stream, patience))
     }
 

@@ -1,9 +1,11 @@
 //! The database engines: one file each, and one list.
 
 pub(crate) mod connection;
+pub(crate) mod memory;
 mod mysql_family;
 mod object;
 mod postgres;
+pub(crate) mod programs;
 mod redis;
 
 pub use mysql_family::Session as MysqlSession;
@@ -17,10 +19,10 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::server::Address;
 
 /// All of them. A new one is a file beside this and a line here.
 const ENGINES: &[&dyn Engine] =

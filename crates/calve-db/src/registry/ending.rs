@@ -10,7 +10,6 @@ use crate::copy_up::Copied;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::private;
-use crate::server::log;
 
 const SUFFIX: &str = ".ended.json";
 const KEPT: usize = 32;
@@ -35,7 +34,7 @@ impl Ending {
     /// Returns the ending of a server whose files are still in `place`.
     pub(crate) fn of(place: &Path, name: &str, reason: EndReason, copied: Vec<Copied>) -> Self {
         // Everybody who has tests knows why these have ended.
-        let log = if reason == EndReason::OwnerEnded { String::new() } else { log::last_lines(place) };
+        let log = if reason == EndReason::OwnerEnded { String::new() } else { crate::log::last_lines(place) };
         Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), copied, log }
     }
 
@@ -97,7 +96,7 @@ pub struct Log {
 /// Returns the last lines of the log of a server that runs, or that ended lately.
 pub fn log(home: &Home, name: &str) -> Result<Log> {
     match find(home, name) {
-        Ok(record) => Ok(Log { text: log::last_lines(&record.files(home)), ending: None }),
+        Ok(record) => Ok(Log { text: crate::log::last_lines(&record.files(home)), ending: None }),
         Err(Error::ServerEnded { .. }) => {
             let ending = ending(home, name).ok_or_else(|| Error::UnknownServer(name.into()))?;
             Ok(Log { text: ending.log.clone(), ending: Some(ending) })

@@ -7,12 +7,15 @@ use rustix::process::geteuid;
 
 use crate::error::{Error, Result};
 use crate::files::private::{self, CLOSED};
-use crate::server::runtime;
+use crate::runtime;
 
 /// The longest path that a Unix socket can have: `sun_path` without its last zero byte.
 const LONGEST_SOCKET_PATH: usize = if cfg!(target_vendor = "apple") { 103 } else { 107 };
 /// PostgreSQL's name for its socket is the longest.
 const LONGEST_SOCKET_NAME: usize = ".s.PGSQL.65535".len();
+
+/// The end of the name of a pool's file.
+pub(crate) const POOL_SUFFIX: &str = ".json";
 
 /// The directories that are used.
 #[derive(Debug, Clone)]
@@ -60,6 +63,11 @@ impl Home {
     /// Returns the directory of the pools of standbys, with a file for each template that has a pool.
     pub(crate) fn pools(&self) -> PathBuf {
         self.root.join("pools")
+    }
+
+    /// Returns the file of a template's pool, whether there is a pool or not.
+    pub(crate) fn pool(&self, template: &str) -> PathBuf {
+        self.pools().join(format!("{template}{POOL_SUFFIX}"))
     }
 
     pub(crate) fn logs(&self) -> PathBuf {

@@ -3,12 +3,13 @@
 mod ending;
 mod home;
 pub(crate) mod name;
-pub(crate) mod sweep;
+mod trace;
 
-pub(crate) use ending::forget as forget_ending;
 pub use ending::{Ending, Log, endings, log};
+pub(crate) use ending::{forget as forget_ending, sweep as sweep_endings};
 pub use home::Home;
-pub use sweep::{Swept, delete_trash, sweep};
+pub(crate) use home::POOL_SUFFIX;
+pub use trace::Trace;
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -22,21 +23,24 @@ use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::container;
+use crate::address::Address;
 use crate::copy_up::Large;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::server::Address;
 use crate::sys;
 
 const LOCK: &str = "lock";
 const RECORD: &str = "server.json";
 const BEGUN: &str = "begun.json";
+/// The file that names a server's container, so that it can be found without a record.
+pub(crate) const CONTAINER: &str = "container.json";
 /// The entries in a place beside the server's own files.
-const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", container::NOTE, "log", "copied"];
+const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", CONTAINER, "log", "copied"];
 /// Directories of templates that are being built. No server has such a name.
 pub(crate) const BUILDING: &str = ".building-";
+/// Directories of data that is only being cloned. No service has such a name.
+pub(crate) const NEW_SERVICE: &str = ".new-";
 
 /// Returns the name of the template that is built in a place of this name.
 pub(crate) fn built_template(place: &str) -> Option<&str> {

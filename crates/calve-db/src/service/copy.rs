@@ -7,9 +7,10 @@ use super::create::{Staged, from_service};
 use super::{DATA, Service};
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
-use crate::registry::{Home, Place, sweep};
+use crate::messages::{Origin, Spec};
+use crate::registry::{Home, Place};
 use crate::server::{self, OwnedServer, Starter, new_spec};
-use crate::supervise::messages::{Origin, Spec};
+use crate::sweep;
 
 /// Clones the data of a service to `place`, and starts a server on it that ends with the caller.
 pub(crate) fn start_copy(

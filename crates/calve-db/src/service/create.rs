@@ -8,17 +8,17 @@ use calve_core::{Cancel, Wait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
-use super::{DATA, DOCUMENT, NEW, Service, TURN, find, read, run, take_turn};
+use super::{DATA, DOCUMENT, Service, TURN, find, read, run, take_turn};
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
+use crate::launch::data::{Mounts, clone_data};
+use crate::messages::{Answer, Request, Spec};
 use crate::registry::{self, Home, lock_all, name, unix_now};
-use crate::server::data::{Mounts, clone_data};
-use crate::supervise::messages::{Answer, Request, Spec};
 use crate::template::{self, Template, manifest};
-use crate::{supervise, sys};
+use crate::{control, sys};
 
 /// A service to be made.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
     let (_turn, source) = take_turn(home, source)?;
     if let Some(record) = source.server(home) {
         let to = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match supervise::ask(&record, Request::Copy(to), &mut |_| ()) {
+        match control::ask(&record, Request::Copy(to), &mut |_| ()) {
             // A server on it recovers first, and what it writes for that cannot be told from what others write.
             Ok(Answer::Copied(strategy)) => return Ok(Service { strategy, written: None, ..source }),
             Ok(answer) => answer.into_result().map(|_| ())?,
@@ -134,7 +134,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
 /// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would
 /// have left: every transaction that was confirmed is in it, and the engine recovers it. `to`: a staged directory beside its own.
 pub(crate) fn copy_running(spec: &Spec, to: &str, cancel: &Cancel) -> Result<String> {
-    let (Some(files), true) = (&spec.durable, to.starts_with(NEW) && !to.contains('/')) else {
+    let (Some(files), true) = (&spec.durable, to.starts_with(registry::NEW_SERVICE) && !to.contains('/')) else {
         return Err(Error::UnknownService(to.to_owned()));
     };
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
@@ -168,7 +168,7 @@ pub(super) struct Staged {
 impl Staged {
     pub(super) fn make(home: &Home, name: &str) -> Result<Self> {
         let _guard = lock_all(home)?;
-        let place = home.services().join(format!("{NEW}{name}-{}", random::letters(6)?));
+        let place = home.services().join(format!("{}{name}-{}", registry::NEW_SERVICE, random::letters(6)?));
         private::make_directory(&place, CLOSED)?;
         let lock = registry::open_lock(&place)?;
         registry::wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &place, errno))?;

@@ -22,20 +22,21 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Strategy, Wait};
+use calve_core::Strategy;
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
+use crate::address::Address;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
+use crate::files::private;
 use crate::files::random;
-use crate::files::{private, trash};
+use crate::log;
+use crate::messages::{Answer, Request};
 use crate::registry::{self, Home, Record, name};
-use crate::server::{Address, log};
-use crate::supervise::messages::{Answer, Request};
-use crate::{supervise, template};
+use crate::{control, template};
 
 const DOCUMENT: &str = "service.json";
 /// As in a server's place.
@@ -46,8 +47,6 @@ const DATA: &str = "data";
 const STARTED: &str = "started";
 /// There while its keeper is being removed.
 const DOOMED: &str = "doomed";
-/// Directories of data that is only being cloned. No service has such a name.
-const NEW: &str = ".new-";
 
 /// Data that outlives its servers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,7 +149,7 @@ pub(crate) fn written(home: &Home, service: &Service) -> Result<Option<String>> 
     match service.server(home) {
         None => Ok(service.engine()?.written(&service.data_directory(), None)),
         // Only its supervisor knows that it is this server which answers.
-        Some(record) => match supervise::ask(&record, Request::Written, &mut |_| ())? {
+        Some(record) => match control::ask(&record, Request::Written, &mut |_| ())? {
             Answer::Written(written) => Ok(written),
             _ => Ok(None),
         },
@@ -193,15 +192,4 @@ fn take_turn(home: &Home, name: &str) -> Result<(File, Service)> {
             return Ok((turn, find(home, name)?));
         }
     }
-}
-
-/// Takes away what killed clones left. Whoever makes one now holds its lock, or makes it when this is done.
-pub(crate) fn sweep(home: &Home) -> Result<()> {
-    for place in template::directories(&home.services())? {
-        let is_new = place.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NEW));
-        if is_new && !registry::is_held(&place) {
-            trash::remove(&place, Wait::No)?;
-        }
-    }
-    Ok(())
 }

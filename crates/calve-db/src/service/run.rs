@@ -9,15 +9,17 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::FdFlags;
 
 use super::{DATA, LOCK, STARTED, Service, take_turn};
+use crate::engine::memory;
 use crate::engine::{Engine, Purpose};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::registry::sweep::sweep;
+use crate::messages::{Origin, Owner, Request, Spec};
 use crate::registry::{self, Home, Place, Record};
-use crate::server::{self, Starter, memory, new_spec, runtime};
-use crate::supervise::messages::{Origin, Owner, Request, Spec};
-use crate::{supervise, sys};
+use crate::runtime;
+use crate::server::{self, Starter, new_spec};
+use crate::sweep::sweep;
+use crate::{control, sys};
 
 /// How long what was killed may take to end.
 const ENDING: Duration = Duration::from_secs(60);
@@ -32,7 +34,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &Cancel) -
     let (_turn, service) = take_turn(home, name)?;
     // One that was asked to end before does not answer.
     if let Some(record) = service.server(home)
-        && supervise::ask(&record, Request::Keep, &mut |_| ()).is_ok()
+        && control::ask(&record, Request::Keep, &mut |_| ()).is_ok()
     {
         return Ok(record);
     }
@@ -81,7 +83,7 @@ pub(super) fn end(home: &Home, service: &Service, unsaved: Unsaved) -> Result<bo
     let is_running = service.server(home).is_some();
     if is_running {
         let request = if unsaved == Unsaved::Lose { Request::StopAnyway } else { Request::Stop };
-        supervise::stop_by(home, &service.name, request)?;
+        control::stop_by(home, &service.name, request)?;
     }
     Ok(is_running)
 }

@@ -5,16 +5,16 @@ use std::os::unix::net::UnixStream;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 
-use super::{end, path, waiting};
+use super::{end, waiting};
 use crate::error::Result;
+use crate::messages::{Answer, Claim, Ready, Request, answer, send};
 use crate::registry::{self, Home, Record};
 use crate::server::OwnedServer;
-use crate::supervise::messages::{Answer, Claim, Ready, Request, answer, send};
 use crate::template::Template;
 
 /// Takes a standby of the template as it is now. `None` if none waits.
 pub(crate) fn claim(home: &Home, template: &Template, claim: &Claim) -> Result<Option<OwnedServer>> {
-    let pool = path(home, &template.name);
+    let pool = home.pool(&template.name);
     if !pool.exists() {
         return Ok(None);
     }

@@ -6,16 +6,17 @@ use calve_core::Cancel;
 
 use super::room::{has_disk, has_room};
 use super::{
-    MOST, Pool, PoolLifetime, PoolLimit, PoolOptions, Settings, empty, end, lock, path, remove, settings, state,
-    waiting,
+    MOST, Pool, PoolLifetime, PoolLimit, PoolOptions, Settings, empty, end, lock, remove, settings, state, waiting,
 };
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::files::private;
-use crate::registry::Home;
-use crate::server::{OwnedServer, Starter, start_waiting};
+use crate::files::random;
+use crate::messages::{Owner, Spec};
+use crate::registry::{self, Home, name};
+use crate::server::{OwnedServer, Starter, run, spec_of};
 use crate::sys;
-use crate::template;
+use crate::template::{self, Template};
 
 /// Makes a pool for a template, or changes it, and fills it: on return its servers wait. `None` after a size of zero, which ends it.
 pub fn set_pool(
@@ -25,7 +26,7 @@ pub fn set_pool(
     supervisor: &[PathBuf],
     cancel: &Cancel,
 ) -> Result<Option<Pool>> {
-    crate::registry::name::check(template)?;
+    name::check(template)?;
     home.prepare()?;
     if options.size == 0 {
         remove(home, template)?;
@@ -38,15 +39,15 @@ pub fn set_pool(
 
 /// Makes a pool that ends with the session, or gives the one that there is this size. Its servers are started by [`fill_pool`].
 pub fn want_pool(home: &Home, template: &str, size: usize) -> Result<()> {
-    crate::registry::name::check(template)?;
+    name::check(template)?;
     home.prepare()?;
-    let pool = settings(&path(home, template));
+    let pool = settings(&home.pool(template));
     if pool.as_ref().is_some_and(|pool| pool.size == size) {
         return Ok(());
     }
     template::load(home, template)?;
     match pool {
-        Some(pool) if size <= MOST => private::write_json(&path(home, template), &Settings { size, ..pool }),
+        Some(pool) if size <= MOST => private::write_json(&home.pool(template), &Settings { size, ..pool }),
         _ => write(home, template, &PoolOptions { size, ..PoolOptions::default() }),
     }
 }
@@ -60,13 +61,13 @@ fn write(home: &Home, template: &str, options: &PoolOptions) -> Result<()> {
         PoolLifetime::Kept => None,
     };
     let pool = Settings { size: options.size, idle: options.idle, session, boot: sys::boot(), limit: None };
-    private::write_json(&path(home, template), &pool)
+    private::write_json(&home.pool(template), &pool)
 }
 
 /// Starts servers until as many wait as should, and ends those that are too many or of an older template. `None` if there is no pool.
 pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &Cancel) -> Result<Option<Pool>> {
-    crate::registry::name::check(template)?;
-    let file = path(home, template);
+    name::check(template)?;
+    let file = home.pool(template);
     if settings(&file).is_none() {
         // It is of a session that has ended.
         remove(home, template)?;
@@ -114,4 +115,12 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
         private::write_json(&file, &Settings { limit, ..pool })?;
     }
     state(home, template)
+}
+
+/// Starts a server of the template that waits to be handed over.
+fn start_waiting(home: &Home, template: Template, starter: &mut Starter<'_>) -> Result<OwnedServer> {
+    let name = name::made_up(&template.name, &random::letters(6)?);
+    let place = registry::reserve(home, &name)?;
+    let mut spec = Spec { owner: Owner::Nobody, waits: true, ..spec_of(home, &name, &place, template)? };
+    run(home, &mut spec, place, starter)
 }

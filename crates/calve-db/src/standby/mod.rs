@@ -9,7 +9,7 @@ mod room;
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use fs_err as fs;
@@ -19,15 +19,14 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::claim::claim;
 pub use self::fill::{fill_pool, set_pool, want_pool};
 pub(crate) use self::room::has_room;
+use crate::control::ask;
 use crate::error::{Error, Result};
 use crate::files::private;
-use crate::registry::{self, Home, Record, name, unix_now};
-use crate::supervise::ask;
-use crate::supervise::messages::Request;
+use crate::messages::Request;
+use crate::registry::{self, Home, POOL_SUFFIX, Record, name, unix_now};
 use crate::sys::{self, ProcessHandle};
 use crate::template::Template;
 
-const SUFFIX: &str = ".json";
 /// The greatest size of a pool.
 const MOST: usize = 64;
 
@@ -118,18 +117,9 @@ impl Settings {
     }
 }
 
-fn path(home: &Home, template: &str) -> PathBuf {
-    home.pools().join(format!("{template}{SUFFIX}"))
-}
-
-/// Returns the file of a template's pool, whether there is a pool or not.
-pub(crate) fn file(home: &Home, template: &str) -> PathBuf {
-    path(home, template)
-}
-
 /// Returns whether somebody wants a pool for a template.
 pub fn has_pool(home: &Home, template: &str) -> bool {
-    path(home, template).exists()
+    home.pool(template).exists()
 }
 
 /// Returns how a pool is to be. `None` if there is none, or it has ended.
@@ -150,7 +140,7 @@ pub fn pools(home: &Home) -> Result<Vec<Pool>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(home.pools()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some(template) = name.strip_suffix(SUFFIX).filter(|name| name::check(name).is_ok())
+        if let Some(template) = name.strip_suffix(POOL_SUFFIX).filter(|name| name::check(name).is_ok())
             && let Some(pool) = state(home, template)?
         {
             found.push(pool);
@@ -161,7 +151,7 @@ pub fn pools(home: &Home) -> Result<Vec<Pool>> {
 }
 
 fn state(home: &Home, template: &str) -> Result<Option<Pool>> {
-    let Some(settings) = settings(&path(home, template)) else { return Ok(None) };
+    let Some(settings) = settings(&home.pool(template)) else { return Ok(None) };
     Ok(Some(Pool {
         template: template.to_owned(),
         size: settings.size,
@@ -176,16 +166,11 @@ fn state(home: &Home, template: &str) -> Result<Option<Pool>> {
 fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
     let places = registry::places(home)?;
     // Their names begin like this, so that not every server's record is read.
-    let start = server_name(template, "");
+    let start = name::made_up(template, "");
     let named =
         places.iter().filter(|place| place.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&start)));
     let records = named.filter_map(|place| registry::read(place).filter(|_| registry::is_held(place)));
     Ok(records.filter(|record| record.waits && record.template.as_deref() == Some(template)).collect())
-}
-
-/// Returns the name of a server that is given none.
-pub(crate) fn server_name(template: &str, letters: &str) -> String {
-    format!("{}-{letters}", template.chars().take(40).collect::<String>())
 }
 
 /// Ends standbys of a template: those that are of what it was, or all if it is no more.
@@ -205,7 +190,7 @@ fn end(record: &Record) {
 
 /// Forgets a pool and ends its standbys, also the one that is only just being started.
 pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
-    let path = path(home, template);
+    let path = home.pool(template);
     match fs::remove_file(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Error::io("remove", &path, error)),

@@ -7,9 +7,9 @@ use std::time::Instant;
 use super::{End, Supervisor};
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
+use crate::messages::{Answer, Claim, Ready, send};
 use crate::registry::unix_now;
 use crate::standby;
-use crate::supervise::messages::{Answer, Claim, Ready, send};
 
 impl Supervisor<'_> {
     /// Returns whether it waits in a pool that is no more, or of which nobody took a server for long.

@@ -18,13 +18,13 @@ use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
+use crate::launch::ResetData;
+use crate::launch::data::{Mounts, clone_data};
 use crate::mark;
+use crate::messages::{Answer, Origin, send};
 use crate::registry::name;
-use crate::registry::sweep;
 use crate::registry::unix_now;
-use crate::server::data::{Mounts, clone_data};
-use crate::server::launch::ResetData;
-use crate::supervise::messages::{Answer, Origin, send};
+use crate::sweep;
 use crate::sys;
 use crate::template::{self, Template, manifest};
 

@@ -4,19 +4,13 @@
 
 mod claim;
 mod contents;
-mod control;
 mod durable;
 mod mark;
-pub(crate) mod messages;
 mod next_data;
 mod port;
 mod prepared;
 mod requests;
 mod reset;
-
-pub use control::{Reset, Stopped, mark, reset, stop, unmark};
-pub(crate) use control::{ask, stop_by};
-pub use messages::Starting;
 
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,6 +21,7 @@ use std::time::{Duration, Instant};
 use calve_core::{Cancel, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::address::Address;
 use crate::copy_up::{self, Copied};
 use crate::end_reason::EndReason;
 use crate::engine::{self, Engine};
@@ -34,18 +29,16 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::random;
 use crate::files::{private, trash};
-use crate::registry::sweep;
+use crate::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
+use crate::log;
+use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, receive, send};
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
-use crate::server::Address;
-use crate::server::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
-use crate::server::log;
-use crate::server::runtime;
+use crate::runtime;
 use crate::service::{self, Unsaved};
-use crate::supervise::messages::{Answer, Origin, Owner, Ready, Request, Spec, receive, send};
 use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
+use crate::sweep;
 use crate::sys::{self, Isolation, ProcessHandle};
-use crate::template;
 
 /// How long a server may take to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
@@ -221,7 +214,7 @@ impl<'a> Supervisor<'a> {
         if !spec.is_left_to_the_kernel(isolated) {
             registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, None))?;
         }
-        let template_identity = template::identity_of(&spec.origin);
+        let template_identity = spec.origin.template_identity();
         let launched = launch(&wanted)?;
         if spec.waits {
             // Warm: a first connection reads the catalog.

@@ -15,11 +15,10 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
+use crate::launch::data::{DataClone, clone_sharing};
+use crate::launch::{Owners, unless_left};
+use crate::messages::Origin;
 use crate::registry;
-use crate::server::data::{DataClone, clone_sharing};
-use crate::server::launch::{Owners, unless_left};
-use crate::supervise::messages::Origin;
-use crate::template;
 
 /// The clone is made by a thread. It is given up, and its files go, when this is dropped.
 pub(super) struct NextData {
@@ -67,7 +66,7 @@ impl Supervisor<'_> {
         let will_revert = self.launched.state.is_some() && self.origin == origin;
         let is_shared = matches!(self.record.clone_strategy(), Some(Strategy::Reflink | Strategy::Snapshot));
         let Origin::Template(place) = &origin else { return None };
-        let identity = template::identity_of(&origin);
+        let identity = origin.template_identity();
         if will_revert || !is_shared || identity.is_empty() {
             return None;
         }

@@ -16,11 +16,10 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
-use crate::server::launch::{LaunchRequest, RunningServer, launch};
-use crate::server::runtime;
+use crate::launch::{LaunchRequest, RunningServer, launch};
+use crate::messages::Origin;
+use crate::runtime;
 use crate::standby;
-use crate::supervise::messages::Origin;
-use crate::template;
 
 /// The data that are prepared, and those to prepare.
 #[derive(Default)]
@@ -142,7 +141,7 @@ impl Supervisor<'_> {
         let (files, directory) = (self.spec.place.join(&name), self.spec.directory.join(&name));
         private::make_in(&Directory::open(&self.spec.place)?, &name, CLOSED)?;
         let made = runtime::make(&directory, self.spec.account).and_then(|()| {
-            let identity = template::identity_of(&origin);
+            let identity = origin.template_identity();
             let address = self.engine.address(&directory, None, None);
             let launched = launch(&LaunchRequest {
                 spec: self.spec,
@@ -182,7 +181,7 @@ impl Supervisor<'_> {
     pub(super) fn swap(&mut self, origin: &Origin) -> Option<PreparedServer> {
         let mut next = self.prepared.next.take_if(|next| next.origin == *origin)?;
         let mut launched = next.server.launched.take()?;
-        let is_current = !next.identity.is_empty() && next.identity == template::identity_of(origin);
+        let is_current = !next.identity.is_empty() && next.identity == origin.template_identity();
         if !is_current
             || launched.server.ended().is_some()
             || exchange(&self.spec.directory, &next.server.directory).is_err()

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::files::private;
-use crate::supervise::messages::Request;
+use crate::messages::Request;
 use crate::sys;
 
 /// More than any request has.

@@ -12,9 +12,9 @@ use crate::copy_up::Copied;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::trash;
-use crate::server::data::DataClone;
-use crate::server::launch::{ResetData, unless_left};
-use crate::supervise::messages::{Answer, Origin, Ready, send};
+use crate::launch::data::DataClone;
+use crate::launch::{ResetData, unless_left};
+use crate::messages::{Answer, Origin, Ready, send};
 use crate::template;
 
 impl Supervisor<'_> {
@@ -72,7 +72,7 @@ impl Supervisor<'_> {
         talk: &UnixStream,
         cancel: &Cancel,
     ) -> Result<Vec<Copied>> {
-        let identity = template::identity_of(origin);
+        let identity = origin.template_identity();
         let next = self.prepared.take_data(origin, &identity);
         self.prepared.forget();
         self.kill();
@@ -120,7 +120,7 @@ impl Supervisor<'_> {
         let work = || calve_core::revert(&self.files.join("data"), &template.join("data"), &state, &options);
         let reverted = unless_left(&self.owners(talk), cancel, work).ok()??;
         // It may have been made again meanwhile.
-        if template::identity_of(origin) != identity {
+        if origin.template_identity() != identity {
             return None;
         }
         Some(ResetData::Reverted(DataClone { took: started.elapsed(), ..placed.again() }, reverted))

@@ -1,11 +1,7 @@
 //! Templates: data directories that servers are cloned from.
 
-mod create;
 pub(crate) mod key;
 pub(crate) mod manifest;
-mod promote;
-mod publish;
-mod travel;
 
 use std::fs::File;
 use std::io;
@@ -25,11 +21,6 @@ use crate::files::random;
 use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
-use crate::supervise::messages::Origin;
-
-pub use create::{BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, create};
-pub use promote::promote;
-pub use travel::{HeldTemplate, NameLock, ReceiveOptions, Received, Room, hold_to_send, receive};
 
 const DOCUMENT: &str = "template.json";
 /// Templates that were replaced or removed, until no server needs them.
@@ -129,12 +120,6 @@ fn without_document(place: &Path, name: &str) -> Error {
     }
 }
 
-/// Returns the identity of the template that data comes from; empty if there is none.
-pub(crate) fn identity_of(origin: &Origin) -> String {
-    let Origin::Template(place) = origin else { return String::new() };
-    read(place).map(|template| template.identity()).unwrap_or_default()
-}
-
 /// Checks that a server can be reset to the template in `place`: that it exists, is undamaged, and is of the server's engine and version.
 /// Its files stay as long as the returned lock.
 pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
@@ -183,23 +168,12 @@ pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Removes a template. Its name is free on return; its files go with the next [`crate::registry::sweep`], or when no server needs them.
-pub fn remove(home: &Home, name: &str) -> Result<()> {
-    name::check(name)?;
-    let place = home.templates().join(name);
-    if !place.is_dir() {
-        return Err(Error::UnknownTemplate(name.into()));
-    }
-    put_aside(home, &place, name)?;
-    crate::standby::remove(home, name)
-}
-
 /// Returns a new name for a template that is no more. It is removed when nobody holds its lock.
-fn aside(home: &Home, name: &str) -> Result<PathBuf> {
+pub(crate) fn aside(home: &Home, name: &str) -> Result<PathBuf> {
     Ok(home.templates().join(format!("{OLD}{name}-{}", random::letters(6)?)))
 }
 
-fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
+pub(crate) fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
     let aside = aside(home, name)?;
     fs::rename(place, &aside).map_err(|error| Error::io("rename", place, error))
 }
@@ -211,7 +185,7 @@ pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns the path of the lock that a process holds while it builds the template of that name.
-fn building_lock(home: &Home, name: &str) -> PathBuf {
+pub(crate) fn building_lock(home: &Home, name: &str) -> PathBuf {
     home.templates().join(format!(".lock-{name}"))
 }
 

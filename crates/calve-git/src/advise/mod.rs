@@ -1,7 +1,6 @@
 //! Which clone is right, and when it stops being right: from measured numbers, each of which is named.
 
 mod numbers;
-pub mod published;
 mod sentences;
 
 pub use numbers::{Cost, Numbers, RepositoryCosts, Test};

@@ -265,7 +265,7 @@ fn lead((a_once, a_each): (f64, f64), (b_once, b_each): (f64, f64)) -> Lead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::published;
+    use crate::remote::published;
 
     #[test]
     fn a_lead_ends_where_the_sums_meet() {

@@ -8,8 +8,8 @@ use fs_err as fs;
 
 use crate::error::Result;
 use crate::paths::real;
+use crate::repository::Worktree;
 use crate::trust;
-use crate::worktree::Worktree;
 
 /// The name of the file with the word.
 const WORD: &str = "calve-services";

@@ -16,7 +16,7 @@ use crate::environment::{Holder, Port, Presence, presence};
 use crate::error::{Error, Result};
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
-use crate::worktree::{Worktree, WorktreeInfo};
+use crate::repository::Worktree;
 
 /// How many numbers a port can be leased from, beginning with the one in `.calve.toml`.
 const RANGE: u16 = 2000;
@@ -83,10 +83,9 @@ impl Leases {
     }
 
     /// Returns what each of these worktrees has, whatever its configuration wants now.
-    pub fn of_worktrees(&self, worktrees: &[WorktreeInfo]) -> Result<Vec<Vec<Port>>> {
+    pub fn of_worktrees<'w>(&self, worktrees: impl IntoIterator<Item = &'w Worktree>) -> Result<Vec<Vec<Port>>> {
         let all = self.read()?;
-        let ports = |listed: &WorktreeInfo| {
-            let Worktree { path, entry, is_main, .. } = &listed.worktree;
+        let ports = |Worktree { path, entry, is_main, .. }: &Worktree| {
             let own =
                 if *is_main { Holder::of(path).ok().map(|holder| holder.entry) } else { entry.as_deref().map(real) };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
@@ -94,7 +93,7 @@ impl Leases {
             own.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             own
         };
-        Ok(worktrees.iter().map(ports).collect())
+        Ok(worktrees.into_iter().map(ports).collect())
     }
 
     fn lock(&self) -> Result<File> {

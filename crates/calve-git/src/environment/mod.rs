@@ -15,7 +15,7 @@ pub use leases::Leases;
 
 use crate::error::Result;
 use crate::paths::{path_of, real};
-use crate::{trust, worktree};
+use crate::{repository, trust};
 
 /// A port of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Holder {
 
 /// Returns the root of the worktree that `path` is in.
 pub fn root_of(path: &Path) -> Result<PathBuf> {
-    worktree::asked(path, &["rev-parse", "--show-toplevel"])
+    repository::asked(path, &["rev-parse", "--show-toplevel"])
 }
 
 /// Whether a worktree is still there, told by git's own directory of it.

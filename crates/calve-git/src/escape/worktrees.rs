@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::paths::real;
-use crate::worktree::{Repository, WorktreeState, asked};
+use crate::repository::state::WorktreeState;
+use crate::repository::{Repository, asked};
 
 /// The worktree that a path is in, and its repository's others, the main one first.
 #[derive(Debug, Clone)]

@@ -10,6 +10,7 @@ use crate::redact::{self, Url};
 use crate::remedy::Remedy;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Property;
+use crate::transfer_failure::TransferFailure;
 
 /// Why a clone or a fetch failed. No message holds credentials.
 #[derive(Debug, thiserror::Error)]
@@ -141,130 +142,6 @@ impl RemoteError {
             Self::Interrupted => Remedy::RunAgainUnchanged,
             Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => Remedy::CreateParent,
             Self::Other(error) => error.remedy().unwrap_or(Remedy::CheckPath),
-        }
-    }
-}
-
-/// The kinds of failure that git's words tell apart. git has one exit code for all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransferFailure {
-    /// The server wants to know who asks, or does not let them in.
-    Refused,
-    /// There is no such repository, or nobody may know that there is.
-    NoRepository,
-    /// There is no such host, or nothing listens there.
-    Unreachable,
-    /// The repository has no such branch or tag.
-    NoBranch,
-    /// The repository has no such commit, or does not hand it out.
-    NoCommit,
-    /// The connection ended before everything had arrived.
-    CutShort,
-    /// The disk is full, here.
-    DiskFull,
-    /// Anything else.
-    Unknown,
-}
-
-const DISK_FULL: &[&str] =
-    &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];
-const REFUSED: &[&str] = &[
-    "Authentication failed",
-    "could not read Username",
-    "could not read Password",
-    "terminal prompts disabled",
-    "Permission denied (",
-    "Host key verification failed",
-    "The requested URL returned error: 401",
-    "The requested URL returned error: 403",
-    "HTTP 401",
-    "HTTP 403",
-];
-const NO_BRANCH: &[&str] = &["Remote branch", "couldn't find remote ref", "Could not find remote branch"];
-const NO_COMMIT: &[&str] =
-    &["not our ref", "no such remote ref", "unadvertised object", "reference is not a tree", "bad object"];
-const UNREACHABLE: &[&str] = &[
-    "Could not resolve host",
-    "Could not resolve hostname",
-    "Failed to connect",
-    "Connection refused",
-    "unable to connect",
-    "Connection timed out",
-    "No route to host",
-];
-const CUT_SHORT: &[&str] = &[
-    "early EOF",
-    "unexpected disconnect",
-    "hung up unexpectedly",
-    "RPC failed",
-    "invalid index-pack output",
-    "fetch-pack: invalid",
-    "transfer closed",
-    "Connection reset",
-    "Empty reply from server",
-    "expected 'packfile'",
-    "expected flush after",
-    "invalid server response",
-    "bad pack header",
-];
-const NO_REPOSITORY: &[&str] = &[
-    "not found",
-    "does not exist",
-    "does not appear to be a git repository",
-    "not a git repository",
-    "no such directory",
-];
-
-impl TransferFailure {
-    /// Understands what git said. More particular words come first: a cut connection says more than its cause.
-    pub(crate) fn of(said: &str) -> Self {
-        let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-        let kinds = [
-            (DISK_FULL, Self::DiskFull),
-            (REFUSED, Self::Refused),
-            (NO_COMMIT, Self::NoCommit),
-            (NO_BRANCH, Self::NoBranch),
-            (UNREACHABLE, Self::Unreachable),
-            (CUT_SHORT, Self::CutShort),
-            (NO_REPOSITORY, Self::NoRepository),
-        ];
-        kinds.into_iter().find(|(words, _)| says(words)).map_or(Self::Unknown, |(_, kind)| kind)
-    }
-
-    /// Returns a word for programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::NoRepository => "no_repository",
-            Self::Unreachable => "unreachable",
-            Self::NoBranch => "no_branch",
-            Self::NoCommit => "no_commit",
-            Self::CutShort => "cut_short",
-            Self::DiskFull => "disk_full",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_words_of_git_are_understood() {
-        let cases = [
-            ("fatal: Authentication failed for 'http://x/'", TransferFailure::Refused),
-            ("fatal: could not read Username for 'http://x': terminal prompts disabled", TransferFailure::Refused),
-            ("fatal: Remote branch nope not found in upstream origin", TransferFailure::NoBranch),
-            ("fatal: remote error: upload-pack: not our ref 0000", TransferFailure::NoCommit),
-            ("fatal: repository 'http://x/' not found", TransferFailure::NoRepository),
-            ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", TransferFailure::CutShort),
-            ("fatal: write error: No space left on device\nfatal: early EOF", TransferFailure::DiskFull),
-            ("fatal: unable to access 'http://x/': Failed to connect to x", TransferFailure::Unreachable),
-            ("fatal: something else", TransferFailure::Unknown),
-        ];
-        for (said, trouble) in cases {
-            assert_eq!(TransferFailure::of(said), trouble, "{said}");
         }
     }
 }

@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use calve_core::Cancel;
 
-use crate::advise::published::{self, Reason};
 use crate::git::Git;
 use crate::redact;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
+use crate::remote::published::{self, Reason};
 use crate::remote::session::{Listener, Maintenance, Prompts, Session};
 use crate::remote::traffic::{Traces, Traffic};
 use crate::remote::url::RepositoryUrl;
@@ -134,7 +134,7 @@ fn receipt(state: &CloneState, steps: &[Step], reason: Reason) -> FetchReceipt {
 /// Returns the clone's state, and the directory of its own files.
 fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     let git = Git::at(directory);
-    let git_directory = crate::worktree::asked(directory, &["rev-parse", "--absolute-git-dir"])?;
+    let git_directory = crate::repository::asked(directory, &["rev-parse", "--absolute-git-dir"])?;
     let value = |key: &str| git.answer(&["config", "--get", key]);
     let Some(url) = value("remote.origin.url")? else {
         return Err(RemoteError::NoRemote);

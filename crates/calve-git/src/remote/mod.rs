@@ -4,15 +4,17 @@ mod clone;
 mod error;
 mod features;
 mod fetch;
+pub mod published;
 mod session;
 mod traffic;
 mod url;
 
+pub use crate::transfer_failure::TransferFailure;
 pub use clone::purpose::Purpose;
 pub use clone::recipe::{Filter, Property, Recipe, Start, Step, Tip};
 pub use clone::verify::{Missing, Verdict};
 pub use clone::{CloneReceipt, CloneRequest, Seconds, clone_repository, plan_clone};
-pub use error::{RemoteError, TransferFailure};
+pub use error::RemoteError;
 pub use features::Features;
 pub use fetch::{FetchReceipt, FetchRequest, fetch, plan_fetch};
 pub use session::{Listener, Prompts};

@@ -15,9 +15,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::error::Error;
 use crate::git::Git;
 use crate::remote::clone::recipe::Step;
-use crate::remote::error::{RemoteError, TransferFailure};
+use crate::remote::error::RemoteError;
 use crate::remote::traffic::Traces;
 use crate::remote::url::{Credentials, RepositoryUrl};
+use crate::transfer_failure::TransferFailure;
 
 /// Hears every piece of text that git prints for people, as it comes. It may hold anything but control characters.
 pub type Listener<'l> = &'l dyn Fn(&str);

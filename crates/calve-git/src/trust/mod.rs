@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::Result;
-use crate::git::{Git, settings_of};
 use crate::paths::{pointed_to, real};
-use crate::worktree::Warning;
+use crate::settings::settings_of;
 
 pub(crate) mod program;
 
@@ -37,10 +36,9 @@ pub fn is_untrusted(path: &Path) -> bool {
     })
 }
 
-/// Trusts the worktree that `path` is in from now on. Returns whether it was untrusted before.
-pub fn trust(path: &Path) -> Result<bool> {
-    let root = PathBuf::from(Git::at(path).line(&["rev-parse", "--show-toplevel"])?);
-    let Some(entry) = entry_of(&root)? else { return Ok(false) };
+/// Trusts the worktree at `root` from now on. Returns whether it was untrusted before.
+pub fn trust(root: &Path) -> Result<bool> {
+    let Some(entry) = entry_of(root)? else { return Ok(false) };
     match fs_err::remove_file(entry.join(MARK)) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -167,29 +165,6 @@ pub(crate) fn refused_filters(settings: &[u8]) -> Vec<RefusedFilter> {
         }
     }
     refused
-}
-
-/// Returns a warning for each filter that would run code of the tree, about the files in the index that stay as they are stored.
-pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<Warning>> {
-    let refused = refused_filters(&git.run(&["config", "-z", "--list"])?);
-    if refused.is_empty() {
-        return Ok(Vec::new());
-    }
-    let said = git.fed(&["check-attr", "--cached", "-z", "--stdin", "filter"], index)?;
-    let mut fields = said.split(|&byte| byte == 0);
-    let mut counts = vec![0_u64; refused.len()];
-    while let (Some(_), Some(_), Some(value)) = (fields.next(), fields.next(), fields.next()) {
-        if let Some(at) = refused.iter().position(|filter| filter.name.as_bytes() == value) {
-            counts[at] += 1;
-        }
-    }
-    let used = refused.iter().zip(counts).filter(|(_, count)| *count > 0);
-    let warnings = used.map(|(RefusedFilter { name, command }, files)| Warning::Unfiltered {
-        filter: name.clone(),
-        command: command.clone(),
-        files,
-    });
-    Ok(warnings.collect())
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use calve_core::RemoveOptions;
 
 use crate::error::{Error, Result};
 use crate::remedy::Remedy;
+use crate::repository::{Repository, Worktree};
 use crate::trust::entry_of;
 use crate::worktree::add::AddReport;
 use crate::worktree::registration::delete_unmoved;
 use crate::worktree::remove::{RemoveReport, RemoveWorktreeOptions, remove};
-use crate::worktree::repository::{Repository, Worktree};
 
 /// The mark's name. In it is the word for the agent.
 const MARK: &str = "calve-agent";

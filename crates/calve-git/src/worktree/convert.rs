@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::path_of;
 use crate::remedy::Remedy;
-use crate::worktree::repository::Repository;
+use crate::repository::Repository;
 use crate::worktree::tracked::index::Index;
 
 /// A worktree that is a subvolume now.

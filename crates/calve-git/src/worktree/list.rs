@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::repository::{Repository, Worktree};
 use crate::trust;
 use crate::worktree::agent;
 use crate::worktree::merged::made;
 use crate::worktree::registration::sweep;
-use crate::worktree::repository::{Repository, Worktree};
 
 /// A worktree, and how it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use calve_core::Cancel;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
+use crate::repository::{Repository, Worktree};
 use crate::worktree::convert::check_idle;
 use crate::worktree::remove::{RemoveWorktreeOptions, plan_removal};
-use crate::worktree::repository::{Repository, Worktree};
 
 /// A worktree all of whose commits another branch has.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use crate::error::Result;
 use crate::remedy::Remedy;
+use crate::repository::Repository;
+use crate::repository::state::WorktreeState;
 use crate::worktree::add::target;
 use crate::worktree::registration::{self, sweep};
-use crate::worktree::repository::Repository;
-use crate::worktree::state::WorktreeState;
 use crate::worktree::unsaved::{check_broken, check_forgettable};
 
 /// The leftovers that were cleaned up.

@@ -12,11 +12,12 @@ mod push;
 
 use std::collections::BTreeMap;
 
+use crate::image::ENGINE;
+
 pub use pull::{DataImage, OldData, ReceivedData};
 pub use push::{DataSource, push_data};
 
-/// Annotations of the image: the server that made the data, and how much they are.
-const ENGINE: &str = "dev.calve.database.engine";
+/// More annotations of the image: the server that made the data, and how much they are.
 const VERSION: &str = "dev.calve.database.version";
 const ARCHITECTURE: &str = "dev.calve.database.architecture";
 const DATA_KEY: &str = "dev.calve.database.key";
@@ -71,10 +72,5 @@ impl DataDescription {
             files: text(FILES)?.parse().ok()?,
             bytes: text(DATA_BYTES)?.parse().ok()?,
         })
-    }
-
-    /// Returns true if an image with these annotations has a data directory.
-    pub(crate) fn is_of(annotations: &BTreeMap<String, String>) -> bool {
-        annotations.contains_key(ENGINE)
     }
 }

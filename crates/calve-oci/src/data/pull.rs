@@ -16,11 +16,11 @@ use super::fetch::{MissingChunk, batches, runs, together};
 use super::index::{Chunk, Index, IndexedFile, LARGEST_CHUNK_BYTES, LARGEST_INDEX_BYTES};
 use super::{DataDescription, INDEX};
 use crate::arrivals::Arrivals;
-use crate::assemble::Parents;
+use crate::assemble::{Parents, check_room};
 use crate::error::Error;
 use crate::frames::{GAP_BYTES, Hash, NEAR_BYTES, OTHER_HASH, hash};
-use crate::image::{Descriptor, ImageManifest, KEY};
-use crate::pull::{PullOptions, allowed_manifest, check_room, read_image};
+use crate::image::{Descriptor, ImageManifest, KEY, read_image};
+use crate::pull::PullOptions;
 use crate::reference::Reference;
 use crate::registry::Registry;
 use crate::spool::Spool;
@@ -68,8 +68,8 @@ impl<'a> DataImage<'a> {
     /// # Errors
     /// Fails with [`Error::NotATemplate`] for an image of something else.
     pub fn open(templates: &Templates, reference: &'a Reference, options: &'a PullOptions) -> Result<Self, Error> {
-        let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
-        let (bytes, digest) = allowed_manifest(reference, &registry, &options.connection)?;
+        let registry = options.connection.open(reference, &options.template.cancel)?;
+        let (bytes, digest) = options.connection.allowed_manifest(&registry, reference)?;
         let manifest = read_image(reference, &bytes)?;
         let about = DataDescription::read(&manifest.annotations).ok_or_else(|| {
             let what = match manifest.annotations.contains_key(KEY) {

@@ -48,7 +48,7 @@ pub fn push_data(
     options: &PushOptions,
 ) -> Result<Pushed, Error> {
     reference.check_tag()?;
-    let registry = Registry::open(reference, &options.connection, &options.template.cancel)?;
+    let registry = options.connection.open(reference, &options.template.cancel)?;
     let sent = send_layers(source, &registry, options);
     // Files of two versions would make a database that nobody has had.
     if !(source.is_current)() {

@@ -11,7 +11,7 @@ use fs_err as fs;
 
 use crate::mounts::{mounted_below, unmount};
 use crate::must::must;
-use crate::sys::{abandon, mount_points, start_time};
+use crate::sys::{abandon, detach, mount_points, start_time, unshare_mounts};
 
 const PREFIX: &str = "calve-test-";
 /// With the suffix that hdiutil(1) gives a sparse image.
@@ -50,6 +50,16 @@ impl Scratch {
 /// Returns whether a path is, or is in, the directory of some test's file system.
 pub(crate) fn is_scratch(path: &Path) -> bool {
     path.iter().any(|part| part.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+}
+
+/// Gives this thread, and the programs that it starts from now on, mounts of their own. A container that somebody else starts has copies of all
+/// that is mounted where it is started, and keeps loop devices busy until it ends: not those of this thread. Needs root.
+pub fn isolate_mounts() {
+    let root = Path::new("/");
+    must(unshare_mounts(), "unshare the mounts of", root);
+    // Nor is this thread to keep what other tests have mounted.
+    let tests = mount_points().into_iter().rev().filter(|point| is_scratch(point));
+    tests.for_each(|point| detach(&point));
 }
 
 impl Drop for Scratch {

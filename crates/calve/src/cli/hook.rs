@@ -61,7 +61,7 @@ pub(crate) struct WorktreeSetupArguments {
 #[derive(Debug, Args)]
 pub(crate) struct InstallArguments {
     /// The agent: claude, codex, cursor, opencode
-    #[arg(value_name = "AGENT", value_parser = Named(&["claude", "codex", "cursor", "opencode"], agent), hide_possible_values = true)]
+    #[arg(value_name = "AGENT", value_parser = Named(&Agent::NAMES, agent), hide_possible_values = true)]
     pub(crate) agent: Agent,
     /// A directory in the worktree
     #[arg(value_name = "PATH", default_value = ".")]
@@ -75,13 +75,8 @@ pub(crate) struct InstallArguments {
 }
 
 fn agent(name: &str) -> Result<Agent, String> {
-    Ok(match name {
-        "claude" => Agent::Claude,
-        "codex" => Agent::Codex,
-        "cursor" => Agent::Cursor,
-        "opencode" => Agent::OpenCode,
-        _ => return Err("it is one of: claude, codex, cursor, opencode".into()),
-    })
+    let found = Agent::ALL.into_iter().find(|agent| agent.name() == name);
+    found.ok_or_else(|| format!("it is one of: {}", Agent::NAMES.join(", ")))
 }
 
 /// Accepts one word as the name of a maker, because lists show it.

@@ -8,7 +8,6 @@ use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 
 use crate::branch_names;
-use crate::commands::services::DataFrom;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
@@ -268,4 +267,27 @@ pub(crate) struct BenchWorktreeArguments {
     pub(crate) repository: PathBuf,
     #[command(flatten)]
     pub(crate) run: super::BenchRunArguments,
+}
+
+/// Where the data of a new worktree's services comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum DataFrom {
+    /// Its donor, as far as that has data; else the templates.
+    Donor,
+    Template,
+    /// Nowhere yet: `calve up` clones the templates.
+    Nowhere,
+    /// This worktree: all of it.
+    Worktree(PathBuf),
+}
+
+impl DataFrom {
+    pub(crate) fn parse(text: &str) -> Result<Self, std::convert::Infallible> {
+        Ok(match text {
+            "" => Self::Donor,
+            "template" => Self::Template,
+            "none" => Self::Nowhere,
+            worktree => Self::Worktree(worktree.into()),
+        })
+    }
 }

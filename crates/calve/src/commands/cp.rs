@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failur
             Ok(()) => {}
             Err(failure) if several && failure.code() != INTERRUPTED => {
                 // As cp does: the others are still cloned.
-                failure.report();
+                output::failure(&failure);
                 worst = worst.max(failure.code());
             }
             Err(failure) => return Err(failure),

@@ -95,7 +95,7 @@ pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(Stri
 /// Returns the ports of each of these worktrees. An error is only a warning, because the callers show more than ports.
 pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<Port>> {
     let Ok(leases) = leases() else { return vec![Vec::new(); all.len()] };
-    leases.of_worktrees(all).unwrap_or_else(|error| {
+    leases.of_worktrees(all.iter().map(|listed| &listed.worktree)).unwrap_or_else(|error| {
         output::say(&format!("warning: no ports are shown: {error}"));
         vec![Vec::new(); all.len()]
     })

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
             Ok(()) => {}
             // As rm does: the others are still removed.
             Err(failure) if arguments.paths.len() > 1 && failure.code() != INTERRUPTED => {
-                failure.report();
+                output::failure(&failure);
                 worst = worst.max(failure.code());
             }
             Err(failure) => return Err(failure),

@@ -15,7 +15,7 @@ use calve_receipt::human::{count, counted, size};
 use super::db;
 use crate::cli::run::RunArguments;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::{consent, home, interrupt, output, real_path, sys};
+use crate::{consent, home, output, real_path, sys};
 
 /// The changes that a command has left of a tree.
 type Copies = [(PrivateOverlay, Changes)];
@@ -197,7 +197,7 @@ fn settle(
         return choice::settle(copies, beginning);
     }
     let is_applied = arguments.apply && code == 0;
-    let cancel = interrupt::listen_again()?;
+    let cancel = sys::interrupt::listen_again()?;
     let kept = keep.as_ref().map_or(Ok(()), |dst| keep_copy(&copies[0].0, dst, &cancel));
     let printed = if arguments.diff { diff::print(copies, output::bytes) } else { Ok(()) };
     let done = kept.and_then(|()| match beginning.filter(|_| is_applied) {
@@ -247,7 +247,7 @@ fn keep_beside(copies: &Copies, error: &Error) -> bool {
             Ok(_) => output::say(&format!("a copy with the command's changes is kept in `{}`", Shown(&dst))),
             Err(error) => {
                 is_kept = false;
-                Failure::from(error).report();
+                output::failure(&error.into());
             }
         }
     }
@@ -266,7 +266,7 @@ fn set_aside(copies: &Copies) {
                 Shown(overlay.tree()),
                 Shown(&dst)
             )),
-            Err(failure) => drop(failure.report()),
+            Err(failure) => drop(output::failure(&failure)),
         }
     }
 }

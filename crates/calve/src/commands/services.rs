@@ -12,6 +12,7 @@ use calve_receipt::{ServiceReceipt, path};
 
 use super::ahead::{Ahead, Source, Wish};
 use super::{db, du};
+use crate::cli::worktree::DataFrom;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 
@@ -222,28 +223,7 @@ fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> Ser
     }
 }
 
-/// Where the data of a new worktree's services comes from.
-#[derive(Debug, Clone)]
-pub(crate) enum DataFrom {
-    /// Its donor, as far as that has data; else the templates.
-    Donor,
-    Template,
-    /// Nowhere yet: `calve up` clones the templates.
-    Nowhere,
-    /// This worktree: all of it.
-    Worktree(PathBuf),
-}
-
 impl DataFrom {
-    pub(crate) fn parse(text: &str) -> Result<Self, std::convert::Infallible> {
-        Ok(match text {
-            "" => Self::Donor,
-            "template" => Self::Template,
-            "none" => Self::Nowhere,
-            worktree => Self::Worktree(worktree.into()),
-        })
-    }
-
     /// Returns what may be cloned ahead for the services. Fails unless there is data for each.
     pub(crate) fn check(&self, wanted: &BTreeMap<String, ServiceConfig>, donor: &Path) -> Result<Vec<Wish>, Failure> {
         if wanted.is_empty() || matches!(self, Self::Nowhere) {
@@ -347,7 +327,7 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
         all.iter().map(one).collect::<Result<Vec<_>, Failure>>()
     });
     found.unwrap_or_else(|failure| {
-        failure.report();
+        output::failure(&failure);
         none()
     })
 }

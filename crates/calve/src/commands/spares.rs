@@ -69,11 +69,6 @@ pub(crate) fn watch_in_background(cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns where the spares are that a clone may use, if anywhere.
-pub(crate) fn to_use() -> Option<SpareUse> {
-    home::directory().ok().map(|home| SpareUse::in_home(&home))
-}
-
 /// Returns where state is kept.
 fn state() -> Result<PathBuf, Failure> {
     home::directory().map_err(|why| {
@@ -130,7 +125,7 @@ pub(crate) fn wished(added: &AddReport) -> Option<String> {
         store.add(&SpareOrigin::Directory(root), &wanted).map(|_| None).map_err(Failure::from)
     };
     keep().unwrap_or_else(|failure: Failure| {
-        failure.report();
+        output::failure(&failure);
         Some("warning: no spares are kept; the worktree is complete all the same".into())
     })
 }
@@ -143,7 +138,7 @@ fn refill(source: Option<SpareSource>, output: &Output, cancel: &Cancel) -> Resu
     let mut report = report?;
     let failure = report.failures.pop();
     for (_, error) in report.failures.drain(..) {
-        Failure::from(error).report();
+        output::failure(&error.into());
     }
     tell(&report, source.as_ref(), output)?;
     failure.map_or(Ok(()), |(_, error)| Err(error.into()))

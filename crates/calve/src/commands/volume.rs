@@ -210,7 +210,7 @@ fn examine(volumes: &Volumes, name: &str, cancel: &Cancel) -> Result<Vec<Finding
         match carry_out(volumes.attach(name)?, "repairing a volume") {
             Ok(_) | Err(Failure::Stated { .. }) => {}
             Err(failure @ Failure::Volume(Error::NotPermitted { .. })) if !cancel.is_cancelled() => {
-                let _ = failure.report();
+                let _ = output::failure(&failure);
             }
             Err(failure) => return Err(failure),
         }

@@ -1,6 +1,5 @@
 //! Running a command of the user's, for as long as it likes.
 
-use std::ffi::OsStr;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -16,7 +15,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
-use crate::interrupt;
+use super::{STOPPING, interrupt};
 
 /// The signals that reach only this process, while a terminal's reach the command too.
 const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal::HUP)];
@@ -76,7 +75,7 @@ impl Answers {
     /// Listens for those signals from now on: before the first question is seen.
     pub(crate) fn new() -> std::io::Result<Self> {
         let ((interrupted, interrupt), (stopped, stop)) = (UnixStream::pair()?, UnixStream::pair()?);
-        for number in super::STOPPING.into_iter().chain([SIGQUIT]).filter(|number| !interrupt::is_ignored(*number)) {
+        for number in STOPPING.into_iter().chain([SIGQUIT]).filter(|number| !interrupt::is_ignored(*number)) {
             pipe::register(number, if number == SIGINT { &interrupt } else { &stop }.try_clone()?)?;
         }
         Ok(Self { interrupted, stopped })
@@ -124,16 +123,4 @@ fn pass_on(asked: usize, child: &Child) {
         // It has not been waited for yet, so that its number is still its own.
         let _ = kill_process(Pid::from_child(child), *signal);
     }
-}
-
-/// Returns why a program was not started, as shells have it: the kernel says that it may not be executed as soon as one directory of `PATH` may not
-/// be searched, and the program is in none.
-pub(crate) fn without_closed_directories(program: &OsStr, error: std::io::Error) -> std::io::Error {
-    let is_path = program.as_encoded_bytes().contains(&b'/');
-    if error.kind() != ErrorKind::PermissionDenied || is_path {
-        return error;
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_somewhere = std::env::split_paths(&path).any(|directory| directory.join(program).symlink_metadata().is_ok());
-    if is_somewhere { error } else { Errno::NOENT.into() }
 }

@@ -2,10 +2,11 @@
 
 #[cfg(unix)]
 mod command;
+pub(crate) mod interrupt;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
-pub(crate) use command::{Answers, TerminalModes, become_command, run_command, without_closed_directories};
+pub(crate) use command::{Answers, TerminalModes, become_command, run_command};
 #[cfg(unix)]
 pub(crate) use unix::*;
 

@@ -49,7 +49,7 @@ pub(crate) fn leave_terminal() {
 
 /// Returns the spares that a clone may use, or `None` if there is no place for them.
 pub(crate) fn spares() -> Option<SpareUse> {
-    crate::commands::spares::to_use()
+    crate::home::directory().ok().map(|home| SpareUse::in_home(&home))
 }
 
 /// Returns whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
@@ -123,4 +123,16 @@ pub(crate) fn path(bytes: &[u8]) -> PathBuf {
 /// Returns a path as the bytes that other programs read.
 pub(crate) fn path_bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
+}
+
+/// Returns why a program was not started, as shells have it: the kernel says that it may not be executed as soon as one directory of `PATH` may not
+/// be searched, and the program is in none.
+pub(crate) fn without_closed_directories(program: &OsStr, error: io::Error) -> io::Error {
+    let is_path = program.as_encoded_bytes().contains(&b'/');
+    if error.kind() != io::ErrorKind::PermissionDenied || is_path {
+        return error;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_somewhere = std::env::split_paths(&path).any(|directory| directory.join(program).symlink_metadata().is_ok());
+    if is_somewhere { error } else { rustix::io::Errno::NOENT.into() }
 }

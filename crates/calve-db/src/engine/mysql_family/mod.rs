@@ -16,11 +16,11 @@ pub(super) use mysql::Mysql;
 pub use wire::Session;
 
 use super::{Instance, Probe};
+use crate::address::{Address, in_query};
 use crate::engine::DatabaseObject;
 use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
-use crate::server::runtime;
-use crate::server::{Address, in_query};
+use crate::runtime;
 
 const USER: &str = "root";
 /// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{DATABASE, TEMPORARY, USER, base, files, option};
+use crate::address::Address;
 use crate::engine::DatabaseObject;
 use crate::engine::{Engine, Instance, Probe, Purpose, Version, mysql_family, numbers};
 use crate::error::Result;
-use crate::server::Address;
 
 pub(crate) struct Mysql;
 

@@ -13,10 +13,10 @@ use rustix::process::Signal;
 pub use self::wire::Session;
 use self::wire::{LoginError, NAME};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use crate::address::{Address, in_query};
 use crate::engine::DatabaseObject;
 use crate::error::{Error, Result};
-use crate::server::runtime;
-use crate::server::{Address, in_query};
+use crate::runtime;
 
 pub(super) struct Postgres;
 

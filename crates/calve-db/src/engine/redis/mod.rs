@@ -15,9 +15,9 @@ use rustix::process::Signal;
 
 use self::session::{Refusal, Session};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
-use crate::server::runtime;
-use crate::server::{Address, in_query};
+use crate::runtime;
 
 /// The differences of Redis and Valkey.
 pub(super) struct Redis {

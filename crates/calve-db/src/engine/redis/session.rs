@@ -3,8 +3,8 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::time::Duration;
 
+use crate::address::Address;
 use crate::engine::connection::Connection;
-use crate::server::Address;
 
 /// An answer to what Calve asks is a few kilobytes long.
 const LONGEST_ANSWER: usize = 1 << 20;

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use crate::advise::published::{self, Reason};
 use crate::redact::{self, Url};
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
+use crate::remote::published::{self, Reason};
 use crate::remote::url::{RepositoryUrl, Transport};
 
 /// The objects that a partial clone leaves on the server.

@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, Moved};
 use crate::git::Git;
 use crate::remedy::Remedy;
+use crate::repository::Repository;
 use crate::worktree::add::ignored::{LeftEntry, LeftReason};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
 use crate::worktree::add::{AddOptions, take_skipped};
-use crate::worktree::repository::Repository;
 use crate::worktree::tracked::index::Index;
 
 /// A worktree that has now what git ignores.

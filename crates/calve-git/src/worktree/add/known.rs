@@ -14,8 +14,8 @@ use calve_core::{Cancel, EntryKind, KnownEntry, KnownSource, SpareSource, SpareU
 
 use crate::error::{Error, Result};
 use crate::git::Git;
+use crate::repository::joined;
 use crate::worktree::add::survey::{AddRequest, converted, donor_index};
-use crate::worktree::repository::joined;
 use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::Tracked;
 use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
@@ -211,7 +211,7 @@ mod tests {
     use calve_testkit::{FileSystem, SplitMix64, Volume};
 
     use super::*;
-    use crate::worktree::Repository;
+    use crate::repository::Repository;
     use crate::worktree::add::AddOptions;
 
     /// A worktree with a spare and a watcher.

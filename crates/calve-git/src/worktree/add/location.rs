@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::paths::plain;
 use crate::remedy::Remedy;
-use crate::worktree::repository::Repository;
+use crate::repository::Repository;
 
 const TEMPLATE: &str = "../{repo}.{branch}";
 /// In a project's directory with the repository in `.bare`, next to the other worktrees.

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::worktree::repository::Repository;
+use crate::repository::Repository;
 
 /// The result of git's `post-checkout` hook.
 #[derive(Debug, Clone, PartialEq, Eq)]

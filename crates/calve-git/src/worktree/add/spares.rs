@@ -16,11 +16,11 @@ use calve_core::{
 use crate::config::{LOCAL, SparesWish};
 use crate::error::Result;
 use crate::git::Git;
+use crate::repository::Repository;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftEntry, LeftReason};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below};
 use crate::worktree::add::{is_worktree, take_skipped};
-use crate::worktree::repository::Repository;
 
 /// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, plain};
 use crate::remedy::Remedy;
+use crate::repository::{Repository, joined};
 use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
@@ -20,8 +21,8 @@ use crate::worktree::add::location;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::spares;
 use crate::worktree::add::target::{self, Target, TargetRequest};
+use crate::worktree::add::unfiltered::unfiltered;
 use crate::worktree::add::{AddOptions, Changes, Ignored, Trust, Warning};
-use crate::worktree::repository::{Repository, joined};
 use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::Tracked;
 use crate::worktree::tracked::conversion::{Conversion, conversions};
@@ -137,7 +138,7 @@ pub(crate) fn survey(
     tracked.leave_changed(|path| changed.contains(path));
     if let Some(git) = git.filter(|_| request.is_untrusted) {
         let names = tracked.index.entries.iter().flat_map(|entry| [&entry.path[..], b"\0"].concat());
-        warnings.extend(trust::unfiltered(git, &names.collect::<Vec<u8>>())?);
+        warnings.extend(unfiltered(git, &names.collect::<Vec<u8>>())?);
     }
 
     let rules = Rules { exclude: Patterns::new(&request.config.exclude)?, leaves_secrets: request.leaves_secrets };

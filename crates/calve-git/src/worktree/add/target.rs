@@ -5,9 +5,9 @@ use calve_core::Shown;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
-use crate::remote::TransferFailure;
+use crate::repository::{Repository, Worktree, joined};
+use crate::transfer_failure::TransferFailure;
 use crate::trust;
-use crate::worktree::repository::{Repository, Worktree, joined};
 
 /// A commit, and how HEAD names it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,21 +20,21 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{path_of, plain};
+use crate::paths::path_of;
 use crate::remedy::{Operation, Remedy};
+use crate::repository;
+use crate::repository::Repository;
+use crate::repository::entries::{self, GITDIR};
+use crate::repository::state::LinkedWorktree;
 use crate::trust;
 use crate::worktree::add::location;
 use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
 use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
-use crate::worktree::repository;
-use crate::worktree::repository::Repository;
-use crate::worktree::state::LinkedWorktree;
 
 const LOCKED: &str = "locked";
 /// The reason that the file `locked` gives as long as an entry is being made.
 const BEING_MADE: &str = "calve: being made\n";
-const GITDIR: &str = "gitdir";
 /// How the names of entries begin that are being removed. git refuses to make such a name.
 const LEAVING: &str = ".calve-";
 
@@ -182,7 +182,7 @@ impl Registration {
     /// Returns whether another worktree may have a branch checked out, by its `HEAD`. git then says whether that is so, and takes longer to
     /// start than to answer.
     fn may_be_checked_out(&self, branch: &str) -> Result<bool> {
-        let mut all = entries(&self.common)?;
+        let mut all = entries::all(&self.common)?;
         all.retain(|directory| *directory != self.directory);
         all.push(self.common.clone());
         Ok(all.iter().any(|directory| {
@@ -263,7 +263,7 @@ fn new_directory(all: &Path, id: &str) -> Result<PathBuf> {
 /// Lists the entries that are being made, or were, with their journal where their maker is gone.
 fn unfinished(common: &Path) -> Result<Vec<(PathBuf, Option<File>)>> {
     let mut found = Vec::new();
-    for directory in entries(common)? {
+    for directory in entries::all(common)? {
         let Ok(journal) = fs_err::File::open(directory.join(JOURNAL)) else { continue };
         let journal = File::from(journal);
         match state(&journal)? {
@@ -292,7 +292,7 @@ fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
 /// too, keeps it for them.
 fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
     let full = format!("refs/heads/{branch}");
-    for directory in entries(common)?.into_iter().chain([common.to_path_buf()]) {
+    for directory in entries::all(common)?.into_iter().chain([common.to_path_buf()]) {
         let says = |file: &str, what: &str| {
             fs_err::read_to_string(directory.join(file)).is_ok_and(|text| text.trim_end() == what)
         };
@@ -335,7 +335,7 @@ fn check_unmoved(git: &Git, branch: &str, target: &Target) -> Result<()> {
 
 /// Finishes or removes what killed runs have left of entries. Says beside which places there may be more. The caller has the lock.
 fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
-    for directory in entries(common)?.iter().filter(|directory| was_left_before_its_journal(directory)) {
+    for directory in entries::all(common)?.iter().filter(|directory| was_left_before_its_journal(directory)) {
         remove(directory)?;
     }
     let mut places = Vec::new();
@@ -391,18 +391,6 @@ pub(crate) struct SweepReport {
     pub(crate) trees: Vec<PathBuf>,
 }
 
-/// Lists the entries that git lists, each with the root of its worktree.
-pub(crate) fn entries_by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let mut found = Vec::new();
-    for directory in entries(common)? {
-        let Ok(text) = fs_err::read(directory.join(GITDIR)) else { continue };
-        // Relative to the entry, where git is told to write it so.
-        let pointer = plain(&directory.join(path_of(text.trim_ascii_end())));
-        found.extend(pointer.parent().map(|worktree| (worktree.to_path_buf(), directory.clone())));
-    }
-    Ok(found)
-}
-
 /// Deletes a branch in turn with others, as long as it is where it was made. Says whether it did.
 pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let _turn = RepositoryLock::take(common)?;
@@ -446,7 +434,7 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
 /// (`git worktree prune` removes what has neither `gitdir` nor `locked`). `may_go` is asked about the latter.
 pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool) -> Result<()> {
     let _turn = RepositoryLock::take(common)?;
-    for directory in entries(common)? {
+    for directory in entries::all(common)? {
         let is_leaving = directory.file_name().is_some_and(|name| name.as_bytes().starts_with(LEAVING.as_bytes()));
         if is_leaving {
             gone(fs_err::remove_dir_all(directory))?;
@@ -457,15 +445,6 @@ pub(crate) fn remove_broken(common: &Path, mut may_go: impl FnMut(&Path) -> bool
         }
     }
     Ok(())
-}
-
-/// Lists every directory in which an entry is or may be.
-fn entries(common: &Path) -> Result<Vec<PathBuf>> {
-    match fs_err::read_dir(common.join("worktrees")) {
-        Ok(all) => Ok(all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn gone(result: std::io::Result<()>) -> Result<()> {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::worktree::repository::Repository;
+use crate::repository::Repository;
 use crate::worktree::tracked::index::Index;
 use crate::worktree::tracked::lfs;
 

@@ -13,8 +13,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::repository::Repository;
 use crate::worktree::add::PLAIN;
-use crate::worktree::repository::Repository;
 use crate::worktree::status::{GitPath, Status, split};
 use crate::worktree::tracked::conversion::Conversion;
 use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, SYMLINK};

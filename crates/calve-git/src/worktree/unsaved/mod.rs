@@ -11,7 +11,7 @@ use calve_core::Shown;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::{Operation, Remedy};
-use crate::worktree::repository::{Repository, Worktree};
+use crate::repository::{Repository, Worktree};
 
 /// The files that git keeps during an operation.
 const UNFINISHED: [(&str, Operation); 7] = [

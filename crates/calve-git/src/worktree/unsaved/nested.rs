@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{plain, pointed_to, real};
 use crate::remedy::Remedy;
+use crate::repository::Worktree;
+use crate::repository::state::LinkedWorktree;
 use crate::trust;
-use crate::worktree::repository::Worktree;
-use crate::worktree::state::LinkedWorktree;
 use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
 
 /// Something inside that git works on, by its path below the worktree.
@@ -196,7 +196,7 @@ impl OuterWorktree<'_> {
             let what = format!("has commits that none of its remotes has (first: {})", &commit[..commit.len().min(12)]);
             return Err(self.refuse(shown, what, Remedy::PushNestedOrForce));
         }
-        for (at, entry) in crate::worktree::registration::entries_by_worktree(&repository)? {
+        for (at, entry) in crate::repository::entries::by_worktree(&repository)? {
             if LinkedWorktree::open(&entry, &at).is_ok() && !real(&at).starts_with(&self.root) {
                 let what = format!("is the repository of the worktree `{}`", Shown(&at));
                 return Err(self.refuse(shown, what, Remedy::RemoveOtherOrForce));

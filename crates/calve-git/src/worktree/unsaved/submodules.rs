@@ -10,7 +10,7 @@ use calve_core::Shown;
 use crate::error::{Error, Result};
 use crate::paths::path_of;
 use crate::remedy::Remedy;
-use crate::worktree::repository::{Repository, Worktree};
+use crate::repository::{Repository, Worktree};
 use crate::worktree::tracked::index::{GITLINK, Index};
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 

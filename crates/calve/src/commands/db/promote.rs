@@ -59,7 +59,7 @@ fn promote(
         // The template that it replaces. It may stay: the new one is made.
         if let Err(failure) = reap_trash(home) {
             output::say("warning: the former template was not removed; `calve db gc` removes it");
-            failure.report();
+            output::failure(&failure);
         }
         pool::refill(home, template);
     }

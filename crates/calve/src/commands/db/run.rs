@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
         Ok(status) => sys::command_end(status),
         Err(error) => {
             let failure = Failure::not_started(&arguments.command[0], error);
-            failure.report();
+            output::failure(&failure);
             Some((failure.code(), String::new()))
         }
     };

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
             // The others are still stopped.
             Err(error) => {
                 let failure = Failure::from(error);
-                failure.report();
+                output::failure(&failure);
                 worst = worst.max(failure.code());
             }
         }

@@ -9,8 +9,7 @@ use calve_db::{BuildEvent, Caller, CommandEnd, CreateOptions, OwnedServer};
 use super::{command_for, home, reap_trash, supervisor};
 use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
 use crate::failure::Failure;
-use crate::output;
-use crate::{db_receipt, sys};
+use crate::{db_receipt, output, sys};
 use calve_receipt::human::{count, size};
 use calve_receipt::{DbTemplateReceipt, DbTemplatesReceipt};
 

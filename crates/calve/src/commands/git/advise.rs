@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use calve_core::Shown;
-use calve_git::advise::{Cost, Numbers, RepositoryCosts, Sentence, Test, advise, published};
+use calve_git::advise::{Cost, Numbers, RepositoryCosts, Sentence, Test, advise};
+use calve_git::remote::published;
 use serde_json::Value;
 
 use crate::cli::git::GitAdviseArguments;

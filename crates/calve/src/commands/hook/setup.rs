@@ -11,16 +11,16 @@ use calve_receipt::human;
 
 use crate::cli::hook::WorktreeSetupArguments;
 use crate::commands::ahead::Ahead;
+use crate::commands::env;
 use crate::commands::services::Services;
-use crate::commands::{env, spares};
 use crate::failure::Failure;
-use crate::{consent, output};
+use crate::{consent, output, sys};
 
 pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = AddOptions::default();
     options.start = std::env::current_dir()?;
     options.from.clone_from(&arguments.from);
-    options.clone.spares = spares::to_use();
+    options.clone.spares = sys::spares();
     options.clone.cancel = cancel.clone();
     let filled = worktree::fill(&options)?;
     let repaired = filled.audit.findings.iter().filter(|found| found.action != Action::Reported).count();

@@ -8,7 +8,7 @@ use calve_core::{Beginning, Cancel, Error, PrivateError, PrivateOverlay, Shown};
 use super::{CommandOutcome, Copies, diff, keep_beside, keep_copy, outside, set_aside, summary};
 use crate::failure::Failure;
 use crate::sys::Answers;
-use crate::{interrupt, output};
+use crate::{output, sys};
 
 /// Asks until there is an answer, and does as it says. Ctrl-C and Ctrl-D discard the changes; an empty line, which may have been meant for the
 /// command, does not. If the user cannot answer, the changes are set aside.
@@ -27,7 +27,7 @@ fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<CommandO
     };
     let mut answers = Answers::new()?;
     loop {
-        let cancel = interrupt::listen_again()?;
+        let cancel = sys::interrupt::listen_again()?;
         output::say(question);
         let Some(answer) = answers.line()? else {
             output::say("discarded");
@@ -53,7 +53,7 @@ fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<CommandO
                     if is_kept {
                         return Ok(Err(failure));
                     }
-                    failure.report();
+                    output::failure(&failure);
                 }
             },
             "k" | "keep" if copies.len() == 1 => {
@@ -67,7 +67,7 @@ fn ask(copies: &mut Copies, beginning: &Beginning) -> io::Result<Result<CommandO
                     Ok(())
                 });
                 if let Err(failure) = printed {
-                    failure.report();
+                    output::failure(&failure);
                 }
             }
             "n" | "no" | "discard" => {
@@ -106,7 +106,7 @@ fn keep_where_asked(copies: &Copies, answers: &Answers, cancel: &Cancel) -> io::
             Ok(Some(dst))
         }
         Err(failure) => {
-            failure.report();
+            output::failure(&failure);
             Ok(None)
         }
     }

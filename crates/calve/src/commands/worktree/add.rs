@@ -15,9 +15,9 @@ use calve_git::worktree::{
     Trust,
 };
 
-use crate::cli::worktree::AddArguments;
+use crate::cli::worktree::{AddArguments, DataFrom};
 use crate::commands::ahead::Ahead;
-use crate::commands::services::{DataFrom, Leaving, Services};
+use crate::commands::services::{Leaving, Services};
 use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
@@ -152,7 +152,7 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
             if let Some(mut leaving) = leaving
                 && let Err(failure) = leaving.end(Written::Accept).and_then(|()| leaving.remove())
             {
-                failure.report();
+                output::failure(&failure);
             }
             if let Some(trashed) = &removed.trashed {
                 reap::start(&trashed.parent);
@@ -183,7 +183,7 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
     options.clone.threads = arguments.threads;
     options.clone.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
-    options.clone.spares = spares::to_use();
+    options.clone.spares = sys::spares();
     options.clone.progress = Arc::new(Progress::default());
     options.clone.cancel = cancel.clone();
     Ok(options)

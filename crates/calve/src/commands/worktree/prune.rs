@@ -102,7 +102,7 @@ fn remove_merged(
         match remove::merged(start, &one.worktree.path, cancel) {
             Ok(()) => receipt.merged[number].removed = true,
             Err(failure) if failure.code() != INTERRUPTED => {
-                failure.report();
+                output::failure(&failure);
                 worst = worst.max(failure.code());
             }
             Err(failure) => return Err(failure),

@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Resul
             Ok(document) => documents.push(document),
             // As `calve rm` does: the others are still removed.
             Err(failure) if failure.code() != INTERRUPTED => {
-                failure.report();
+                output::failure(&failure);
                 worst = worst.max(failure.code());
             }
             Err(failure) => return Err(failure),

@@ -312,7 +312,7 @@ fn every_remedy_has_its_situation() {
     let of_core = words(&["core.rs"], "Remedy::");
     assert_listed(&engine, &remedies(core::CASES), CORE, &of_core);
     let mut of_git = variants("calve-git/src/remedy.rs", "pub enum Remedy {");
-    of_git.extend(variants("calve-git/src/remote/error.rs", "pub enum TransferFailure {"));
+    of_git.extend(variants("calve-git/src/transfer_failure.rs", "pub enum TransferFailure {"));
     let mut git_words = words(&["git.rs"], "Remedy::");
     git_words.extend(words(&["git.rs"], "TransferFailure::"));
     assert_listed(&of_git, &remedies(git::CASES), GIT, &git_words);

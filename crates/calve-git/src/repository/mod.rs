@@ -1,5 +1,8 @@
 //! A repository and its worktrees, as git tells of them.
 
+pub(crate) mod entries;
+pub(crate) mod state;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -7,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 
+use self::state::{LinkedWorktree, WorktreeState};
 use crate::error::{Error, Result};
-use crate::git::{Git, settings_of};
+use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
+use crate::settings::settings_of;
 use crate::trust;
-use crate::worktree::state::{self, LinkedWorktree, WorktreeState};
 
 /// A worktree, as `git worktree list` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -207,7 +211,7 @@ impl Repository {
             return Ok(());
         }
         LinkedWorktree::open(&own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
-        let entries = crate::worktree::registration::entries_by_worktree(&self.common)?;
+        let entries = crate::repository::entries::by_worktree(&self.common)?;
         let back = entries.iter().find(|(_, entry)| *entry == own).map(|(path, _)| path);
         match back.map(|path| (path, LinkedWorktree::open(&own, path))) {
             Some((_, Ok(linked))) if linked.is_at(here) => Ok(()),

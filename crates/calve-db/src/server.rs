@@ -1,88 +1,28 @@
-//! Starting a server: a place in the registry, a supervisor, and its answer.
-
-mod address;
-mod client;
-pub(crate) mod data;
-pub(crate) mod launch;
-pub(crate) mod log;
-pub(crate) mod memory;
-pub(crate) mod programs;
-pub(crate) mod readiness;
-pub(crate) mod runtime;
-mod trace;
-
-pub use address::Address;
-pub(crate) use address::in_query;
-pub use client::check_option_files;
-pub use trace::Trace;
+//! A server as its starter sees it: the connection to its supervisor, which this starts.
 
 use std::io::BufReader;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use calve_core::{Cancel, Strategy};
+use calve_core::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
 use crate::copy_up::Copied;
-use crate::engine::DatabaseObject;
-use crate::engine::Purpose;
+use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
+use crate::files::account::Account;
 use crate::files::random;
-use crate::registry::Home;
-use crate::registry::name;
-use crate::registry::sweep;
-use crate::registry::{self, Place, Record};
-use crate::standby;
-use crate::supervise::messages::{Answer, Claim, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
-use crate::sys;
-use crate::template::{self, Template};
+use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
+use crate::registry::{Home, Place, Record};
+use crate::template::Template;
+use crate::{runtime, sweep, sys};
 
 /// Returns the memory of a server's processes, what they share with each other counted once; `None` if that cannot be told.
 pub fn memory_bytes(server: &Record) -> Option<u64> {
     sys::tree(server.pid).into_iter().map(sys::memory_bytes).sum()
-}
-
-/// How a server is to be started.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct StartOptions {
-    /// Its name; one is made up when there is none.
-    pub name: Option<String>,
-    /// A port on 127.0.0.1 too: this one, or any that is free (0).
-    pub tcp: Option<u16>,
-    /// How long it may stay; `None` is for good.
-    pub ttl: Option<Duration>,
-    /// Whose end is its end.
-    pub owner: Ownership,
-    /// Use this strategy or none.
-    pub strategy: Option<Strategy>,
-    /// Watch the copies of an overlay also where they cost nothing, because blocks are shared.
-    pub trace: bool,
-    /// Ends the start early. Nothing is left of it then.
-    pub cancel: Cancel,
-}
-
-impl StartOptions {
-    /// Returns whether a standby fits. It has no port, and the strategy that is best.
-    pub fn may_be_standby(&self) -> bool {
-        self.strategy.is_none() && self.tcp.is_none() && !self.trace
-    }
-}
-
-/// Whose end is a server's end.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Ownership {
-    /// Nobody's.
-    #[default]
-    Nobody,
-    /// The end of the returned [`OwnedServer`].
-    Caller,
-    /// The end of the first of these processes that ends.
-    Processes(Vec<u32>),
 }
 
 /// A server that was started, and the connection to its supervisor.
@@ -146,62 +86,13 @@ impl OwnedServer {
     }
 }
 
-/// Starts a server on a clone of the template. `supervisor` is the command that calls [`crate::supervise`] with its standard input
-/// and output. `tell` is called before the server is started, should files be copied as a whole when it opens them.
-pub fn start(
-    home: &Home,
-    template: &str,
-    options: &StartOptions,
-    supervisor: &[PathBuf],
-    tell: &mut dyn FnMut(&Starting),
-) -> Result<OwnedServer> {
-    let template = template::load(home, template)?;
-    options.name.as_deref().map_or(Ok(()), name::check)?;
-    home.prepare()?;
-    let owner = match &options.owner {
-        Ownership::Nobody => Owner::Nobody,
-        Ownership::Caller => Owner::Starter,
-        Ownership::Processes(pids) => Owner::Processes(pids.clone()),
-    };
-    if options.may_be_standby() {
-        let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner: owner.clone() };
-        if let Some(owned) = standby::claim(home, &template, &claim)? {
-            return Ok(owned);
-        }
-    }
-    let name = options.name.clone().map_or_else(|| name_for(&template), Ok)?;
-    let place = registry::reserve(home, &name)?;
-    registry::forget_ending(home, &name);
-    let mut spec = Spec {
-        strategy: options.strategy.map(|strategy| strategy.to_string()),
-        tcp: options.tcp,
-        ttl: options.ttl,
-        owner,
-        trace: options.trace,
-        ..spec_of(home, &name, &place, template)?
-    };
-    run(home, &mut spec, place, &mut Starter { supervisor, tell, cancel: &options.cancel })
-}
-
-/// Starts a server of the template that waits to be handed over.
-pub(crate) fn start_waiting(home: &Home, template: Template, starter: &mut Starter<'_>) -> Result<OwnedServer> {
-    let name = name_for(&template)?;
-    let place = registry::reserve(home, &name)?;
-    let mut spec = Spec { owner: Owner::Nobody, waits: true, ..spec_of(home, &name, &place, template)? };
-    run(home, &mut spec, place, starter)
-}
-
-fn name_for(template: &Template) -> Result<String> {
-    Ok(standby::server_name(&template.name, &random::letters(6)?))
-}
-
 /// Returns the specification of a server of a template, with nothing special about it.
-fn spec_of(home: &Home, name: &str, place: &Place, template: Template) -> Result<Spec> {
+pub(crate) fn spec_of(home: &Home, name: &str, place: &Place, template: Template) -> Result<Spec> {
     let spec = new_spec(home, name, &place.path, &template.engine, &template.program, template.account)?;
     let container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
     Ok(Spec {
         container,
-        pool: Some(standby::file(home, &template.name)),
+        pool: Some(home.pool(&template.name)),
         template: Some(template.name),
         version: template.version,
         purpose: Purpose::Serve,
@@ -218,7 +109,7 @@ pub(crate) fn new_spec(
     place: &Path,
     engine: &str,
     program: &Path,
-    account: crate::files::account::Account,
+    account: Account,
 ) -> Result<Spec> {
     let directory = home.runtime().join(random::letters(8)?);
     Ok(Spec {

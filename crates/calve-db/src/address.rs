@@ -1,10 +1,12 @@
 //! How programs reach a server: the forms in which they want to be told.
 
+mod client;
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::server::client;
+pub use client::check_option_files;
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use super::Spares;
-use super::ask::{Answer, ask};
-use super::check::{Check, DirectoryChanges, check};
-use super::claim::{directories, fitness};
-use super::order::Subtrees;
-use super::record::{Block, blocks};
-use super::select::{EntryChange, now};
-use super::store::{Home, Shape, SpareSource, spares};
 use crate::error::Error;
 use crate::options::{RecordBody, SpareUse};
 use crate::progress::Cancel;
+use crate::spare::ask::{Answer, ask};
+use crate::spare::check::{Check, DirectoryChanges, check};
+use crate::spare::claim::{directories, fitness};
+use crate::spare::order::Subtrees;
+use crate::spare::record::{Block, KnownState, blocks};
+use crate::spare::select::{EntryChange, now};
+use crate::spare::store::{Home, Shape, SpareSource, spares};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::pool::thread_count;
@@ -32,21 +32,6 @@ pub struct KnownSource {
     body: Arc<RecordBody>,
     /// The changes since the record was taken.
     touched: BTreeMap<PathBuf, DirectoryChanges>,
-}
-
-/// The state of an entry when it was recorded, which it still has (`stat(2)`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownState {
-    /// Its inode.
-    pub inode: u64,
-    /// Its change time.
-    pub changed_seconds: i64,
-    /// The nanoseconds of that.
-    pub changed_nanoseconds: u32,
-    /// Its type and permissions.
-    pub mode: u32,
-    /// Its size in bytes.
-    pub size: u64,
 }
 
 /// The known facts of an entry.

@@ -1,5 +1,8 @@
 //! From a specification to a server that answers: data directory, configuration, process, readiness.
 
+pub(crate) mod data;
+mod readiness;
+
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,20 +15,20 @@ use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
+use self::data::{DataClone, Mounts, clone_data};
+use self::readiness::{Notices, Waiting};
+use crate::address::Address;
 use crate::container::{self, Run, ServerProcess};
 use crate::copy_up::{self, Large, OverlayPaths, Watch};
-use crate::engine::{Engine, Instance};
+use crate::engine::{Engine, Instance, connection, memory};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
+use crate::log;
+use crate::messages::{Origin, Spec, Starting};
 use crate::registry::{self, EarlyRecord};
-use crate::server::Address;
-use crate::server::data::{DataClone, Mounts, clone_data};
-use crate::server::readiness::{self, Notices, Waiting};
-use crate::server::runtime;
-use crate::server::{log, memory};
-use crate::supervise::messages::{Origin, Spec, Starting};
+use crate::runtime;
 use crate::sys::{self, Ended, Launch};
 use crate::template::manifest;
 
@@ -134,7 +137,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let notices = Notices::listen(wanted.directory, spec.account)?;
     let arguments = wanted.engine.arguments(&instance)?;
     let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
-    container::forget_first_process(&wanted.address.socket);
+    connection::forget_first_process(&wanted.address.socket);
     let mut server = match &spec.container {
         Some(_) => start_in_container(wanted, &arguments, &instance.settings, true, &output)?,
         None => start(wanted, &arguments, &instance.data, &notify, &output)?,

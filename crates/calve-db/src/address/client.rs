@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
-use crate::server::Address;
 
 /// The variables that libpq reads (its manual, "Environment Variables", versions 13 to 18) and Calve does not set.
 const LIBPQ: &[&str] = &[

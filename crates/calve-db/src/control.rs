@@ -8,9 +8,9 @@ use rustix::process::Signal;
 
 use crate::copy_up::Copied;
 use crate::error::{Error, Result};
+use crate::messages::{Answer, Request, Starting, answer, send};
 use crate::registry::Home;
 use crate::registry::{self, Record};
-use crate::supervise::messages::{Answer, Request, Starting, answer, send};
 use crate::sys::ProcessHandle;
 use crate::template::Template;
 
@@ -102,5 +102,5 @@ fn end(home: &Home, record: &Record) -> Result<()> {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    crate::registry::sweep::sweep(home).map(|_| ())
+    crate::sweep::sweep(home).map(|_| ())
 }

@@ -7,14 +7,14 @@ use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::{Template, aside, put_aside, write};
 use crate::engine::{Engine, Version};
 use crate::error::{Error, Result, Unusable};
+use crate::log;
 use crate::registry::Home;
-use crate::registry::sweep;
-use crate::server::log;
+use crate::sweep;
 use crate::sys;
 use crate::template::manifest;
+use crate::template::{Template, aside, put_aside, write};
 
 /// Makes the place of a finished build the template of its name.
 pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, template: Template) -> Result<Template> {

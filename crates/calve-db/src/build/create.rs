@@ -10,23 +10,24 @@ use calve_core::{Cancel, Wait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
-use super::{Template, building_lock, load, publish};
+use super::publish;
 use crate::container::{self, Container, Image};
+use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::private;
 use crate::files::random;
+use crate::log;
 use crate::mark;
+use crate::messages::{Origin, Spec};
 use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
-use crate::registry::sweep;
-use crate::server::log;
-use crate::server::programs::{self, Program};
 use crate::server::{OwnedServer, Starter, new_spec, run};
-use crate::supervise::messages::{Origin, Spec};
 use crate::template::key::Key;
+use crate::template::{Template, building_lock, load};
+use crate::{standby, sweep};
 
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
@@ -126,7 +127,7 @@ pub fn create(
         }
     }
     let template = build(home, options, &plan, supervisor, caller)?;
-    crate::standby::empty(home, &template.name, Some(&template))?;
+    standby::empty(home, &template.name, Some(&template))?;
     Ok(BuiltTemplate { template, reused: false })
 }
 

@@ -8,8 +8,7 @@ use calve_core::Cancel;
 use signal_hook::consts::SIGINT;
 use signal_hook::{SigId, flag};
 
-use crate::failure::INTERRUPTED;
-use crate::sys;
+use crate::sys::STOPPING;
 
 /// The effect of a second Ctrl-C.
 static SECOND: Mutex<Option<SigId>> = Mutex::new(None);
@@ -29,10 +28,10 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
     *IGNORED & mask(signal) != 0
 }
 
-/// Listens for the signals that stop the program, and returns the switch that they throw.
-pub(crate) fn listen() -> io::Result<Cancel> {
+/// Listens for the signals that stop the program, and returns the switch that they throw. A second Ctrl-C ends it with the exit code `code`.
+pub(crate) fn listen(code: u8) -> io::Result<Cancel> {
     let thrown = Arc::new(AtomicBool::new(false));
-    for signal in sys::STOPPING {
+    for signal in STOPPING {
         // The process that started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
         if is_ignored(signal) {
             continue;
@@ -43,7 +42,7 @@ pub(crate) fn listen() -> io::Result<Cancel> {
         if signal == SIGINT {
             let pressed = Arc::new(AtomicBool::new(false));
             // In this order: the first finds it off, and only turns it on.
-            let second = flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&pressed))?;
+            let second = flag::register_conditional_shutdown(signal, i32::from(code), Arc::clone(&pressed))?;
             *SECOND.lock().unwrap_or_else(PoisonError::into_inner) = Some(second);
             flag::register(signal, pressed)?;
         }
@@ -57,7 +56,7 @@ pub(crate) fn listen() -> io::Result<Cancel> {
 #[cfg(unix)]
 pub(crate) fn listen_again() -> io::Result<Cancel> {
     let thrown = Arc::new(AtomicBool::new(false));
-    for signal in sys::STOPPING.into_iter().filter(|signal| !is_ignored(*signal)) {
+    for signal in STOPPING.into_iter().filter(|signal| !is_ignored(*signal)) {
         flag::register(signal, Arc::clone(&thrown))?;
     }
     Ok(Cancel::from_flag(thrown))

@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::super::ask::{Answer, SOCKET, socket_path};
-use super::super::store::Home;
 use crate::error::Error;
 use crate::operation::Operation;
+use crate::spare::ask::{Answer, SOCKET, socket_path};
+use crate::spare::store::Home;
 use crate::sys;
 
 /// The name of the lock that the watcher holds.

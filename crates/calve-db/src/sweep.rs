@@ -11,14 +11,13 @@ use rustix::process::Signal;
 use crate::container;
 use crate::copy_up;
 use crate::end_reason::EndReason;
+use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::registry::Home;
-use crate::registry::{self, EarlyRecord, Ending, Record, ending, lock_all};
-use crate::server::memory;
-use crate::server::runtime;
-use crate::service;
+use crate::registry::{self, EarlyRecord, Ending, Record, lock_all};
+use crate::runtime;
 use crate::sys;
 use crate::template;
 
@@ -72,9 +71,9 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         }
     }
     remove_dead_links(home);
-    service::sweep(home)?;
+    remove_new_services(home)?;
     move_old_templates_to_trash(&home.templates())?;
-    ending::sweep(home);
+    registry::sweep_endings(home);
     drop(guard);
     for directory in [home.servers(), home.services(), home.templates(), home.runtime().to_path_buf()] {
         if trash::is_in(&directory) {
@@ -82,6 +81,17 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         }
     }
     Ok(swept)
+}
+
+/// Takes away the data that killed clones left. Whoever makes some now holds its lock, or makes it when this is done.
+fn remove_new_services(home: &Home) -> Result<()> {
+    for place in template::directories(&home.services())? {
+        let is_new = place.file_name().is_some_and(|name| name.to_string_lossy().starts_with(registry::NEW_SERVICE));
+        if is_new && !registry::is_held(&place) {
+            trash::remove(&place, Wait::No)?;
+        }
+    }
+    Ok(())
 }
 
 /// Keeps what is known of a server whose supervisor was killed.
@@ -168,7 +178,7 @@ pub(crate) fn note_sockets(place: &Path, directory: &Path) -> Result<()> {
 
 /// Takes away the notes of a run that a template has no use for.
 pub(crate) fn forget_run(place: &Path) -> Result<()> {
-    for name in [SOCKETS, container::NOTE, "server.json", "begun.json"] {
+    for name in [SOCKETS, registry::CONTAINER, "server.json", "begun.json"] {
         match fs::remove_file(place.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", place.join(name), error));

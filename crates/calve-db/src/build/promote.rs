@@ -6,14 +6,18 @@ use calve_core::{Cancel, Wait};
 use fs_err as fs;
 
 use super::create::wait_for_others;
-use super::{BuildEvent, Template, publish, read};
+use super::{BuildEvent, publish};
 use crate::contents::{Difference, contents, differences};
+use crate::engine::programs;
 use crate::engine::{self, Purpose};
 use crate::error::{Error, Result};
 use crate::files::random;
-use crate::registry::{self, Home, sweep};
-use crate::server::{Starter, log, programs};
+use crate::log;
+use crate::registry::{self, Home};
+use crate::server::Starter;
 use crate::service::{self, ServiceOrigin};
+use crate::template::{Template, read};
+use crate::{standby, sweep};
 
 /// Clones the data of a service, shows `agree` what would change in its template, and makes the clone the template if that agrees. `None`: it
 /// did not. A service that runs goes on, and is held as when it is branched.
@@ -88,8 +92,7 @@ pub fn promote(
     }
     if let Ok(Some(template)) = &made {
         // The template is there, whatever becomes of these.
-        for done in
-            [crate::standby::empty(home, &template.name, Some(template)), service::set_written(home, service, written)]
+        for done in [standby::empty(home, &template.name, Some(template)), service::set_written(home, service, written)]
         {
             done.err().into_iter().for_each(|error| say(BuildEvent::Unfinished(error.to_string())));
         }

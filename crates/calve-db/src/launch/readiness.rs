@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::address::Address;
 use crate::container::ServerProcess;
 use crate::engine::{Engine, Probe};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
-use crate::server::Address;
-use crate::server::runtime::NOTICES;
+use crate::runtime::NOTICES;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);
 /// An answer takes a millisecond where nothing else is to be done.

@@ -12,10 +12,9 @@ use crate::copy_up::{Copied, Large};
 use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
-use crate::registry::Record;
-use crate::server::Trace;
+use crate::registry::{Record, Trace};
 use crate::sys::ProcessHandle;
-use crate::template::Template;
+use crate::template::{self, Template};
 
 /// The server that is wanted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -100,6 +99,14 @@ pub(crate) enum Origin {
     Directory(PathBuf),
     /// It is there: that of a server which was stopped in order.
     Present,
+}
+
+impl Origin {
+    /// Returns the identity of the template that the data comes from; empty if there is none.
+    pub(crate) fn template_identity(&self) -> String {
+        let Self::Template(place) = self else { return String::new() };
+        template::read(place).map(|template| template.identity()).unwrap_or_default()
+    }
 }
 
 /// Whose end is the server's.

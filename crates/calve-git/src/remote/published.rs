@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use super::numbers::{Cost, Numbers, RepositoryCosts, Test};
-use super::spoken;
-use crate::remote::Purpose;
+use super::Purpose;
+use crate::advise::spoken;
+use crate::advise::{Cost, Numbers, RepositoryCosts, Test};
 
 /// Wall time and server CPU of T1 to T4; then wall time, reset and server CPU of T5 to T10. All in milliseconds.
 type Row = (&'static str, [(f64, f64); 4], [(f64, f64, f64); 6]);

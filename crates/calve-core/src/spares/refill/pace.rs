@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::store::{Home, Set, SpareSource};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::progress::{Cancel, Pace};
+use crate::spare::store::{Home, Set, SpareSource};
 use crate::sys;
 
 /// How long a refill waits for the machine before it builds a spare: after a long build there is still one wanted.
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::options::Background;
     use crate::progress::Progress;
-    use crate::spare::{RefillOptions, SpareOptions, SpareOrigin, Spares};
+    use crate::spares::{RefillOptions, SpareOptions, SpareOrigin, Spares};
 
     /// A source of which there are to be spares, on a volume of its own.
     struct Place {

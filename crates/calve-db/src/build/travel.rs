@@ -8,16 +8,18 @@ use calve_core::{Cancel, Wait};
 use rustix::fs::FlockOperation;
 
 use super::create::wait_for_others;
-use super::{BuildEvent, ImageOrigin, Template, load, manifest, publish};
+use super::{BuildEvent, publish};
+use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result, Unusable};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::random;
-use crate::registry::{self, Home, name, sweep};
-use crate::server::launch::make_data;
-use crate::server::programs::{self, Program};
+use crate::launch::make_data;
+use crate::registry::{self, Home, name};
+use crate::template::{ImageOrigin, Template, load, manifest};
+use crate::{standby, sweep};
 
 /// The caller's file beside the data, for a later pull.
 const INDEX: &str = "index";
@@ -183,7 +185,7 @@ pub fn receive<E: From<Error>>(
     drop((place, held));
     let template = made?;
     template.neutralised.iter().for_each(|what| say(BuildEvent::Neutralised(what.clone())));
-    crate::standby::empty(home, &template.name, Some(&template))?;
+    standby::empty(home, &template.name, Some(&template))?;
     Ok(Received::New(template))
 }
 

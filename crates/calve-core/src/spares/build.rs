@@ -14,8 +14,6 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::SpareOrigin;
-use super::record::{self, Writers};
-use super::store::{Set, SpareDirectory, new_spare_name, spares};
 use crate::Cancel;
 use crate::CloneOptions;
 use crate::choice::Strategy;
@@ -26,6 +24,8 @@ use crate::operation::Operation;
 use crate::progress::Progress;
 use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
+use crate::spare::record::{self, Writers};
+use crate::spare::store::{Set, SpareDirectory, new_spare_name, spares};
 use crate::staging::RootKind;
 use crate::sys;
 use crate::tree::exclude::Exclude;
@@ -193,7 +193,7 @@ pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion<'_>)
     for found in spares(place.as_fd(), &set.place_path())? {
         let Some(_lock) = found.lock(place.as_fd())? else { continue };
         let fit = match (found.head()?, source) {
-            (Some(head), Some(source)) => super::claim::fitness(&head, source).is_ok(),
+            (Some(head), Some(source)) => crate::spare::claim::fitness(&head, source).is_ok(),
             _ => false,
         };
         if !fit {

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use self::pace::RefillPace;
-use super::ask::ask;
 use super::build::{build, sweep};
-use super::store::{Home, Set, SpareSource, spares};
 use super::{RefillOptions, RefillReport, Spares};
 use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::options::Background;
 use crate::remove::delete::Deletion;
+use crate::spare::ask::ask;
+use crate::spare::store::{Home, Set, SpareSource, spares};
 use crate::sys;
 use crate::tree::source::Source;
 

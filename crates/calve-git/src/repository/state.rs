@@ -12,11 +12,11 @@ use calve_core::Shown;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::Worktree;
+use super::entries;
 use crate::error::Error;
 use crate::paths::{plain, pointed_to};
 use crate::remedy::Remedy;
-use crate::worktree::registration::entries_by_worktree;
-use crate::worktree::repository::Worktree;
 
 /// The relation between the repository that lists a worktree and what is at its path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -189,7 +189,7 @@ fn are_same(a: &OwnedFd, b: &OwnedFd) -> bool {
 
 /// Sets the standing and the entry of each worktree that git lists.
 pub(crate) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::Result<()> {
-    let entries = entries_by_worktree(common)?;
+    let entries = entries::by_worktree(common)?;
     for worktree in worktrees.iter_mut().filter(|worktree| !worktree.is_main) {
         let mut of_it = entries.iter().filter(|(path, _)| *path == worktree.path).map(|(_, entry)| entry);
         let entry = of_it.next();

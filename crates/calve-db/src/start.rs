@@ -1,0 +1,92 @@
+//! Starting a server of a template: a standby is taken, or a new one is started.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use calve_core::{Cancel, Strategy};
+
+use crate::error::Result;
+use crate::files::random;
+use crate::messages::{Claim, Owner, Spec, Starting};
+use crate::registry::{self, Home, name};
+use crate::server::{OwnedServer, Starter, run, spec_of};
+use crate::{standby, template};
+
+/// How a server is to be started.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct StartOptions {
+    /// Its name; one is made up when there is none.
+    pub name: Option<String>,
+    /// A port on 127.0.0.1 too: this one, or any that is free (0).
+    pub tcp: Option<u16>,
+    /// How long it may stay; `None` is for good.
+    pub ttl: Option<Duration>,
+    /// Whose end is its end.
+    pub owner: Ownership,
+    /// Use this strategy or none.
+    pub strategy: Option<Strategy>,
+    /// Watch the copies of an overlay also where they cost nothing, because blocks are shared.
+    pub trace: bool,
+    /// Ends the start early. Nothing is left of it then.
+    pub cancel: Cancel,
+}
+
+impl StartOptions {
+    /// Returns whether a standby fits. It has no port, and the strategy that is best.
+    pub fn may_be_standby(&self) -> bool {
+        self.strategy.is_none() && self.tcp.is_none() && !self.trace
+    }
+}
+
+/// Whose end is a server's end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Ownership {
+    /// Nobody's.
+    #[default]
+    Nobody,
+    /// The end of the returned [`OwnedServer`].
+    Caller,
+    /// The end of the first of these processes that ends.
+    Processes(Vec<u32>),
+}
+
+/// Starts a server on a clone of the template. `supervisor` is the command that calls [`crate::supervise`] with its standard input
+/// and output. `tell` is called before the server is started, should files be copied as a whole when it opens them.
+pub fn start(
+    home: &Home,
+    template: &str,
+    options: &StartOptions,
+    supervisor: &[PathBuf],
+    tell: &mut dyn FnMut(&Starting),
+) -> Result<OwnedServer> {
+    let template = template::load(home, template)?;
+    options.name.as_deref().map_or(Ok(()), name::check)?;
+    home.prepare()?;
+    let owner = match &options.owner {
+        Ownership::Nobody => Owner::Nobody,
+        Ownership::Caller => Owner::Starter,
+        Ownership::Processes(pids) => Owner::Processes(pids.clone()),
+    };
+    if options.may_be_standby() {
+        let claim = Claim { name: options.name.clone(), ttl: options.ttl, owner: owner.clone() };
+        if let Some(owned) = standby::claim(home, &template, &claim)? {
+            return Ok(owned);
+        }
+    }
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None => name::made_up(&template.name, &random::letters(6)?),
+    };
+    let place = registry::reserve(home, &name)?;
+    registry::forget_ending(home, &name);
+    let mut spec = Spec {
+        strategy: options.strategy.map(|strategy| strategy.to_string()),
+        tcp: options.tcp,
+        ttl: options.ttl,
+        owner,
+        trace: options.trace,
+        ..spec_of(home, &name, &place, template)?
+    };
+    run(home, &mut spec, place, &mut Starter { supervisor, tell, cancel: &options.cancel })
+}
