@@ -162,7 +162,7 @@ async function run(words: string[]): Promise<Done> {
   setImmediate(waitAhead, file).unref();
   // It had just ended: its time was over, or by Ctrl-C.
   const isUnused = waited !== undefined && (done.code === null || done.code === UNUSED);
-  return isUnused ? said(file, ['db', ...words]) : done;
+  return isUnused ? ended(file, started(file, ['db', ...words]), answer) : done;
 }
 
 const UNUSED = 125;

@@ -157,6 +157,31 @@ test('wrong arguments are TypeErrors', async () => {
   assert.throws(() => database(), /add calve to the test runner's configuration/);
 });
 
+test('a start waits for its answer alone', async (t) => {
+  if (!hasProgram(t, 'psql')) return;
+  const folder = fs.mkdtempSync(path.join(home, 'answer-'));
+  const [platform] = fs.readdirSync('node_modules').filter((name) => /^calve-/.test(name));
+  fs.cpSync(path.resolve('node_modules', 'calve'), path.join(folder, 'node_modules', 'calve'), { recursive: true });
+  const real = path.resolve('node_modules', platform, 'bin', 'calve');
+  const answer = execFileSync(real, ['db', 'start', '--quiet', '--json', `--owner-pid=${process.pid}`, '--', 'shop']);
+  fs.writeFileSync(path.join(folder, 'answer'), answer);
+  const program = path.join(folder, 'node_modules', platform, 'bin', 'calve');
+  fs.mkdirSync(path.dirname(program), { recursive: true });
+  // More than a pipe holds, and the answer in two parts.
+  const parts = `head -c 100 ${folder}/answer; sleep 0.2; tail -c +101 ${folder}/answer`;
+  const text = `[ "$1" != __await ] || exit 125; echo $$ >${folder}/pid; head -c 100000 /dev/zero | tr '\\0' x >&2; ${parts}; exec sleep 60`;
+  fs.writeFileSync(program, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  const start = "require('calve').startDatabase('shop').then((server) => console.log(server.name))";
+  const began = performance.now();
+  // This process ends by itself: what goes on does not keep it.
+  const name = execFileSync(process.execPath, ['-e', start], { cwd: folder, encoding: 'utf8' }).trim();
+  const took = performance.now() - began;
+  process.kill(Number(fs.readFileSync(path.join(folder, 'pid'), 'utf8')), 'SIGKILL');
+  assert.ok(took < 30_000, `${took} ms`);
+  assert.equal(name, JSON.parse(answer).name);
+  execFileSync(real, ['db', 'stop', '--quiet', name]);
+});
+
 test('another version of the program is told apart', async () => {
   const folder = fs.mkdtempSync(path.join(home, 'other-'));
   const [platform] = fs.readdirSync('node_modules').filter((name) => /^calve-/.test(name));

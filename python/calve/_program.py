@@ -30,6 +30,17 @@ def run(path: str, words: list[str], answer: bytes = b"") -> subprocess.Complete
     here = (path, os.getpid(), os.geteuid(), _directory(), dict(os.environ))
     waited = _told(_taken(here), words)
     child = waited or _piped(path, words, stdin=subprocess.DEVNULL)
+    done = _done(child, words, answer, here)
+    if waited is None or (done.returncode != _UNUSED and done.returncode >= 0):
+        return done
+    # It had just ended: its time was over, or by Ctrl-C.
+    return _done(_piped(path, words, stdin=subprocess.DEVNULL), words, answer, here)
+
+
+def _done(child: subprocess.Popen[bytes], words: list[str], answer: bytes, here: _Here) -> subprocess.CompletedProcess[bytes]:
+    """Return what it prints until it ends, or has given the answer."""
+    path = here[0]
+    _reap_left()
     try:
         if not _waiting:
             # While the other one works.
@@ -47,9 +58,6 @@ def run(path: str, words: list[str], answer: bytes = b"") -> subprocess.Complete
         for stream in (child.stdout, child.stderr):
             if stream is not None:
                 stream.close()
-    if waited is not None and (child.returncode == _UNUSED or child.returncode < 0):
-        # It had just ended: its time was over, or by Ctrl-C.
-        return subprocess.run([path, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     return subprocess.CompletedProcess([path, *words], child.returncode, output, errors)
 
 
@@ -59,7 +67,8 @@ _UNUSED = 125
 def _read(child: subprocess.Popen[bytes], answer: bytes) -> tuple[bytes, bytes]:
     """Return what it has printed on stdout and stderr when it ends, or has given the answer."""
     read = {1: b"", 2: b""}
-    with selectors.DefaultSelector() as streams:
+    # This one needs no descriptor.
+    with getattr(selectors, "PollSelector", selectors.SelectSelector)() as streams:
         for number, stream in ((1, child.stdout), (2, child.stderr)):
             if stream is not None:
                 streams.register(stream, selectors.EVENT_READ, number)
@@ -171,13 +180,32 @@ def _start(command: list[str], stdin: int) -> None:
 
 def _leave(child: subprocess.Popen[bytes]) -> None:
     """Do not wait for the end of a process."""
+    _reap_left()
     with _running_lock:
-        # Those that have ended are waited for, so that no more zombies are left than there are at a time.
-        _running[:] = [one for one in _running if one.poll() is None] + [child]
+        _running.append(child)
+
+
+def _reap_left() -> None:
+    """Wait for those that have ended, so that no more zombies are left than there are at a time."""
+    with _running_lock:
+        _running[:] = [one for one in _running if one.poll() is None]
 
 
 _running: list[subprocess.Popen[bytes]] = []
 _running_lock = threading.Lock()
+
+
+def _forget_running() -> None:
+    """After a fork, they are the parent's, and another of its threads may have had the lock."""
+    global _running_lock
+    _running_lock = threading.Lock()
+    for one in _running:
+        one.returncode = 0
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_running)
 
 
 @atexit.register

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,28 @@ def test_without_the_program_and_with_another_version_of_it(tmp_path, monkeypatc
     fake(tmp_path, f'[ "$1" != --version ] || {{ echo calve {calve.__version__}; exit; }}; kill -9 $$')
     with pytest.raises(calve.CalveError, match="ended with -9"):
         db.start("shop")
+
+
+def test_a_start_waits_for_its_answer_alone(shop, tmp_path, monkeypatch):
+    real = _program.program()
+    command = [real, "db", "start", "--quiet", "--json", f"--owner-pid={os.getpid()}", "--", shop]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    (tmp_path / "answer").write_bytes(answer)
+    # More than a pipe holds, and the answer in two parts.
+    noise = "head -c 100000 /dev/zero | tr '\\0' x >&2"
+    parts = f"head -c 100 {tmp_path}/answer; sleep 0.2; tail -c +101 {tmp_path}/answer"
+    fake(tmp_path, f'[ "$1" != __await ] || exit 125; {noise}; {parts}; exec sleep 60')
+    monkeypatch.setattr(_program, "_HERE", str(tmp_path))
+    began = time.monotonic()
+    server = db.start(shop)
+    took = time.monotonic() - began
+    [left] = [one for one in _program._running if one.args[0] == str(tmp_path / "_program" / "calve")]
+    left.kill()
+    monkeypatch.undo()
+    assert took < 30 and server.url == json.loads(answer)["url"] and psql(server, COUNT) == "100"
+    server.stop()
+    # That waited for the one that was killed.
+    assert left.returncode is not None and running() == []
 
 
 PLUGIN = """

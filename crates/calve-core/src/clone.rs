@@ -19,11 +19,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use self::check::{CloneRequest, check, sweep_leftovers};
-use crate::choice::{Refusal, Strategy};
 use crate::engine::StagedTree;
 use crate::error::Error;
 use crate::options::CloneOptions;
-use crate::report::{Bytes, CloneReport, Entries, Plan, SpareReport};
+use crate::report::{CloneReport, Plan};
 use crate::tree::notes::Notes;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
@@ -60,38 +59,4 @@ pub(crate) fn clone_and_change(
 pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Error> {
     let CloneRequest { source, destination, .. } = check(src, dst, options)?;
     StagedTree::for_clone(&destination, options)?.plan(&source)
-}
-
-/// The result of the strategy that was run.
-pub(crate) struct StrategyRun {
-    pub(crate) strategy: Strategy,
-    /// The better ones.
-    pub(crate) refused: Vec<Refusal>,
-    pub(crate) entries: Option<Entries>,
-    pub(crate) bytes: Option<Bytes>,
-    pub(crate) spare: Option<SpareReport>,
-    pub(crate) spares_wanted: bool,
-}
-
-impl StrategyRun {
-    pub(crate) fn report(self, src: &Path, dst: &Path, notes: &Notes, started: Instant) -> CloneReport {
-        let told = notes.tell();
-        CloneReport {
-            src: src.to_path_buf(),
-            dst: dst.to_path_buf(),
-            strategy: self.strategy,
-            refused: self.refused,
-            spare: self.spare,
-            spares_wanted: self.spares_wanted,
-            entries: self.entries,
-            bytes: self.bytes,
-            fell_back: told.fell_back,
-            skipped: told.skipped,
-            changed: told.changed,
-            warnings: told.warnings,
-            trashed: None,
-            trash_waits: false,
-            elapsed: started.elapsed(),
-        }
-    }
 }

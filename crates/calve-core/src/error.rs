@@ -180,7 +180,7 @@ pub enum Required {
     /// A property of the clone.
     Property(Requirement),
     /// One named strategy.
-    Strategy(crate::Strategy),
+    Strategy(crate::choice::Strategy),
 }
 
 impl Error {

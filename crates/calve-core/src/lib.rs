@@ -64,6 +64,7 @@ mod spares;
 mod staging;
 #[cfg(unix)]
 mod strategy;
+mod strategy_run;
 #[cfg(unix)]
 mod template;
 #[cfg(windows)]
@@ -114,7 +115,7 @@ pub use {
     clone::merge::{Overwrite, merge_tree},
     clone::revert::{CloneState, Reverted, revert},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
-    private::{Beginning, Change, Changes, Network, PrivateOverlay, StartRefusal, Version},
+    private::{Beginning, Change, Changes, PrivateOverlay, StartRefusal, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
     scan::{ScanOptions, scan_tree},
@@ -128,6 +129,7 @@ pub use {
         SpareState, Spares, Untracked, WatchEnd, WatchNote, WatchOptions, WatcherStart, Watching,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
+    sys::Network,
     template::{
         CheckedFiles, CreatedTemplate, Difference, Differing, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
         NotPortable, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template,

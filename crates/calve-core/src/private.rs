@@ -17,16 +17,18 @@ use rustix::io::Errno;
 use crate::clone::clone_and_change;
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
+use crate::options::CloneOptions;
+use crate::progress::{Cancel, Progress};
 use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
+use crate::report::CloneReport;
 use crate::strategy::OverlayState;
-use crate::sys::{self, Denial, OverlayPaths, Steps, XattrTarget};
+use crate::sys::{self, Denial, Network, OverlayPaths, Steps, XattrTarget};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::EntryKind;
-use crate::{Cancel, CloneOptions, CloneReport, Progress};
 
 use apply::{Apply, with_writable};
 pub use changes::{Change, Version};
@@ -58,16 +60,6 @@ impl std::ops::Deref for Changes {
     fn deref(&self) -> &[Change] {
         &self.different
     }
-}
-
-/// Which network a command sees.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Network {
-    /// The network of everybody.
-    #[default]
-    Shared,
-    /// None but a loopback device of its own.
-    None,
 }
 
 /// Tells why a command could not be started.

@@ -6,9 +6,9 @@ use std::path::Path;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use crate::CloneOptions;
 use crate::error::{Error, Shown};
 use crate::operation::Operation;
+use crate::options::CloneOptions;
 use crate::report::{Offer, PlaceReport, ProbeReport};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::Facts;

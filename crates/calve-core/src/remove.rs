@@ -20,6 +20,7 @@ use crate::operation::Operation;
 use crate::reason::WarningCode;
 
 use crate::options::{Background, RemoveOptions, Wait};
+use crate::progress::{Cancel, Progress};
 use crate::reap::reap_all;
 use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::foreign::refuse_what_cannot_be_deleted;
@@ -28,7 +29,6 @@ use crate::remove::trash::GITIGNORE;
 use crate::report::{ReapReport, RemoveReport, Warning};
 use crate::tree::location::{Location, identity};
 use crate::tree::lock::{Lock, Purpose};
-use crate::{Cancel, Progress};
 
 /// Removes whatever is at `path`.
 ///

@@ -27,7 +27,7 @@ pub fn memory_bytes(server: &Record) -> Option<u64> {
 
 /// A server that was started, and the connection to its supervisor.
 ///
-/// With [`Ownership::Caller`] the server ends when this is dropped, or when the process that has it ends in any way.
+/// With [`crate::Ownership::Caller`] the server ends when this is dropped, or when the process that has it ends in any way.
 #[derive(Debug)]
 pub struct OwnedServer {
     /// The server.

@@ -1,4 +1,4 @@
-//! How a registry is to be reached.
+//! Reaching a registry: the options, opening it, and the manifest that the policy lets in.
 
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ pub struct ConnectionOptions {
 }
 
 impl ConnectionOptions {
+    /// Opens the registry of an image.
     pub(crate) fn open<'r>(&self, reference: &'r Reference, cancel: &'r Cancel) -> Result<Registry<'r>, Error> {
         Registry::open(reference, &self.credentials, self.silence, cancel)
     }

@@ -5,6 +5,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::values::ReceiptPath;
+
 /// The document of every bench.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -50,7 +52,7 @@ pub struct Machine {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Location {
-    pub path: crate::ReceiptPath,
+    pub path: ReceiptPath,
     pub file_system: String,
     pub mount_options: String,
 }

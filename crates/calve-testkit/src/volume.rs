@@ -17,7 +17,7 @@ use self::linux as system;
 use self::macos as system;
 pub(crate) use self::scratch::Scratch;
 pub use self::scratch::isolate_mounts;
-use crate::mounts::unmount_whole;
+use crate::mounts::{BindMount, unmount_whole};
 use crate::must::must;
 use crate::skip::{find_program, skip};
 
@@ -115,10 +115,10 @@ impl Volume {
 
     /// Shows `what` at the directory `at` of this volume, which is made if it is not there. Drop the guard before the
     /// volume.
-    pub fn bind(&self, what: impl AsRef<Path>, at: impl AsRef<Path>) -> crate::BindMount {
+    pub fn bind(&self, what: impl AsRef<Path>, at: impl AsRef<Path>) -> BindMount {
         let at = self.path().join(at);
         must(fs::create_dir_all(&at), "create", &at);
-        crate::BindMount::new(what, at)
+        BindMount::new(what, at)
     }
 
     /// Mounts it anew, on a device with another number, as a restart of the machine may. Nothing of it may be open.

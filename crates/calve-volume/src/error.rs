@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 
-use crate::doctor::Problem;
+use crate::problem::Problem;
 use crate::remedy::Remedy;
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// Why a volume was not made, mounted or removed.
 #[derive(Debug, thiserror::Error)]

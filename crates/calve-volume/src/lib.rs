@@ -9,17 +9,17 @@ mod doctor;
 mod error;
 mod mounted;
 mod plan;
+mod problem;
 mod programs;
 mod remedy;
 mod store;
 mod superblock;
 
-pub use doctor::{Finding, Problem};
+pub use doctor::Finding;
 pub use error::Error;
 pub use plan::Plan;
+pub use problem::Problem;
 pub use programs::WayToRoot;
 pub use programs::{RootCommand, is_possible};
 pub use remedy::Remedy;
 pub use store::{Listed, NewVolume, Removed, Volume, Volumes};
-
-type Result<T> = std::result::Result<T, Error>;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fs_err as fs;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A mount of this mount namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use fs_err as fs;
 
-use crate::doctor::Problem;
+use crate::error::{Error, Result};
 use crate::mounted::{loops_of, unused, users_of};
+use crate::problem::Problem;
 use crate::programs::{RootCommand, WayToRoot};
 use crate::store::{Listed, clone, mount_point};
-use crate::{Error, Result, Volume, Volumes};
+use crate::store::{Volume, Volumes};
 
 /// The steps that are missing for a volume to be attached, or detached. No other command changes volumes while it is held.
 #[derive(Debug)]

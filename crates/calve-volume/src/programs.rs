@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use calve_core::Shown;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// How a command is run as root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

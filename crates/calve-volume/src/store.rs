@@ -14,10 +14,11 @@ use rustix::fs::{FallocateFlags, FlockOperation, OFlags, flock, statvfs};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::doctor::Problem;
+use crate::error::{Error, Result};
 use crate::mounted::{Mount, loops_of, mounts, unused};
+use crate::problem::Problem;
 use crate::programs::{find, run};
-use crate::{Error, Result, superblock};
+use crate::superblock;
 
 /// The kernel resizes no btrfs to less (fs/btrfs/ioctl.c, btrfs_ioctl_resize). mkfs.btrfs needs 109 MiB.
 const LEAST_BYTES: u64 = 256 << 20;

@@ -19,7 +19,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// All agents. The compiler checks the length.
+    /// All agents. The length is right as long as `OpenCode` is the last one.
     pub const ALL: [Self; Self::OpenCode as usize + 1] = [Self::Claude, Self::Codex, Self::Cursor, Self::OpenCode];
 
     /// The names of all agents, in the same order.

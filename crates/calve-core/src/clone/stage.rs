@@ -13,7 +13,6 @@ use std::time::Instant;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
-use super::StrategyRun;
 use super::check::sweep_leftovers;
 use super::finish::{check, reopen, seal};
 use super::scrub::scrub;
@@ -31,6 +30,7 @@ use crate::spare::names::SpareNames;
 use crate::staging::{Publication, RootKind, Staging};
 use crate::strategy::facts::{Facts, created_in};
 use crate::strategy::{self, Failure, Job, Method, Outcome, WholeRoot};
+use crate::strategy_run::StrategyRun;
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::metadata::NewFileDefaults;

@@ -33,7 +33,7 @@ impl std::fmt::Debug for SpareNames {
 
 impl SpareNames {
     /// Combines the body of a record with the differences that were worked on since.
-    pub(crate) fn new(body: Arc<RecordBody>, differences: &Differences) -> Self {
+    pub(super) fn new(body: Arc<RecordBody>, differences: &Differences) -> Self {
         Self { body, touched: differences.directories.clone() }
     }
 

@@ -21,7 +21,9 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
+use crate::options::CloneOptions;
 use crate::options::RecordBody;
+use crate::progress::Cancel;
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::fill::contents::open_contents;
@@ -30,7 +32,6 @@ use crate::tree::node::open_source;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
-use crate::{Cancel, CloneOptions};
 
 /// The identity of an entry at one moment. Whatever changes an entry, changes its change time (ctime), which nobody can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

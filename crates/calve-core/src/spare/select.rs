@@ -13,7 +13,7 @@ use crate::options::Decision;
 use crate::tree::exclude::Exclude;
 
 /// Adds to the differences that the spare must not have what `exclude` leaves out. `None` when the record, whose body this is, is damaged.
-pub(crate) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differences) -> Option<()> {
+pub(super) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differences) -> Option<()> {
     let mut gone = Subtrees::default();
     for block in blocks(body)? {
         if !gone.has(block.path) {

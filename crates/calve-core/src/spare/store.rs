@@ -39,7 +39,7 @@ const WATCHED: &CStr = c"watched";
 const AWAITED: &CStr = c"awaited";
 /// The beginning of the names of files that are being written.
 const NEW: &[u8] = b".new-";
-pub(crate) const TREE: &CStr = c"tree";
+pub(super) const TREE: &CStr = c"tree";
 const VERSION: &str = "calve-spares-2";
 /// The version before: without `staged`.
 const VERSION_1: &str = "calve-spares-1";
@@ -75,7 +75,7 @@ impl Shape {
     }
 
     /// Returns whether a spare of this shape serves a clone with these options.
-    pub(crate) fn serves(&self, options: &CloneOptions) -> bool {
+    pub(super) fn serves(&self, options: &CloneOptions) -> bool {
         match (&options.spares, &options.select) {
             // Nothing is missing in a spare but what its patterns leave out, so nothing had to be passed over as unreadable.
             (Some(using), Some(_)) if !using.made_without.is_empty() => {
@@ -131,7 +131,7 @@ pub(crate) struct Definition {
 
 impl Definition {
     /// Returns the name of the set's directory.
-    pub(crate) fn id(&self) -> String {
+    pub(super) fn id(&self) -> String {
         let place = self.place.as_ref().map_or(&b""[..], |place| place.as_os_str().as_bytes());
         let mut rest = blake3::Hasher::new();
         rest.update(format!("{:?}", self.shape).as_bytes()).update(&[0]).update(place);
@@ -444,12 +444,12 @@ impl SpareDirectory {
     }
 
     /// Makes it one that is not ready: the next sweep deletes it.
-    pub(crate) fn discard(&self) {
+    pub(super) fn discard(&self) {
         let _ = rustix::fs::unlinkat(&self.directory, super::record::NAME, AtFlags::empty());
     }
 
     /// Removes what is left when the tree is gone.
-    pub(crate) fn remove_empty(&self, place: BorrowedFd<'_>) {
+    pub(super) fn remove_empty(&self, place: BorrowedFd<'_>) {
         self.discard();
         let _ = rustix::fs::unlinkat(place, &*self.name, AtFlags::REMOVEDIR);
     }

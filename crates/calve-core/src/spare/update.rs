@@ -10,9 +10,9 @@ use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::check::{Differences, DirectoryChanges, node};
-use crate::CloneOptions;
 use crate::error::Error;
 use crate::operation::Operation;
+use crate::options::CloneOptions;
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
 use crate::tree::exclude::Exclude;

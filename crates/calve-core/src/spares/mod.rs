@@ -1,6 +1,6 @@
 //! Keeping spares: clones that are made ahead of time. `spare` hands them over.
 //!
-//! | File | What it does |
+//! | File | Step |
 //! |---|---|
 //! | `build` | making a spare, and removing those that are of no use |
 //! | `refill` | when the next one is built |

@@ -18,10 +18,10 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{Mode, Stat};
 
 use self::facts::Facts;
-use crate::CloneOptions;
 use crate::choice::{Refusal, Strategy};
 pub(crate) use crate::choose::{Criteria, Reason};
 use crate::error::Error;
+use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
 use crate::staging::Staging;
 use crate::tree::exclude::Exclude;

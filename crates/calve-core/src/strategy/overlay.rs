@@ -14,6 +14,7 @@ use crate::choice::Strategy;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Keep;
+use crate::progress::{Cancel, Progress};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
@@ -22,7 +23,6 @@ use crate::tree::lock::{Lock, Purpose};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
-use crate::{Cancel, Progress};
 
 pub(super) struct Overlay;
 
@@ -48,7 +48,7 @@ pub struct OverlayOptions {
     /// Where it shares extents with the source, the first write to a file costs no copy of it.
     pub state: Option<PathBuf>,
     /// Whether the kernel syncs the changes to the disk. Without, a crash of the machine loses them, and writing is faster.
-    pub durability: crate::Durability,
+    pub durability: crate::options::Durability,
 }
 
 /// A mounted overlay. Dropping it unmounts and deletes all changes.
@@ -99,7 +99,7 @@ pub fn mount_overlay(src: &Path, dst: &Path, options: &OverlayOptions) -> Result
             });
         }
     }
-    let volatile = options.durability == crate::Durability::Cached;
+    let volatile = options.durability == crate::options::Durability::Cached;
     let mounted = state.open().and_then(|[upper, work]| {
         let target = open(location.parent(), location.name())?;
         sys::mount_overlay(source.directory(), upper.as_fd(), work.as_fd(), target.as_fd(), volatile)

@@ -36,7 +36,7 @@ impl Method for Snapshot {
         if facts.nested_subvolumes > 0 && criteria.requires(Requirement::Stable) {
             return Err(Reason::new("nested subvolumes are snapshotted one after the other"));
         }
-        if facts.nested_subvolumes > 0 && criteria.mounts == crate::Mounts::Stay {
+        if facts.nested_subvolumes > 0 && criteria.mounts == crate::options::Mounts::Stay {
             return Err(Reason::new("a nested subvolume is another file system"));
         }
         Ok(())

@@ -48,6 +48,11 @@ mod overlay_paths;
 pub(crate) use overlay_paths::*;
 
 #[cfg(unix)]
+mod network;
+#[cfg(unix)]
+pub use network::Network;
+
+#[cfg(unix)]
 mod extent;
 #[cfg(unix)]
 pub(crate) use extent::*;

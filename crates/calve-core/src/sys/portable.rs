@@ -253,7 +253,7 @@ pub(crate) fn contain(
     _command: &mut std::process::Command,
     _layers: &[super::OverlayPaths<'_>],
     _working_directory: &std::path::Path,
-    _network: crate::Network,
+    _network: crate::sys::Network,
 ) -> Result<Steps> {
     Err(Errno::NOSYS)
 }

@@ -27,7 +27,7 @@ pub(crate) fn first_process(socket: &Path) -> Option<u32> {
     first_processes().get(socket).copied()
 }
 
-/// Permits connections to the server that is this process or a descendant of it.
+/// Permits connections to a server that is the process `pid`, or a descendant of it.
 pub(crate) fn set_first_process(socket: &Path, pid: u32) {
     first_processes().insert(socket.to_path_buf(), pid);
 }
@@ -47,6 +47,7 @@ impl Connection {
     /// Connects. Returns `None` when nobody listens there, or somebody else does.
     pub(crate) fn open(socket: &Path, patience: Duration) -> Option<Self> {
         let stream = sys::connect(socket).ok()?;
+        // A container of Docker's is no descendant of this process.
         let ours = [Some(std::process::id()), first_process(socket)];
         sys::descends(&stream, &ours.into_iter().flatten().collect::<Vec<u32>>()).then(|| Self::over(stream, patience))
     }

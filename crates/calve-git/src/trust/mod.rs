@@ -36,9 +36,11 @@ pub fn is_untrusted(path: &Path) -> bool {
     })
 }
 
-/// Trusts the worktree at `root` from now on. Returns whether it was untrusted before.
-pub fn trust(root: &Path) -> Result<bool> {
-    let Some(entry) = entry_of(root)? else { return Ok(false) };
+/// Trusts the worktree that `path` is in from now on. Returns whether it was untrusted before.
+pub fn trust(path: &Path) -> Result<bool> {
+    let real = real(path);
+    let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
+    let Some(entry) = root.map_or(Ok(None), entry_of)? else { return Ok(false) };
     match fs_err::remove_file(entry.join(MARK)) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

@@ -3,7 +3,6 @@
 use super::{Part, StagedTree};
 use crate::choice::{Choice, Refusal, Requirement, Strategy};
 use crate::choose::Reason;
-use crate::clone::StrategyRun;
 use crate::clone::finish::check;
 use crate::error::{Error, Required};
 use crate::remove::delete::Deletion;
@@ -13,6 +12,7 @@ use crate::spare::update::{Update, renew, update};
 use crate::staging::RootKind;
 use crate::strategy::Outcome;
 use crate::strategy::facts::Facts;
+use crate::strategy_run::StrategyRun;
 
 /// Why the tree is no spare.
 pub(super) struct NoSpare {
@@ -82,7 +82,8 @@ impl StagedTree<'_> {
         let created = facts.try_in(part.source, &self.staging)?;
         let root = self.root()?;
         if is_root_renewed {
-            renew(root, created).map_err(|errno| Error::io(crate::Operation::SetStagedMode, part.dst, errno))?;
+            renew(root, created)
+                .map_err(|errno| Error::io(crate::operation::Operation::SetStagedMode, part.dst, errno))?;
         }
         let work = Update {
             source: part.source,

@@ -16,7 +16,7 @@ use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 use super::{Result, mount_overlay};
-use crate::Network;
+use crate::sys::Network;
 use crate::sys::{Denial, OverlayPaths};
 
 /// Tells, when a command could not be started, at which step it failed.
