@@ -4,7 +4,7 @@ use std::path::Path;
 
 use calve_core::Shown;
 use calve_git::remote::published::Reason;
-use calve_git::remote::{CloneReceipt, Features, FetchReceipt, Notice, Property, Recipe, Tip, Traffic, Verdict};
+use calve_git::remote::{CloneReport, Features, FetchReport, Notice, Property, Recipe, Tip, Traffic, Verdict};
 
 use crate::wording;
 use calve_receipt::human::{counted, size};
@@ -13,8 +13,8 @@ use calve_receipt::{
     path,
 };
 
-pub(crate) fn clone(receipt: &CloneReceipt, dst: &Path) -> GitCloneReceipt {
-    let CloneReceipt { recipe, git, head, traffic, seconds, missing, verdicts, notices } = receipt;
+pub(crate) fn clone(report: &CloneReport, dst: &Path) -> GitCloneReceipt {
+    let CloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices } = report;
     GitCloneReceipt {
         url: recipe.url.to_string(),
         dst: path(dst),
@@ -46,24 +46,24 @@ pub(crate) fn plan(recipe: &Recipe, git: &Features, dst: &Path) -> GitClonePlanR
     }
 }
 
-pub(crate) fn fetch(receipt: &FetchReceipt) -> GitFetchReceipt {
+pub(crate) fn fetch(report: &FetchReport) -> GitFetchReceipt {
     GitFetchReceipt {
-        plan: fetch_plan(receipt),
-        requests: receipt.traffic.requests,
-        bytes_received: receipt.traffic.bytes_received,
-        seconds: receipt.seconds.into(),
-        updated: receipt.updated.clone(),
-        warnings: warnings(&receipt.notices),
+        plan: fetch_plan(report),
+        requests: report.traffic.requests,
+        bytes_received: report.traffic.bytes_received,
+        seconds: report.seconds.into(),
+        updated: report.updated.clone(),
+        warnings: warnings(&report.notices),
     }
 }
 
-pub(crate) fn fetch_plan(receipt: &FetchReceipt) -> GitFetchPlan {
+pub(crate) fn fetch_plan(report: &FetchReport) -> GitFetchPlan {
     GitFetchPlan {
-        purpose: receipt.purpose.map(|purpose| purpose.name()),
-        shallow: receipt.shallow,
-        filter: receipt.filter.clone(),
-        commands: receipt.commands.clone(),
-        reason: receipt.reason.to_string(),
+        purpose: report.purpose.map(|purpose| purpose.name()),
+        shallow: report.shallow,
+        filter: report.filter.clone(),
+        commands: report.commands.clone(),
+        reason: report.reason.to_string(),
     }
 }
 
@@ -109,8 +109,8 @@ pub(crate) fn plan_text(recipe: &Recipe, dst: &Path, explain: bool) -> String {
     text
 }
 
-pub(crate) fn fetch_text(receipt: &FetchReceipt, explain: bool) -> String {
-    format!("{}: {}\n", receipt.commands.join(" && "), reason(&receipt.reason, explain))
+pub(crate) fn fetch_text(report: &FetchReport, explain: bool) -> String {
+    format!("{}: {}\n", report.commands.join(" && "), reason(&report.reason, explain))
 }
 
 /// Returns the reason's text, and with `explain` the measurements behind it.
@@ -119,23 +119,23 @@ fn reason(reason: &Reason, explain: bool) -> String {
 }
 
 /// Returns the one line about a clone.
-pub(crate) fn clone_sentence(receipt: &CloneReceipt, dst: &Path) -> String {
-    let mut parts = vec![traffic(&receipt.traffic)];
-    if receipt.recipe.filter.is_some() {
-        let least = if receipt.missing.counted { "" } else { "at least " };
-        parts.push(format!("{least}{} left on the server", counted(receipt.missing.objects, "object")));
+pub(crate) fn clone_sentence(report: &CloneReport, dst: &Path) -> String {
+    let mut parts = vec![traffic(&report.traffic)];
+    if report.recipe.filter.is_some() {
+        let least = if report.missing.counted { "" } else { "at least " };
+        parts.push(format!("{least}{} left on the server", counted(report.missing.objects, "object")));
     }
-    parts.push(format!("in {:.2} s", receipt.seconds.total));
-    format!("cloned `{}` to `{}`: {}", receipt.recipe.url, Shown(dst), parts.join(", "))
+    parts.push(format!("in {:.2} s", report.seconds.total));
+    format!("cloned `{}` to `{}`: {}", report.recipe.url, Shown(dst), parts.join(", "))
 }
 
-pub(crate) fn fetch_sentence(receipt: &FetchReceipt) -> String {
-    let what = if receipt.updated.is_empty() {
+pub(crate) fn fetch_sentence(report: &FetchReport) -> String {
+    let what = if report.updated.is_empty() {
         "nothing new".to_owned()
     } else {
-        format!("{} updated", receipt.updated.len())
+        format!("{} updated", report.updated.len())
     };
-    format!("fetched: {what}, {}, in {:.2} s", traffic(&receipt.traffic), receipt.seconds)
+    format!("fetched: {what}, {}, in {:.2} s", traffic(&report.traffic), report.seconds)
 }
 
 fn traffic(traffic: &Traffic) -> String {

@@ -19,7 +19,7 @@ use crate::remote::{Notice, NoticeCode};
 
 /// The options of a fetch.
 #[derive(Debug, Clone)]
-pub struct FetchRequest {
+pub struct FetchOptions {
     /// A directory in the clone.
     pub directory: PathBuf,
     /// Branches, tags or commits; what the clone follows when there are none.
@@ -50,7 +50,7 @@ pub(crate) struct CloneState {
 
 /// The report of a fetch.
 #[derive(Debug, Clone)]
-pub struct FetchReceipt {
+pub struct FetchReport {
     /// The purpose of the clone, if that is recorded.
     pub purpose: Option<Purpose>,
     /// Whether the clone has its history cut off.
@@ -75,9 +75,9 @@ pub struct FetchReceipt {
 ///
 /// # Errors
 /// As [`fetch`], for what can be known before.
-pub fn plan_fetch(request: &FetchRequest) -> Result<FetchReceipt, RemoteError> {
-    let (state, _) = state_of(&request.directory)?;
-    let (steps, reason) = choose(&state, request, &Features::ask(&Git::at(&request.directory))?)?;
+pub fn plan_fetch(options: &FetchOptions) -> Result<FetchReport, RemoteError> {
+    let (state, _) = state_of(&options.directory)?;
+    let (steps, reason) = choose(&state, options, &Features::ask(&Git::at(&options.directory))?)?;
     Ok(receipt(&state, &steps, reason))
 }
 
@@ -85,24 +85,24 @@ pub fn plan_fetch(request: &FetchRequest) -> Result<FetchReceipt, RemoteError> {
 ///
 /// # Errors
 /// [`RemoteError::Costly`] for `--depth` in a clone with its whole history, unless forced.
-pub fn fetch(request: &FetchRequest, listener: Listener<'_>) -> Result<FetchReceipt, RemoteError> {
+pub fn fetch(options: &FetchOptions, listener: Listener<'_>) -> Result<FetchReport, RemoteError> {
     let started = Instant::now();
-    let (state, git_directory) = state_of(&request.directory)?;
-    let (steps, reason) = choose(&state, request, &Features::ask(&Git::at(&request.directory))?)?;
+    let (state, git_directory) = state_of(&options.directory)?;
+    let (steps, reason) = choose(&state, options, &Features::ask(&Git::at(&options.directory))?)?;
     let mut receipt = receipt(&state, &steps, reason);
     let traces = Traces::new(&git_directory, state.url.kind())?;
     let session = Session {
         url: &state.url,
         origin: "",
         credentials: None,
-        prompts: request.prompts,
-        cancel: &request.cancel,
+        prompts: options.prompts,
+        cancel: &options.cancel,
         listener,
         traces: &traces,
         maintenance: Maintenance::AsConfigured,
     };
     for step in &steps {
-        let said = session.run(step, &request.directory)?;
+        let said = session.run(step, &options.directory)?;
         let updates = said.lines().filter(|line| line.contains(" -> "));
         receipt.updated.extend(updates.map(|line| line.trim().to_owned()));
         let warnings = said.lines().filter_map(|line| line.trim().strip_prefix("warning: "));
@@ -113,12 +113,12 @@ pub fn fetch(request: &FetchRequest, listener: Listener<'_>) -> Result<FetchRece
     Ok(receipt)
 }
 
-fn receipt(state: &CloneState, steps: &[Step], reason: Reason) -> FetchReceipt {
+fn receipt(state: &CloneState, steps: &[Step], reason: Reason) -> FetchReport {
     let spoken = |step: &Step| {
         let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
         std::iter::once("git".to_owned()).chain(words.filter(|word| word != "--progress")).collect::<Vec<_>>().join(" ")
     };
-    FetchReceipt {
+    FetchReport {
         purpose: state.purpose,
         shallow: state.shallow,
         filter: state.filter.clone(),
@@ -154,29 +154,29 @@ fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
 /// Chooses the commands, and returns them with the reason for them.
 pub(crate) fn choose(
     state: &CloneState,
-    request: &FetchRequest,
+    options: &FetchOptions,
     features: &Features,
 ) -> Result<(Vec<Step>, Reason), RemoteError> {
-    if let Some(bad) = request.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
+    if let Some(bad) = options.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
         return Err(RemoteError::Senseless { why: format!("{bad:?} cannot be the name of a branch or commit") });
     }
-    if request.references.is_empty() && !state.follows {
+    if options.references.is_empty() && !state.follows {
         let why = "this clone was made of one commit and follows no branch: name the branch or commit to fetch";
         return Err(RemoteError::Senseless { why: why.into() });
     }
-    if request.depth.is_some() && !state.shallow && !request.force {
+    if options.depth.is_some() && !state.shallow && !options.force {
         return Err(RemoteError::Costly { why: published::depth_in_a_full_clone() });
     }
     let mut step = Step::inside(["fetch", "--progress"]);
-    if let Some(depth) = request.depth {
+    if let Some(depth) = options.depth {
         step = step.with(format!("--depth={depth}"));
     }
     step = step.with("origin");
-    for reference in &request.references {
+    for reference in &options.references {
         step = step.with(reference);
     }
     let mut steps = vec![step];
-    if request.backfill {
+    if options.backfill {
         if state.filter.is_none() {
             let why = "nothing is missing from this clone: only a partial clone can be backfilled";
             return Err(RemoteError::Senseless { why: why.into() });
@@ -187,7 +187,7 @@ pub(crate) fn choose(
         }
         steps.push(Step::inside(["backfill"]));
     }
-    let reason = published::fetch_reason(state.shallow, state.filter.as_deref(), request.depth.is_some());
+    let reason = published::fetch_reason(state.shallow, state.filter.as_deref(), options.depth.is_some());
     Ok((steps, reason))
 }
 
@@ -201,8 +201,8 @@ mod tests {
         CloneState { purpose: None, shallow, filter: filter.map(str::to_owned), follows: true, url }
     }
 
-    fn request(depth: Option<u32>, force: bool, backfill: bool) -> FetchRequest {
-        FetchRequest {
+    fn options(depth: Option<u32>, force: bool, backfill: bool) -> FetchOptions {
+        FetchOptions {
             directory: ".".into(),
             references: Vec::new(),
             depth,
@@ -219,36 +219,36 @@ mod tests {
 
     #[test]
     fn a_depth_is_refused_where_it_costs_and_never_added() {
-        let commands = |state: &CloneState, request: &FetchRequest| {
-            let (steps, reason) = choose(state, request, &features(true))?;
+        let commands = |state: &CloneState, options: &FetchOptions| {
+            let (steps, reason) = choose(state, options, &features(true))?;
             Ok::<_, RemoteError>(receipt(state, &steps, reason).commands)
         };
         for filter in [None, Some("blob:none")] {
-            let error = commands(&state(false, filter), &request(Some(1), false, false)).unwrap_err();
+            let error = commands(&state(false, filter), &options(Some(1), false, false)).unwrap_err();
             assert!(matches!(error, RemoteError::Costly { .. }), "{error}");
-            let forced = commands(&state(false, filter), &request(Some(1), true, false)).unwrap();
+            let forced = commands(&state(false, filter), &options(Some(1), true, false)).unwrap();
             assert_eq!(forced, ["git fetch --depth=1 origin"]);
-            assert_eq!(commands(&state(false, filter), &request(None, false, false)).unwrap(), ["git fetch origin"]);
+            assert_eq!(commands(&state(false, filter), &options(None, false, false)).unwrap(), ["git fetch origin"]);
         }
-        assert_eq!(commands(&state(true, None), &request(None, false, false)).unwrap(), ["git fetch origin"]);
+        assert_eq!(commands(&state(true, None), &options(None, false, false)).unwrap(), ["git fetch origin"]);
         assert_eq!(
-            commands(&state(true, None), &request(Some(2), false, false)).unwrap(),
+            commands(&state(true, None), &options(Some(2), false, false)).unwrap(),
             ["git fetch --depth=2 origin"]
         );
-        let partial = commands(&state(false, Some("blob:none")), &request(None, false, true)).unwrap();
+        let partial = commands(&state(false, Some("blob:none")), &options(None, false, true)).unwrap();
         assert_eq!(partial, ["git fetch origin", "git backfill"]);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let refused = |state: &CloneState, request: &FetchRequest| {
-            choose(state, request, &features(false)).unwrap_err().to_string()
+        let refused = |state: &CloneState, options: &FetchOptions| {
+            choose(state, options, &features(false)).unwrap_err().to_string()
         };
-        refused(&state(false, None), &request(None, false, true));
-        assert!(refused(&state(false, Some("blob:none")), &request(None, false, true)).contains("2.49"));
+        refused(&state(false, None), &options(None, false, true));
+        assert!(refused(&state(false, Some("blob:none")), &options(None, false, true)).contains("2.49"));
         let alone = CloneState { follows: false, ..state(true, None) };
-        assert!(refused(&alone, &request(None, false, false)).contains("name the branch"));
-        let mut option = request(None, false, false);
+        assert!(refused(&alone, &options(None, false, false)).contains("name the branch"));
+        let mut option = options(None, false, false);
         option.references = vec!["--upload-pack=x".into()];
         refused(&state(false, None), &option);
     }

@@ -23,7 +23,7 @@ use crate::remote::{Notice, NoticeCode};
 
 /// The options of a clone.
 #[derive(Debug, Clone)]
-pub struct CloneRequest {
+pub struct CloneOptions {
     /// Where from.
     pub url: RepositoryUrl,
     /// Exactly what will be there; an empty directory may be.
@@ -46,8 +46,8 @@ pub struct CloneRequest {
     pub cancel: Cancel,
 }
 
-impl CloneRequest {
-    /// Returns a request with everything else as it is by default.
+impl CloneOptions {
+    /// Returns options with everything else as it is by default.
     pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
         Self {
             url,
@@ -77,7 +77,7 @@ pub struct Seconds {
 
 /// The report of a clone.
 #[derive(Debug, Clone)]
-pub struct CloneReceipt {
+pub struct CloneReport {
     /// How it was made, and why so.
     pub recipe: Recipe,
     /// The git that made it.
@@ -100,9 +100,9 @@ pub struct CloneReceipt {
 ///
 /// # Errors
 /// As [`clone_repository`], for what can be known before.
-pub fn plan_clone(request: &CloneRequest) -> Result<(Recipe, Features), RemoteError> {
+pub fn plan_clone(options: &CloneOptions) -> Result<(Recipe, Features), RemoteError> {
     let features = Features::ask(&Git::at("/"))?;
-    let CloneRequest { purpose, url, tip, sparse, bundle_uri, .. } = request;
+    let CloneOptions { purpose, url, tip, sparse, bundle_uri, .. } = options;
     let wanted = RecipeRequest { purpose: *purpose, url, tip, sparse, bundle_uri: bundle_uri.as_ref() };
     Ok((choose(&wanted, &features)?, features))
 }
@@ -113,46 +113,46 @@ pub fn plan_clone(request: &CloneRequest) -> Result<(Recipe, Features), RemoteEr
 ///
 /// # Errors
 /// Nothing is left behind, whatever the error.
-pub fn clone_repository(request: &CloneRequest, listener: Listener<'_>) -> Result<CloneReceipt, RemoteError> {
+pub fn clone_repository(options: &CloneOptions, listener: Listener<'_>) -> Result<CloneReport, RemoteError> {
     let started = Instant::now();
-    let (recipe, features) = plan_clone(request)?;
+    let (recipe, features) = plan_clone(options)?;
     refuse_a_partial_source(&recipe)?;
     let mut receipt =
-        build_tree(&request.dst, &request.cancel, |build| in_build(request, recipe, features, build, listener))?;
+        build_tree(&options.dst, &options.cancel, |build| in_build(options, recipe, features, build, listener))?;
     receipt.seconds.total = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
 
 fn in_build(
-    request: &CloneRequest,
+    options: &CloneOptions,
     recipe: Recipe,
     git: Features,
     build: &BuildPaths,
     listener: Listener<'_>,
-) -> Result<CloneReceipt, RemoteError> {
+) -> Result<CloneReport, RemoteError> {
     let BuildPaths { directory, tree } = build;
     let traces = Traces::new(directory, recipe.url.kind())?;
     let session = Session {
-        url: &request.url,
-        origin: request.url.origin(),
-        credentials: request.url.credentials(),
-        prompts: request.prompts,
-        cancel: &request.cancel,
+        url: &options.url,
+        origin: options.url.origin(),
+        credentials: options.url.credentials(),
+        prompts: options.prompts,
+        cancel: &options.cancel,
         listener,
         traces: &traces,
         maintenance: Maintenance::Off,
     };
     let run = |step: &Step| {
         let place = if step.inside { tree } else { directory };
-        session.run(step, place).map_err(|error| in_words_of_the_user(error, tree, &request.dst))
+        session.run(step, place).map_err(|error| in_words_of_the_user(error, tree, &options.dst))
     };
     let begun = Instant::now();
     for step in with_progress(recipe.begin(tree)) {
         run(&step)?;
     }
-    let mut notices = told_beforehand(request, &recipe);
+    let mut notices = told_beforehand(options, &recipe);
     let verdicts = verify(&recipe, tree)?;
-    judge(request, &verdicts, &mut notices)?;
+    judge(options, &verdicts, &mut notices)?;
     if recipe.depth.is_none() && Git::at(tree).line(&["rev-parse", "--is-shallow-repository"])? == "true" {
         let text = "the repository is shallow itself: its history is cut off, and so is the clone's";
         notices.push(Notice::new(NoticeCode::SourceShallow, text));
@@ -162,13 +162,13 @@ fn in_build(
     let head = check_out(&recipe, tree, &run, &mut notices)?;
     let checked_out = begun.elapsed();
     let missing = match recipe.filter {
-        Some(_) => count_missing(tree, request.count_for)?,
+        Some(_) => count_missing(tree, options.count_for)?,
         None => Missing { objects: 0, counted: true },
     };
     let bytes_received = if recipe.is_local() { 0 } else { packed_bytes(tree) };
     let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };
     let seconds = Seconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
-    Ok(CloneReceipt { recipe, git, head, traffic, seconds, missing, verdicts, notices })
+    Ok(CloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices })
 }
 
 /// Refuses a partial clone as the source of a local clone: git links what is there, and says nothing of what is not.
@@ -242,9 +242,9 @@ fn check_out(
 }
 
 /// Returns facts that are no surprise to the program, and may be one to the user.
-fn told_beforehand(request: &CloneRequest, recipe: &Recipe) -> Vec<Notice> {
+fn told_beforehand(options: &CloneOptions, recipe: &Recipe) -> Vec<Notice> {
     let mut notices = Vec::new();
-    let given = request.url.kind();
+    let given = options.url.kind();
     if given == Transport::Local && recipe.url.kind() == Transport::File {
         let text =
             format!("the path is cloned by the URL {}, because git ignores filters and depths for paths", recipe.url);
@@ -255,16 +255,16 @@ fn told_beforehand(request: &CloneRequest, recipe: &Recipe) -> Vec<Notice> {
             "a path: git links or copies the repository's files, and no server is asked",
         ));
     }
-    if request.url.credentials().is_some() {
+    if options.url.credentials().is_some() {
         let text = "the credentials in the URL were used and not stored; later fetches need a credential helper (gitcredentials(7))";
         notices.push(Notice::new(NoticeCode::CredentialsNotStored, text));
     }
-    if request.url.has_query() {
+    if options.url.has_query() {
         let text = "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch: if it is \
             a token, use a credential helper instead (gitcredentials(7))";
         notices.push(Notice::new(NoticeCode::QueryStored, text));
     }
-    if request.url.exposes_credentials() {
+    if options.url.exposes_credentials() {
         notices.push(Notice::new(
             NoticeCode::CredentialsUnencrypted,
             "the credentials travelled unencrypted: http:// is not https://",
@@ -276,13 +276,13 @@ fn told_beforehand(request: &CloneRequest, recipe: &Recipe) -> Vec<Notice> {
 /// Fails if a server has ignored something that is required, and warns otherwise. A full clone instead of a partial one works, and costs
 /// what was to be saved: that is not passed over in silence.
 fn judge(
-    request: &CloneRequest,
+    options: &CloneOptions,
     verdicts: &[(Property, Verdict)],
     notices: &mut Vec<Notice>,
 ) -> Result<(), RemoteError> {
     for (property, verdict) in verdicts {
         let Verdict::Ignored(why) = verdict else { continue };
-        if request.require.contains(property) {
+        if options.require.contains(property) {
             return Err(RemoteError::Refused { property: *property, why: format!("the server ignored it: {why}") });
         }
         let (code, remedy) = match property {
@@ -298,8 +298,8 @@ fn judge(
         notices.push(Notice::new(code, text));
     }
     let present = |wanted: &Property| verdicts.iter().any(|(property, _)| property == wanted);
-    if let Some(property) = request.require.iter().find(|property| !present(property)) {
-        return Err(RemoteError::NotAsked { property: *property, purpose: request.purpose });
+    if let Some(property) = options.require.iter().find(|property| !present(property)) {
+        return Err(RemoteError::NotAsked { property: *property, purpose: options.purpose });
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use calve_core::{Cancel, Shown};
 use calve_git::remote::{
-    CloneRequest, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
+    CloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
 };
 
 use super::{Line, failure, prompts};
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
     output::result(&format!("{}\n", Shown(&request.dst)))
 }
 
-fn request(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneRequest, RemoteError> {
+fn request(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneOptions, RemoteError> {
     let url = RepositoryUrl::parse(&arguments.url)?;
     let dst = match &arguments.directory {
         Some(directory) => directory.clone(),
@@ -57,7 +57,7 @@ fn request(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneReques
     };
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let purpose = arguments.purpose.unwrap_or(if in_ci { Purpose::Ci } else { Purpose::Dev });
-    let mut request = CloneRequest::new(url, dst, purpose);
+    let mut request = CloneOptions::new(url, dst, purpose);
     request.tip = match (&arguments.branch, &arguments.rev) {
         (Some(branch), _) => Tip::Branch(branch.clone()),
         (None, Some(id)) => Tip::Revision(id.to_ascii_lowercase()),

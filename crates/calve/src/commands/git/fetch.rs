@@ -1,7 +1,7 @@
 //! `calve git fetch`.
 
 use calve_core::Cancel;
-use calve_git::remote::{FetchRequest, fetch, plan_fetch};
+use calve_git::remote::{FetchOptions, fetch, plan_fetch};
 
 use super::{Line, failure, prompts};
 use crate::cli::git::GitFetchArguments;
@@ -10,7 +10,7 @@ use crate::{git_receipt, output};
 use calve_receipt::GitFetchPlanReceipt;
 
 pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let request = FetchRequest {
+    let request = FetchOptions {
         directory: arguments.directory.clone(),
         references: arguments.references.clone(),
         depth: arguments.depth,
