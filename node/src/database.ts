@@ -39,7 +39,7 @@ export interface ServerDocument {
 export class Database {
   /** What `calve db list` calls it. */
   readonly name: string;
-  /** `postgres`, `mariadb` or `mysql`. */
+  /** `postgres`, `mariadb`, `mysql`, `redis` or `valkey`. */
   readonly engine: string;
   /** The address by the private socket, without a password. */
   readonly url: string;

@@ -28,7 +28,7 @@ export interface ServerDocument {
 export declare class Database {
     /** What `calve db list` calls it. */
     readonly name: string;
-    /** `postgres`, `mariadb` or `mysql`. */
+    /** `postgres`, `mariadb`, `mysql`, `redis` or `valkey`. */
     readonly engine: string;
     /** The address by the private socket, without a password. */
     readonly url: string;

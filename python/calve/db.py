@@ -23,7 +23,7 @@ class Server:
         self.name: str = document["name"]
         """What ``calve db list`` calls it."""
         self.engine: str = document["engine"]
-        """``postgres``, ``mariadb`` or ``mysql``."""
+        """``postgres``, ``mariadb``, ``mysql``, ``redis`` or ``valkey``."""
         self.url: str = document["url"]
         """The address by the private socket, without a password."""
         self.tcp_url: Optional[str] = document["tcp_url"]

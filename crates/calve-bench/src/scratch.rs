@@ -217,7 +217,7 @@ fn tell_of_earlier_ones(into: &Path, say: &dyn Fn(&str)) {
         if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && open(&path).is_ok_and(|it| hold(&it))
         {
             let shown = Shown(&path);
-            say(&format!("note: a bench that was killed left `{shown}`; delete it with: calve rm '{shown}'"));
+            say(&format!("note: a bench that was killed left `{shown}`, which you may delete"));
         }
     }
 }

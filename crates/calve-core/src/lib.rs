@@ -113,7 +113,7 @@ pub use {
     },
     clone::build::{BuildPaths, build_tree},
     clone::merge::{Overwrite, merge_tree},
-    clone::revert::{CloneState, Reverted, revert},
+    clone::revert::{CloneState, RevertOptions, Reverted, revert},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
     private::{Beginning, Change, Changes, PrivateOverlay, StartRefusal, Version},
     probe::probe,

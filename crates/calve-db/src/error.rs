@@ -181,7 +181,7 @@ pub enum Error {
     #[error("the data of {0} cannot be compared")]
     NotComparable(String),
     /// It holds the data of a worktree, which no command can make again.
-    #[error("the template `{0}` holds the data of a worktree (`calve db promote`), and would be lost")]
+    #[error("the template `{0}` holds the data of a worktree, which would be lost")]
     TemplatePromoted(String),
     /// Servers in containers keep no data.
     #[error("the template `{0}` runs from an image, and a service cannot")]
@@ -253,6 +253,14 @@ pub enum Error {
         runtime: PathBuf,
         /// Its exit code, if it was not killed.
         code: Option<i32>,
+        /// Its words.
+        said: String,
+    },
+    /// The same, for lack of subordinate ids.
+    #[error("`{}` failed{}", Shown(.runtime), tail(.said))]
+    NoSubordinateIds {
+        /// The program.
+        runtime: PathBuf,
         /// Its words.
         said: String,
     },
@@ -516,7 +524,7 @@ impl Error {
             Self::NoProgram { .. } | Self::NoContainers => Remedy::InstallServer,
             Self::NoRuntime(_) | Self::UnknownRuntime { .. } => Remedy::InstallRuntime,
             Self::EngineElsewhere { .. } | Self::EngineOfOtherIds(_) => Remedy::ChooseLocalEngine,
-            Self::Runtime { said, .. } if said.contains("/etc/subuid") => Remedy::GrantIds,
+            Self::NoSubordinateIds { .. } => Remedy::GrantIds,
             Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),
             Self::NoImage { runtime, image } => Remedy::PullImage { runtime: runtime.clone(), image: image.clone() },
             Self::ImageWithoutServer { .. } | Self::ImageOfOtherArchitecture(_) => Remedy::ChooseImage,

@@ -7,9 +7,6 @@ use calve_core::Shown;
 
 use crate::remedy::Remedy;
 
-/// The first request of a pull.
-pub(crate) const READ_IMAGE: &str = "read the image";
-
 /// Why a template was not pushed or pulled. Nothing was published under its name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -63,6 +60,14 @@ pub enum Error {
         reference: String,
         /// The reason.
         what: String,
+    },
+    /// A template of the other kind.
+    #[error("`{reference}` is a template of {}", if *.is_database { "a database, not of files" } else { "files, not of a database" })]
+    OtherKind {
+        /// The image.
+        reference: String,
+        /// True if it has the data of a database server.
+        is_database: bool,
     },
     /// The user's policy does not let the image in.
     #[error("the policy `{}` does not let `{reference}` in: {reason}", Shown(.path))]
@@ -134,7 +139,10 @@ pub enum Refusal {
         /// True if there were any.
         with_credentials: bool,
     },
-    /// 404.
+    /// 404, for the image itself.
+    #[error("there is no such image")]
+    NoImage,
+    /// 404, for anything else.
     #[error("there is no such image")]
     NotFound,
     /// 429, or 500 and above, as often as it was asked.
@@ -152,7 +160,7 @@ impl Error {
 
     /// Returns true if the registry answered that it has no image of that name. A part that an image lacks is something else.
     pub fn is_missing_image(&self) -> bool {
-        matches!(self, Self::Refused { operation: READ_IMAGE, refusal: Refusal::NotFound, .. })
+        matches!(self, Self::Refused { refusal: Refusal::NoImage, .. })
     }
 
     /// Returns what the user can do next. Only an interruption needs nothing.
@@ -163,13 +171,15 @@ impl Error {
             Self::NotLoopback(_) => Remedy::UseEncryption,
             Self::Refused { registry, refusal, .. } => match refusal {
                 Refusal::Unauthorized { .. } => Remedy::LogIn(registry.clone()),
-                Refusal::NotFound => Remedy::CheckImage,
+                Refusal::NoImage | Refusal::NotFound => Remedy::CheckImage,
                 Refusal::Busy(_) => Remedy::TryLater,
                 Refusal::Status(_) => Remedy::AskRegistry,
             },
             Self::Network { .. } => Remedy::CheckNetwork,
             Self::BadAnswer { .. } => Remedy::AskRegistry,
             Self::NotATemplate { .. } => Remedy::PushTemplate,
+            Self::OtherKind { is_database: true, .. } => Remedy::PullDatabase,
+            Self::OtherKind { is_database: false, .. } => Remedy::PullFiles,
             Self::NameTaken { .. } => Remedy::PullUnderAnotherName,
             Self::DataReplaced(_) => Remedy::TryLater,
             Self::NotAllowed { .. } => Remedy::SignImage,

@@ -66,11 +66,11 @@ pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &
     let (bytes, digest) = options.connection.allowed_manifest(&registry, reference)?;
     let manifest = image::read_image(reference, &bytes)?;
     if !manifest.annotations.contains_key(KEY) {
-        let what = match image::is_of_database(&manifest.annotations) {
-            true => "it is one of a database, for `calve db template pull`",
-            false => "it is an image of something else",
-        };
-        return Err(Error::NotATemplate { reference: reference.to_string(), what: what.into() });
+        let reference = reference.to_string();
+        return Err(match image::is_of_database(&manifest.annotations) {
+            true => Error::OtherKind { reference, is_database: true },
+            false => Error::NotATemplate { reference, what: "it is an image of something else".into() },
+        });
     }
     let arrivals = Arrivals::open(templates)?;
     let image = Image { registry: &registry, arrivals: &arrivals, manifest: &manifest, digest: &digest };

@@ -22,7 +22,7 @@ use self::challenge::Challenge;
 use self::multipart::Parts;
 use crate::credentials::CredentialFiles;
 use crate::credentials::Credentials;
-use crate::error::{Error, READ_IMAGE, Refusal};
+use crate::error::{Error, Refusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
 use crate::reference::{Reference, Transport, is_loopback};
 use crate::spool::{Spool, digest};
@@ -123,6 +123,7 @@ impl<'a> Registry<'a> {
     }
 
     fn manifest_of(&self, version: &str) -> Result<Vec<u8>, Error> {
+        const READ_IMAGE: &str = "read the image";
         let url = self.url(&format!("manifests/{version}"));
         let accepted = format!(
             "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
@@ -130,7 +131,12 @@ impl<'a> Registry<'a> {
         );
         let headers = [(header::ACCEPT, accepted)];
         let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, &mut Sent::Nothing)?;
-        self.expect(READ_IMAGE, &response, &[StatusCode::OK])?;
+        self.expect(READ_IMAGE, &response, &[StatusCode::OK]).map_err(|error| match error {
+            Error::Refused { registry, operation, refusal: Refusal::NotFound } => {
+                Error::Refused { registry, operation, refusal: Refusal::NoImage }
+            }
+            other => other,
+        })?;
         let read = response.body_mut().with_config().limit(LARGEST_MANIFEST_BYTES).read_to_vec();
         read.map_err(|error| self.network(READ_IMAGE, &error))
     }

@@ -25,6 +25,10 @@ pub enum Remedy {
     AskRegistry,
     /// Push a template there first.
     PushTemplate,
+    /// Pull it as the template of a database that it is.
+    PullDatabase,
+    /// Pull it as the template of files that it is.
+    PullFiles,
     /// Make a template for these files, and push it with the key made of them.
     PushWithKey,
     /// Make the template again without the file that cannot travel.

@@ -16,7 +16,7 @@ use crate::values::{ReceiptPath, Refusal, path, refusals};
 pub struct ErrorReceipt {
     /// A stable word for each kind of error.
     pub code: &'static str,
-    /// The kind of error.
+    /// The error in one sentence, for people.
     pub message: String,
     /// The system's error number: its own, or the closest.
     pub errno: Option<i32>,

@@ -398,7 +398,7 @@ Examples:
   calve bench copy --tree node_modules --into . --only 'calve cp,cpz,cp -a'
   sudo calve bench copy --tree data --into . --cold     with empty caches
 
-Exit codes: 0 measured (a program of others that fails is reported), 1 failed, or a command of Calve's did, 2 usage,
+Exit codes: 0 measured (the report names other programs that failed), 1 the bench or a Calve command failed, 2 usage,
 3 --cold is not possible, 130 interrupted.")]
 pub(crate) struct BenchCopyArguments {
     /// The directory to copy
@@ -449,7 +449,7 @@ Examples:
   calve bench dedupe --tree node_modules --into /mnt/scratch --without rmlint --export-html report.html
   calve bench dedupe --tree one/node_modules --and two/node_modules --into . --only 'calve dedupe,jdupes'
 
-Exit codes: 0 measured (a program of others that fails is reported), 1 failed, or a command of Calve's did, 2 usage,
+Exit codes: 0 measured (the report names other programs that failed), 1 the bench or a Calve command failed, 2 usage,
 3 --cold is not possible, 130 interrupted.")]
 pub(crate) struct BenchDedupeArguments {
     /// The directory to copy twice
@@ -488,7 +488,7 @@ Examples:
   calve bench write --runs 9 --export-html report.html
   npx calve bench write --only 'writeFileSync,Promise.all,calve.writeFiles'
 
-Exit codes: 0 measured (a way of Node's that fails is reported), 1 failed, or a way of Calve's did, 2 usage, 130 interrupted.")]
+Exit codes: 0 measured (the report names Node's ways that failed), 1 the bench or a way of Calve failed, 2 usage, 130 interrupted.")]
 pub(crate) struct BenchWriteArguments {
     /// Where the files go, for as long as it takes
     #[arg(long, value_name = "DIR", default_value = ".")]

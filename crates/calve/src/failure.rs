@@ -259,7 +259,9 @@ fn io_hint(error: &io::Error) -> &'static str {
     };
     match error.kind() {
         NotFound => "check the spelling; what the path leads through must be there already",
-        NotADirectory | IsADirectory | InvalidFilename => "check the path: something else is there than is needed",
+        NotADirectory | IsADirectory | InvalidFilename => {
+            "check the path: it leads to a file where a directory is needed, or the other way round"
+        }
         PermissionDenied => "check the owner and mode of what is named, and of the directory that it is in",
         ReadOnlyFilesystem => "that file system is mounted read-only: name a place that can be written to",
         StorageFull => "free some space there, or name another place",

@@ -130,11 +130,8 @@ pub(crate) fn clone_sentence(report: &CloneReport, dst: &Path) -> String {
 }
 
 pub(crate) fn fetch_sentence(report: &FetchReport) -> String {
-    let what = if report.updated.is_empty() {
-        "nothing new".to_owned()
-    } else {
-        format!("{} updated", report.updated.len())
-    };
+    let what =
+        if report.updated.is_empty() { "nothing new".to_owned() } else { format!("{} updated", report.updated.len()) };
     format!("fetched: {what}, {}, in {:.2} s", traffic(&report.traffic), report.seconds)
 }
 

@@ -77,7 +77,7 @@ impl Program {
         let prose = String::from_utf8_lossy(&output.stderr).into_owned();
         match output.status.success() {
             true => Ok(Printed { stdout: output.stdout, prose }),
-            false => Err(Problem::told(&prose)),
+            false => Err(Problem::documented(&output.stdout).unwrap_or_else(|| Problem::told(&prose))),
         }
     }
 }

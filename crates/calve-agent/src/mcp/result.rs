@@ -18,7 +18,16 @@ impl Problem {
         Self { error: error.into(), hint: hint.into() }
     }
 
-    /// Takes it from what the program says to people.
+    /// Takes it from the document that a command with `--json` prints when it fails.
+    pub(super) fn documented(printed: &[u8]) -> Option<Self> {
+        let document: Value = serde_json::from_slice(printed).ok()?;
+        let is_error = document["schema"] == "calve.error/1";
+        is_error.then(|| {
+            Self::new(document["message"].as_str().unwrap_or_default(), document["hint"].as_str().unwrap_or_default())
+        })
+    }
+
+    /// Takes it from what the program says to people: a command line that it does not understand has no document.
     pub(super) fn told(prose: &str) -> Self {
         let after =
             |word: &str| prose.lines().rev().find_map(|line| line.strip_prefix(word)).unwrap_or_default().trim();
@@ -93,5 +102,8 @@ mod tests {
         let text = serde_json::to_string(&result).unwrap();
         assert!(text.len() < 600 && text.contains("do this"), "{text}");
         assert_eq!(Problem::told("worse"), Problem::new("worse", ""));
+        let document = json!({"schema": "calve.error/1", "message": "bad", "hint": "do this"}).to_string();
+        assert_eq!(Problem::documented(document.as_bytes()), Some(Problem::new("bad", "do this")));
+        assert_eq!(Problem::documented(b"{}"), None);
     }
 }

@@ -12,7 +12,7 @@ use super::check::sweep_leftovers;
 use super::stage::StagedTree;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::{CloneOptions, KeptLinks};
+use crate::options::{CloneOptions, Durability, KeptLinks};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::tree::exclude::Exclude;
 use crate::tree::location::{DIRECTORY, Location, identity, open_below};
@@ -30,6 +30,8 @@ pub enum Overwrite {
 
 /// Copies the entries of the directory `src` into the directory `dst`. Directories that both have are merged, and stay as they are
 /// otherwise.
+///
+/// With [`Durability::Synced`] all of it is on the disk on return. What could not be kept is not reported.
 ///
 /// Everything is copied first, beside `dst`. Then it is checked that every entry can be moved in; and then they are, one by one, which
 /// takes one call for each tree that `dst` does not have.
@@ -78,8 +80,17 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     let at = MergedDirectory { src: copied.as_fd(), staged: staged.root()?, dst: target.as_fd(), path: dst };
     let mut moves = Vec::new();
     merge.plan(&at, &stat, &mut Vec::new(), &mut moves)?;
+    let sync = || match options.durability {
+        Durability::Cached => Ok(()),
+        Durability::Synced => {
+            sys::sync_file_system(target.as_fd()).map_err(|errno| Error::io(Operation::Sync, dst, errno))
+        }
+    };
+    // The contents before the names.
+    sync()?;
     options.still_wanted()?;
-    merge.carry_out(&at, &moves)
+    merge.carry_out(&at, &moves)?;
+    sync()
 }
 
 /// The rules of one merge.

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr};
+use std::num::NonZeroUsize;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -80,6 +81,18 @@ fn now(made: &Source) -> Result<Moment, Error> {
         .map_err(|errno| Error::io(Operation::TellTime, made.path(), errno))
 }
 
+/// The options of a [`revert`]. The clone is otherwise as [`CloneOptions::default`] makes it.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RevertOptions {
+    /// The strategy of the clone: only [`Strategy::Copy`] permits copies where blocks could be shared.
+    pub strategy: Choice,
+    /// Worker threads, as in [`CloneOptions::threads`].
+    pub threads: Option<NonZeroUsize>,
+    /// Ends the work early, which leaves a part of it done.
+    pub cancel: Cancel,
+}
+
 /// The result of a [`revert`].
 #[derive(Debug)]
 #[non_exhaustive]
@@ -98,7 +111,14 @@ pub struct Reverted {
 ///
 /// # Errors
 /// Leaves a part of the work done, as it may if it returns `None`.
-pub fn revert(clone: &Path, src: &Path, state: &CloneState, options: &CloneOptions) -> Result<Option<Reverted>, Error> {
+pub fn revert(
+    clone: &Path,
+    src: &Path,
+    state: &CloneState,
+    options: &RevertOptions,
+) -> Result<Option<Reverted>, Error> {
+    let RevertOptions { strategy, threads, cancel } = options.clone();
+    let options = &CloneOptions { strategy, threads, cancel, ..CloneOptions::default() };
     let (made, source) = (Source::open(clone)?, Source::open(src)?);
     if made.single().is_some() || made.identity() != (state.device, state.record.root.inode()) {
         return Ok(None);

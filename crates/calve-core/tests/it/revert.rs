@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, CloneOptions, CloneState, Reverted, clone_tree, revert};
+use calve_core::{Cancel, CloneOptions, CloneState, RevertOptions, Reverted, clone_tree, revert};
 use calve_testkit::{
     BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, is_root, node_modules_like,
     require_program,
@@ -46,7 +46,7 @@ impl Place {
 
     fn revert(&self) -> Option<Reverted> {
         let state = self.state.as_ref().unwrap();
-        revert(&self.clone(), &self.src(), state, &CloneOptions::default()).unwrap()
+        revert(&self.clone(), &self.src(), state, &RevertOptions::default()).unwrap()
     }
 
     /// Reverts the clone, and compares.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Once;
 
 use calve_core::{
-    CloneOptions, Decision, Error, Required, Requirement, Selection, StagedTree, Verify, clone_tree, plan, stage,
-    supersede,
+    CloneOptions, Decision, Error, Overwrite, Required, Requirement, Selection, StagedTree, Verify, clone_tree,
+    merge_tree, plan, stage, supersede,
 };
 use calve_testkit::{FileSystem, Tree, Volume};
 use fs_err as fs;
@@ -90,6 +90,19 @@ fn a_tree_that_supersedes_its_source_is_verified_and_stable() {
         let is_left = |_: &Path| Ok(());
         let make = |staged: &mut StagedTree<'_>| staged.clone_root(src, demand).map(|_| ());
         supersede(src, &CloneOptions::default(), make, is_left).map(|_| ())
+    });
+}
+
+#[test]
+fn a_merge_is_verified_and_stable() {
+    holds(&|src, dst, options| {
+        fs::create_dir(dst).unwrap();
+        let merged = merge_tree(src, dst, options, Overwrite::No);
+        if merged.is_err() {
+            // It is as it was: empty.
+            fs::remove_dir(dst).unwrap();
+        }
+        merged
     });
 }
 

@@ -230,7 +230,7 @@ fn spec(home: &Home, options: &CreateOptions, plan: &TemplatePlan, place: &Path,
         (None, None) => Origin::Init,
     };
     spec.purpose = if plan.from.is_some() { Purpose::TakeOver } else { Purpose::Build };
-    // A template is whole in itself.
+    // A template must not depend on a mount.
     spec.whole = true;
     Ok(spec)
 }

@@ -189,14 +189,15 @@ fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = imp
     let output = command.current_dir("/").stdin(Stdio::null()).output();
     let output = output.map_err(|error| Error::io("run", runtime, error))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(Error::Runtime {
-            runtime: runtime.to_path_buf(),
-            code: output.status.code(),
-            said: text(&output.stderr).trim_end().to_owned(),
-        }),
+    if output.status.success() {
+        return Ok(text(&output.stdout));
     }
+    let (runtime, said) = (runtime.to_path_buf(), text(&output.stderr).trim_end().to_owned());
+    // Podman names the file that it reads them from, and ends as it does for other reasons.
+    Err(match said.contains("/etc/subuid") {
+        true => Error::NoSubordinateIds { runtime, said },
+        false => Error::Runtime { runtime, code: output.status.code(), said },
+    })
 }
 
 /// Finds the programs that may run containers: `named`, by its name or path, or else those of `names` in `search`, in this order.

@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use calve_core::{Cancel, Choice, CloneOptions, Strategy, Wait};
+use calve_core::{Cancel, Choice, RevertOptions, Strategy, Wait};
 
 use super::next_data::NextData;
 use super::{End, Supervisor, with_log};
@@ -114,7 +114,7 @@ impl Supervisor<'_> {
         }
         let started = Instant::now();
         let placed = self.launched.placed.as_ref()?;
-        let mut options = CloneOptions::default();
+        let mut options = RevertOptions::default();
         options.strategy = Choice::Only(placed.strategy);
         options.cancel = cancel.clone();
         let work = || calve_core::revert(&self.files.join("data"), &template.join("data"), &state, &options);

@@ -72,11 +72,11 @@ impl<'a> DataImage<'a> {
         let (bytes, digest) = options.connection.allowed_manifest(&registry, reference)?;
         let manifest = read_image(reference, &bytes)?;
         let about = DataDescription::read(&manifest.annotations).ok_or_else(|| {
-            let what = match manifest.annotations.contains_key(KEY) {
-                true => "it is one of files, for `calve template pull`",
-                false => "it is an image of something else",
-            };
-            Error::NotATemplate { reference: reference.to_string(), what: what.into() }
+            let reference = reference.to_string();
+            match manifest.annotations.contains_key(KEY) {
+                true => Error::OtherKind { reference, is_database: false },
+                false => Error::NotATemplate { reference, what: "it is an image of something else".into() },
+            }
         })?;
         let arrivals = Arrivals::open(templates)?;
         Ok(Self { registry, arrivals, reference, manifest, digest, about, options })

@@ -50,7 +50,7 @@ fn mkfs(file_system: FileSystem) -> Option<(&'static str, &'static [&'static str
     }
 }
 
-/// Returns why a volume cannot be had here.
+/// Returns why there can be no volume here.
 pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
     let name = builder.file_system.name();
     if !is_root() {

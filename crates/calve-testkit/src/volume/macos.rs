@@ -28,7 +28,7 @@ fn format(file_system: FileSystem) -> &'static str {
     if FileSystem::REFLINKING.contains(&file_system) { "Case-sensitive APFS" } else { "Case-sensitive HFS+" }
 }
 
-/// Returns why a volume cannot be had here.
+/// Returns why there can be no volume here.
 pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
     let has_options = !builder.mkfs.is_empty() || !builder.mount.is_empty() || !builder.reflinks;
     has_options.then(|| format!("macOS has no such options of {}", builder.file_system.name()))

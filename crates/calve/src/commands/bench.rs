@@ -84,7 +84,7 @@ fn cold() -> Result<Cache, Failure> {
     match fs_err::OpenOptions::new().write(true).open(space::DROP_CACHES) {
         Ok(_) => Ok(Cache::Cold),
         Err(error) => {
-            let text = format!("`--cold` cannot be had: {error}");
+            let text = format!("the caches cannot be emptied: {error}");
             Err(Failure::stated(REFUSED, text, "emptying the caches takes root, on Linux; or measure with warm caches"))
         }
     }

@@ -19,7 +19,8 @@ use crate::tree::source::Source;
 use crate::tree::stable::{Moment, Quiet, changed};
 
 /// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`] with
-/// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash.
+/// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash. The clone is verified as its own options
+/// demand; `options` are about the tree as a whole.
 ///
 /// Nothing that is written meanwhile is lost. Checks the whole of `path` again right before the exchange. After it, calls `is_left` with
 /// the new path of the old tree, which fails if anybody is still in there, and checks the old tree again. If something was written there,

@@ -43,7 +43,7 @@ pub(crate) fn isolate(needed: &[&Path]) -> Result<Isolation, Errno> {
     }
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     if !needed.iter().any(|path| is_in_shared_memory(path)) {
-        // Where it cannot be had, the server is no worse off than without namespaces.
+        // Without it, the server is no worse off than without namespaces.
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         let _ = mount(c"tmpfs", SHARED_MEMORY, c"tmpfs", flags, Some(c"mode=1777"));
     }

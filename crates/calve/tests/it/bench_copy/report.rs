@@ -257,7 +257,7 @@ fn caches_are_emptied_by_root_alone() {
     let switch = fs_err::OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches");
     if switch.is_err() {
         let ran = bench_of(spot.join("tree"), &spot).arg("--cold").fails(3);
-        ran.says(&["`--cold` cannot be had", "drop_caches"]).hints();
+        ran.says(&["the caches cannot be emptied", "drop_caches"]).hints();
         spot.holds(&["tree"]);
         if is_root() {
             skip("the kernel's switch of the caches cannot be written to");
@@ -272,7 +272,7 @@ fn caches_are_emptied_by_root_alone() {
     Tree::new(other.join("tree")).file("a", b"1");
     let reachable = Reachable::new();
     let ran = bench_of(other.join("tree"), &other).arg("--cold").by_somebody_else(&reachable).fails(3);
-    ran.says(&["`--cold` cannot be had", "Permission denied"]).hints();
+    ran.says(&["the caches cannot be emptied", "Permission denied"]).hints();
     nothing_left(&other);
 }
 

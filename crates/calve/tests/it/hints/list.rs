@@ -206,6 +206,8 @@ const OCI: &[(&str, Shown)] = &[
     ("Core", Nowhere("the remedies of the engine are listed there")),
     ("FreeSpace", Nowhere("the room is looked at first, so that another process has to fill the disk meanwhile")),
     ("LogIn", By(REGISTRY, "credentials_come_from_the_files_of_docker_and_from_helpers")),
+    ("PullDatabase", By(DB_REGISTRY, "a_database_is_the_same_after_a_push_and_a_pull")),
+    ("PullFiles", By(DB_REGISTRY, "a_database_is_the_same_after_a_push_and_a_pull")),
     ("PushWithKey", By(REGISTRY, "the_tag_comes_from_the_contents_of_files")),
     ("NameImage", By(BAD_REGISTRY, "what_is_no_image_is_told_before_anything_is_asked")),
     ("PullUnderAnotherName", By(REGISTRY, "a_pull_replaces_only_what_was_pulled_from_there")),

@@ -142,7 +142,17 @@ fn a_database_is_the_same_after_a_push_and_a_pull() {
     let reference = format!("{}/shop", machines.server.host);
     file_template(&machines.spot, "other", &["pull", "--plain-http", &reference])
         .fails(1)
-        .says(&["it is one of a database, for `calve db template pull`"]);
+        .says(&["is a template of a database, not of files", "pull it with `calve db template pull`"]);
+    let tree = machines.spot.join("tree");
+    fs_err::create_dir(&tree).unwrap();
+    fs_err::write(tree.join("file"), "text").unwrap();
+    let reference = format!("{}/files", machines.server.host);
+    file_template(&machines.spot, "home", &["create", "files", tree.to_str().unwrap()]).succeeds();
+    file_template(&machines.spot, "home", &["push", "--plain-http", "files", &reference]).succeeds();
+    machines
+        .db("other", &["template", "pull", "--plain-http", &reference])
+        .fails(1)
+        .says(&["is a template of files, not of a database", "pull it with `calve template pull`"]);
 }
 
 #[test]
