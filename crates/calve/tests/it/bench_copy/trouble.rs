@@ -223,7 +223,7 @@ fn what_a_killed_bench_has_left_is_named() {
     let programs = Programs::none();
     let ran = bench_of("tree", ".").args(["--runs", "1"]).within(&spot).env("PATH", programs.path()).succeeds();
     assert!(!ran.stderr.contains(".calve-bench-2-0"), "{}", ran.stderr);
-    ran.says(&["a bench that was killed left", ".calve-bench-1-0", "calve rm"]);
+    ran.says(&["a bench that was killed left", ".calve-bench-1-0", "which you may delete"]);
     spot.holds(&[".calve-bench-1-0", ".calve-bench-2-0", "tree"]);
 }
 
