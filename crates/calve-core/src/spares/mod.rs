@@ -144,7 +144,8 @@ pub struct RefillOptions {
     pub resolve: fn(&SpareSource) -> Option<SpareOrigin>,
     /// Only this source.
     pub only: Option<SpareSource>,
-    /// Whether to give this process the lowest priority, and to wait while the machine is busy. Only for a process that does nothing else.
+    /// With [`Background::Yes`] this process gets the lowest priority, and waits while the machine is busy. Only for a process that does
+    /// nothing else.
     pub background: Background,
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,
