@@ -1,7 +1,5 @@
 //! Operations that can fail.
 
-use std::fmt;
-
 /// Operations for which the same remedies help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -16,105 +14,145 @@ pub(crate) enum Kind {
     Other,
 }
 
+/// Declares the operations of a library that can fail: an enum whose variants are displayed as verb phrases that a path follows. A variant after
+/// the semicolon holds the operation of another library, and is displayed as that one.
+#[macro_export]
 macro_rules! operations {
-    ($($variant:ident, $kind:ident, $text:literal;)*) => {
-        /// An operation that failed. Displayed, it is a verb phrase that a path follows.
+    ($(#[$attribute:meta])* pub enum $name:ident { $($variant:ident = $text:literal,)* $(; $other:ident($inner:ty))? }) => {
+        $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "the names say it")]
-        pub enum Operation { $($variant,)* }
+        pub enum $name { $($variant,)* $($other($inner))? }
 
-        impl Operation {
-            pub(crate) fn kind(self) -> Kind {
-                match self { $(Self::$variant => Kind::$kind,)* }
-            }
-        }
-
-        impl fmt::Display for Operation {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(Self::$variant => $text,)* })
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                match self {
+                    $(Self::$variant => f.write_str($text),)*
+                    $(Self::$other(inner) => <$inner as ::std::fmt::Display>::fmt(inner, f),)?
+                }
             }
         }
     };
 }
 
 operations! {
-    ChangeOwner, Other, "change the owner of";
-    Clone, Other, "clone";
-    CloneDirectory, Other, "clone directory";
-    CloneFile, WriteFile, "clone the file";
-    Compare, Read, "compare";
-    Copy, Other, "copy";
-    CopyOnServer, Other, "copy on the server to";
-    CopyStream, Other, "copy a stream of";
-    Create, Other, "create";
-    CreateDirectory, Other, "create directory";
-    CreateFile, WriteFile, "create the file";
-    CreateLink, Other, "create link";
-    CreateSpecialFile, Other, "create special file";
-    CreateStaging, Other, "create a staging directory in";
-    CreateStagingFor, Other, "create a staging directory for";
-    CreateSubvolume, Other, "create a subvolume in";
-    CreateSymlink, Other, "create symlink";
-    CreateUpper, Other, "create a directory for changes in";
-    DeleteContents, Delete, "delete what is in";
-    EmptyFile, WriteFile, "empty the file";
-    EnterDirectory, Enter, "enter the directory";
-    ExchangeBack, Other, "exchange back";
-    Find, Read, "find";
-    FindData, Read, "find data in";
-    FindHoles, Read, "find holes in";
-    FindMounts, Read, "find out what is mounted at";
-    FindVolume, Read, "find out what contains";
-    FinishStagedTree, Other, "finish the staged tree in";
-    ListStreams, Other, "list the streams of";
-    LockSpares, Other, "lock the spares in";
-    Listen, Other, "listen at";
-    LockTemplates, Other, "lock the templates in";
-    LookAtVolume, Other, "look at the volume of";
-    LookForMounts, Other, "look for mounts below";
-    MountOverlay, Other, "mount an overlay at";
-    MountOverlayOf, Other, "mount an overlay of";
-    MoveSpare, Other, "move the spare";
-    MoveToTrash, Delete, "move to the trash";
-    Open, Open, "open";
-    OpenDirectory, Read, "open directory";
-    OpenStagedTree, Read, "open the staged tree in";
-    OpenToWrite, WriteFile, "open to write the file";
-    Publish, Other, "rename the finished clone to";
-    Read, Read, "read";
-    ReadDirectory, Read, "read directory";
-    ReadExtents, Read, "read the extents of the file system of";
-    ReadLink, Read, "read link";
-    ReadPermissions, Read, "read the permissions of";
-    ReadTemporary, Read, "read a temporary file in";
-    ReadXattrs, Read, "read extended attributes of";
-    Remove, Delete, "remove";
-    RemoveDirectory, Delete, "remove directory";
-    RemoveReplaced, Delete, "remove what was replaced at";
-    ReplaceEmptyDirectory, Other, "replace the empty directory";
-    SetAside, Other, "move the changes to";
-    SetFileMode, WriteFile, "set the mode of the file";
-    SetMode, Other, "set the mode of";
-    SetSize, Other, "set the size of";
-    SetStagedMode, Other, "set the mode of the staged tree of";
-    SetTimes, Other, "set the times of";
-    SetXattrs, Other, "set extended attributes of";
-    ShareExtents, Other, "share extents with";
-    SkipMount, Other, "leave alone what is mounted at";
-    Snapshot, Other, "snapshot";
-    SnapshotNested, Other, "snapshot the nested subvolume";
-    StartThread, Other, "start a thread to work in";
-    Stat, Other, "stat";
-    Sync, Other, "sync";
-    SyncFile, WriteFile, "sync the file";
-    SyncName, SyncName, "sync the directory of";
-    TellTime, Other, "tell the time in a staging directory for";
-    Unmount, Other, "unmount";
-    Watch, Other, "watch";
-    Write, Other, "write";
-    WriteBack, Other, "write back the changes of";
-    WriteFile, WriteFile, "write the file";
-    WriteRecord, Other, "write the record";
-    WriteTemporary, Other, "write a temporary file in";
+    /// An operation that failed. Displayed, it is a verb phrase that a path follows.
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+    pub enum Operation {
+        ChangeOwner = "change the owner of",
+        Clone = "clone",
+        CloneDirectory = "clone directory",
+        CloneFile = "clone the file",
+        Compare = "compare",
+        Copy = "copy",
+        CopyOnServer = "copy on the server to",
+        CopyStream = "copy a stream of",
+        Create = "create",
+        CreateDirectory = "create directory",
+        CreateFile = "create the file",
+        CreateLink = "create link",
+        CreateSpecialFile = "create special file",
+        CreateStaging = "create a staging directory in",
+        CreateStagingFor = "create a staging directory for",
+        CreateSubvolume = "create a subvolume in",
+        CreateSymlink = "create symlink",
+        CreateUpper = "create a directory for changes in",
+        DeleteContents = "delete what is in",
+        EmptyFile = "empty the file",
+        EnterDirectory = "enter the directory",
+        ExchangeBack = "exchange back",
+        Find = "find",
+        FindData = "find data in",
+        FindHoles = "find holes in",
+        FindMounts = "find out what is mounted at",
+        FindVolume = "find out what contains",
+        FinishStagedTree = "finish the staged tree in",
+        ListStreams = "list the streams of",
+        LockSpares = "lock the spares in",
+        Listen = "listen at",
+        LockTemplates = "lock the templates in",
+        LookAtVolume = "look at the volume of",
+        LookForMounts = "look for mounts below",
+        MountOverlay = "mount an overlay at",
+        MountOverlayOf = "mount an overlay of",
+        MoveSpare = "move the spare",
+        MoveToTrash = "move to the trash",
+        Open = "open",
+        OpenDirectory = "open directory",
+        OpenStagedTree = "open the staged tree in",
+        OpenToWrite = "open to write the file",
+        Publish = "rename the finished clone to",
+        Read = "read",
+        ReadDirectory = "read directory",
+        ReadExtents = "read the extents of the file system of",
+        ReadLink = "read link",
+        ReadPermissions = "read the permissions of",
+        ReadTemporary = "read a temporary file in",
+        ReadXattrs = "read extended attributes of",
+        Remove = "remove",
+        RemoveDirectory = "remove directory",
+        RemoveReplaced = "remove what was replaced at",
+        ReplaceEmptyDirectory = "replace the empty directory",
+        SetAside = "move the changes to",
+        SetFileMode = "set the mode of the file",
+        SetMode = "set the mode of",
+        SetSize = "set the size of",
+        SetStagedMode = "set the mode of the staged tree of",
+        SetTimes = "set the times of",
+        SetXattrs = "set extended attributes of",
+        ShareExtents = "share extents with",
+        SkipMount = "leave alone what is mounted at",
+        Snapshot = "snapshot",
+        SnapshotNested = "snapshot the nested subvolume",
+        StartThread = "start a thread to work in",
+        Stat = "stat",
+        Sync = "sync",
+        SyncFile = "sync the file",
+        SyncName = "sync the directory of",
+        TellTime = "tell the time in a staging directory for",
+        Unmount = "unmount",
+        Watch = "watch",
+        Write = "write",
+        WriteBack = "write back the changes of",
+        WriteFile = "write the file",
+        WriteRecord = "write the record",
+        WriteTemporary = "write a temporary file in",
+    }
+}
+
+impl Operation {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Open => Kind::Open,
+            Self::EnterDirectory => Kind::Enter,
+            Self::Compare
+            | Self::Find
+            | Self::FindData
+            | Self::FindHoles
+            | Self::FindMounts
+            | Self::FindVolume
+            | Self::OpenDirectory
+            | Self::OpenStagedTree
+            | Self::Read
+            | Self::ReadDirectory
+            | Self::ReadExtents
+            | Self::ReadLink
+            | Self::ReadPermissions
+            | Self::ReadTemporary
+            | Self::ReadXattrs => Kind::Read,
+            Self::DeleteContents | Self::MoveToTrash | Self::Remove | Self::RemoveDirectory | Self::RemoveReplaced => {
+                Kind::Delete
+            }
+            Self::CloneFile
+            | Self::CreateFile
+            | Self::EmptyFile
+            | Self::OpenToWrite
+            | Self::SetFileMode
+            | Self::SyncFile
+            | Self::WriteFile => Kind::WriteFile,
+            Self::SyncName => Kind::SyncName,
+            _ => Kind::Other,
+        }
+    }
 }

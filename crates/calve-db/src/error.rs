@@ -2,7 +2,6 @@
 
 mod unusable;
 
-use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use calve_core::Shown;
 use serde::{Deserialize, Serialize};
 
 use crate::end_reason::EndReason;
+use crate::operation::Operation;
 use crate::remedy::Remedy;
 
 pub use unusable::Unusable;
@@ -25,7 +25,7 @@ pub enum Error {
     #[error("cannot {operation} `{}`: {source}", Shown(.path))]
     Io {
         /// The operation that failed.
-        operation: Cow<'static, str>,
+        operation: Operation,
         /// Its object.
         path: PathBuf,
         /// The reason.
@@ -47,7 +47,7 @@ pub enum Error {
     #[error("cannot {operation} `{}`: {source}", Shown(.path))]
     Unreadable {
         /// The operation that failed.
-        operation: Cow<'static, str>,
+        operation: Operation,
         /// Its object.
         path: PathBuf,
         /// The reason.
@@ -426,7 +426,7 @@ impl From<calve_core::Error> for Error {
         match error {
             calve_core::Error::Interrupted => Self::Interrupted,
             calve_core::Error::Io { operation, path, source } => {
-                Self::Io { operation: operation.to_string().into(), path, source, remedy }
+                Self::Io { operation: Operation::Engine(operation), path, source, remedy }
             }
             calve_core::Error::NoRoom { ref path, .. } => {
                 Self::Clone { full: Some(path.clone()), message: error.to_string(), remedy }
@@ -438,9 +438,9 @@ impl From<calve_core::Error> for Error {
 
 impl Error {
     /// Returns the error of an operation on a path.
-    pub fn io(operation: &'static str, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
+    pub fn io(operation: Operation, path: impl AsRef<Path>, reason: impl Into<io::Error>) -> Self {
         let path = path.as_ref().to_path_buf();
-        Self::Io { operation: operation.into(), path, source: calve_core::without_path(reason.into()), remedy: None }
+        Self::Io { operation, path, source: calve_core::without_path(reason.into()), remedy: None }
     }
 
     /// Returns an error without the log. A caller that knows where the log is adds it.

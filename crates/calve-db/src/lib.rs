@@ -36,6 +36,7 @@ mod launch;
 mod log;
 mod mark;
 mod messages;
+mod operation;
 mod registry;
 mod remedy;
 mod runtime;
@@ -62,6 +63,7 @@ pub use engine::{DatabaseObject, MysqlSession, PostgresSession, Rows, names as e
 pub use error::{Error, Result, Unusable};
 pub use mark::marks;
 pub use messages::Starting;
+pub use operation::Operation;
 pub use registry::{Ending, Home, Log, Record, Trace, endings, find, list, log};
 pub use remedy::Remedy;
 pub use server::{OwnedServer, memory_bytes};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
+use crate::operation::Operation;
 
 const LOG: &str = "log";
 /// More is not read of its beginning, nor of its end.
@@ -24,7 +25,7 @@ pub(crate) fn path(place: &Path) -> PathBuf {
 /// Opens the log of a server, which stays that one whatever takes its name.
 pub(crate) fn open(place: &Path) -> Result<File> {
     let log = Directory::open(place)?.file(LOG)?;
-    log.ok_or_else(|| Error::io("open", path(place), std::io::Error::from(std::io::ErrorKind::NotFound)))
+    log.ok_or_else(|| Error::io(Operation::Open, path(place), std::io::Error::from(std::io::ErrorKind::NotFound)))
 }
 
 /// Returns the log: the beginning and the end where it is very long. The server has the file open, and can make it as long as it

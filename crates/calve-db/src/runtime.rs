@@ -12,6 +12,7 @@ use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
+use crate::operation::Operation;
 
 /// The directory of the sockets, which belongs to the server's account. Its name is short because a socket's path must be.
 pub(crate) const SOCKETS: &str = "s";
@@ -37,7 +38,7 @@ pub(crate) fn sockets(directory: &Path) -> PathBuf {
 /// Creates the directory for a new server.
 pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
     let made = rustix::fs::mkdir(path, rustix::fs::Mode::RWXU);
-    made.map_err(|errno| Error::io("create directory", path, errno))?;
+    made.map_err(|errno| Error::io(Operation::CreateDirectory, path, errno))?;
     let directory = Directory::open(path)?;
     private::share(&directory, account, path)
 }

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::random;
 use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
+use crate::operation::Operation;
 use crate::registry::{Home, Place, Record};
 use crate::template::Template;
 use crate::{runtime, sweep, sys};
@@ -55,7 +56,7 @@ impl OwnedServer {
 
     /// Makes the supervisor end a command and its children, should this process end before them.
     pub fn tie(&self, command: &mut Command) -> Result<()> {
-        let failed = |error| Error::io("talk on", "a socket", error);
+        let failed = |error| Error::io(Operation::Talk, "a socket", error);
         let talk = self.talk.get_ref().try_clone().map_err(failed)?;
         sys::announce(command, talk, [r#"{"Command":"#, "}\n"]);
         Ok(())
@@ -173,9 +174,9 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Star
 /// Starts a supervisor and its server once. `None`: it has to be tried again, without namespaces.
 fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Option<OwnedServer>> {
     let [program, arguments @ ..] = starter.supervisor else {
-        return Err(Error::io("start", "", rustix::io::Errno::INVAL));
+        return Err(Error::io(Operation::Start, "", rustix::io::Errno::INVAL));
     };
-    let failed = |error| Error::io("start", program, error);
+    let failed = |error| Error::io(Operation::Start, program, error);
     let (here, there) = UnixStream::pair().map_err(failed)?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/");

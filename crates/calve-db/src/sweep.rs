@@ -15,6 +15,7 @@ use crate::engine::memory;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
+use crate::operation::Operation;
 use crate::registry::Home;
 use crate::registry::{self, EarlyRecord, Ending, Record, lock_all};
 use crate::runtime;
@@ -181,7 +182,7 @@ pub(crate) fn forget_run(place: &Path) -> Result<()> {
     for name in [SOCKETS, registry::CONTAINER, "server.json", "begun.json"] {
         match fs::remove_file(place.join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", place.join(name), error));
+                return Err(Error::io(Operation::Remove, place.join(name), error));
             }
             _ => {}
         }

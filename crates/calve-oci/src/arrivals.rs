@@ -16,6 +16,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use crate::error::Error;
 use crate::frames::{self, Frame, GAP_BYTES, NEAR_BYTES};
 use crate::image::Descriptor;
+use crate::operation::Operation;
 use crate::registry::{PARTS, Registry};
 use crate::spool::Spool;
 
@@ -41,7 +42,7 @@ impl Arrivals {
     pub(crate) fn spool(&self, of: &Descriptor, bytes: &Range<u64>) -> Result<Spool, Error> {
         let path = self.path(of, bytes);
         let opened = open(&path).and_then(|file| file.map(|file| Spool::resume(file, &path)).transpose());
-        let opened = opened.map_err(|error| Error::io("keep a part of an image in", &path, error))?;
+        let opened = opened.map_err(|error| Error::io(Operation::KeepPart, &path, error))?;
         let Some(spool) = opened else { return Ok(Spool::new(Some(&self.directory))) };
         self.used.lock().unwrap_or_else(PoisonError::into_inner).push(path);
         Ok(spool)

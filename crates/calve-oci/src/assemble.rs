@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Timespec, Timestamps, UTIM
 use rustix::io::Errno;
 
 use crate::error::Error;
+use crate::operation::Operation;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
@@ -34,7 +35,7 @@ pub(crate) struct Parents {
 impl Parents {
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let opened = rustix::fs::openat(CWD, root, DIRECTORY, Mode::empty());
-        let opened = opened.map_err(|errno| Error::io("open", root, errno))?;
+        let opened = opened.map_err(|errno| Error::io(Operation::Open, root, errno))?;
         Ok(Self { root: opened, root_path: root.into(), last: None, buffer: vec![0; BUFFER_BYTES] })
     }
 
@@ -43,7 +44,7 @@ impl Parents {
         let opened = self.at(path).and_then(|(parent, name)| {
             rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
         });
-        Ok(opened.map_err(|errno| self.failed("open", path, errno))?.into())
+        Ok(opened.map_err(|errno| self.failed(Operation::Open, path, errno))?.into())
     }
 
     /// Returns the directory that an entry is in, and the entry's name.
@@ -68,7 +69,7 @@ impl Parents {
         Ok((opened, name))
     }
 
-    fn failed(&self, operation: &'static str, path: &[u8], source: impl Into<io::Error>) -> Error {
+    fn failed(&self, operation: Operation, path: &[u8], source: impl Into<io::Error>) -> Error {
         Error::io(operation, self.root_path.join(path_of(path)), source)
     }
 
@@ -90,13 +91,13 @@ impl Parents {
         // Most files then need no fchmod. Attributes of a file that its owner may not write to can be set only before it.
         let mode = if entry.xattrs.is_empty() { entry.mode & 0o777 } else { 0o600 };
         let mode = Mode::from_bits_truncate(mode as RawMode);
-        let mut file = self.open_with("create", &entry.path, CREATE, mode)?;
+        let mut file = self.open_with(Operation::Create, &entry.path, CREATE, mode)?;
         let written = write_with_holes(&mut file, contents, &mut self.buffer);
-        let found = written.map_err(|error| self.failed("write", &entry.path, error))?;
+        let found = written.map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
         self.finish_file(entry, &file)?;
         match entry.kind {
             PortableKind::File { hash, .. } if found == hash => {
-                checked.add(file.as_fd(), number).map_err(|error| self.failed("look at", &entry.path, error))
+                checked.add(file.as_fd(), number).map_err(|error| self.failed(Operation::Stat, &entry.path, error))
             }
             // The comparison at the end reports it.
             _ => Ok(()),
@@ -112,22 +113,22 @@ impl Parents {
             return Ok(false);
         }
         let mut file = self.new_file(&entry.path)?;
-        io::copy(&mut other, &mut file).map_err(|error| self.failed("write", &entry.path, error))?;
+        io::copy(&mut other, &mut file).map_err(|error| self.failed(Operation::Write, &entry.path, error))?;
         self.finish_file(entry, &file)?;
         Ok(true)
     }
 
     /// Makes an empty file.
     pub(crate) fn new_file(&mut self, path: &[u8]) -> Result<File, Error> {
-        self.open_with("create", path, CREATE, Mode::RUSR | Mode::WUSR)
+        self.open_with(Operation::Create, path, CREATE, Mode::RUSR | Mode::WUSR)
     }
 
     /// Opens a file for writing.
     pub(crate) fn open_for_writing(&mut self, path: &[u8]) -> Result<File, Error> {
-        self.open_with("open", path, FILE | OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())
+        self.open_with(Operation::Open, path, FILE | OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())
     }
 
-    fn open_with(&mut self, operation: &'static str, path: &[u8], flags: OFlags, mode: Mode) -> Result<File, Error> {
+    fn open_with(&mut self, operation: Operation, path: &[u8], flags: OFlags, mode: Mode) -> Result<File, Error> {
         let opened = self.at(path).and_then(|(parent, name)| rustix::fs::openat(parent, name, flags, mode));
         Ok(opened.map_err(|errno| self.failed(operation, path, errno))?.into())
     }
@@ -135,7 +136,7 @@ impl Parents {
     /// Makes a directory that only this user can enter.
     pub(crate) fn make_directory(&mut self, path: &[u8]) -> Result<(), Error> {
         let made = self.at(path).and_then(|(parent, name)| rustix::fs::mkdirat(parent, name, Mode::RWXU));
-        made.map_err(|errno| self.failed("create the directory", path, errno))
+        made.map_err(|errno| self.failed(Operation::CreateDirectory, path, errno))
     }
 
     /// Gives the permissions of others to a directory, or to a file.
@@ -144,11 +145,11 @@ impl Parents {
             rustix::fs::openat(parent, name, FILE | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
         });
         let set = opened.and_then(|opened| rustix::fs::fchmod(opened, Mode::from_bits_truncate(mode as RawMode)));
-        set.map_err(|errno| self.failed("set the mode of", path, errno))
+        set.map_err(|errno| self.failed(Operation::SetMode, path, errno))
     }
 
     fn finish_file(&self, entry: &PortableEntry, file: &File) -> Result<(), Error> {
-        finish(file.as_fd(), entry).map_err(|errno| self.failed("set the attributes of", &entry.path, errno))
+        finish(file.as_fd(), entry).map_err(|errno| self.failed(Operation::SetAttributes, &entry.path, errno))
     }
 
     /// Makes all links, and gives the directories their attributes: the last one first, since each may close the ones in it.
@@ -162,14 +163,14 @@ impl Parents {
                 PortableKind::HardLink(first) => self.make_hard_link(&template.entries[*first].path, &entry.path),
                 _ => continue,
             };
-            made.map_err(|errno| self.failed("create the link", &entry.path, errno))?;
+            made.map_err(|errno| self.failed(Operation::CreateLink, &entry.path, errno))?;
         }
         for entry in template.entries.iter().rev().filter(|entry| entry.kind == PortableKind::Directory) {
             let opened = self
                 .at(&entry.path)
                 .and_then(|(parent, name)| rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()));
             let finished = opened.and_then(|directory| finish(directory.as_fd(), entry));
-            finished.map_err(|errno| self.failed("set the attributes of", &entry.path, errno))?;
+            finished.map_err(|errno| self.failed(Operation::SetAttributes, &entry.path, errno))?;
         }
         Ok(())
     }
@@ -252,7 +253,7 @@ pub(crate) fn path_of(bytes: &[u8]) -> &Path {
 
 /// Fails where there is no room for so much. Names the directory that is so many levels above.
 pub(crate) fn check_room(root: &Path, levels: usize, needed: u64) -> Result<(), Error> {
-    let found = rustix::fs::statvfs(root).map_err(|errno| Error::io("look at the file system of", root, errno))?;
+    let found = rustix::fs::statvfs(root).map_err(|errno| Error::io(Operation::StatFileSystem, root, errno))?;
     let available = found.f_bavail.saturating_mul(found.f_frsize);
     if needed <= available {
         return Ok(());

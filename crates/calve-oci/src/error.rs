@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use calve_core::Shown;
 
+use crate::operation::Operation;
 use crate::remedy::Remedy;
 
 /// Why a template was not pushed or pulled. Nothing was published under its name.
@@ -31,17 +32,17 @@ pub enum Error {
         /// Its host.
         registry: String,
         /// The operation that was asked of it.
-        operation: &'static str,
+        operation: Operation,
         /// Its answer.
         refusal: Refusal,
     },
     /// The registry could not be reached, or the connection broke.
-    #[error("{operation} at {registry}: {reason}")]
+    #[error("cannot {operation} at {registry}: {reason}")]
     Network {
         /// Its host.
         registry: String,
         /// The operation.
-        operation: &'static str,
+        operation: Operation,
         /// Why not.
         reason: String,
     },
@@ -110,7 +111,7 @@ pub enum Error {
     #[error("`{}` is too large for one image", Shown(.0))]
     DataTooLarge(PathBuf),
     /// Credentials could not be read.
-    #[error("read the credentials for {registry}: {reason}")]
+    #[error("cannot read the credentials for {registry}: {reason}")]
     Credentials {
         /// The registry.
         registry: String,
@@ -118,10 +119,10 @@ pub enum Error {
         reason: String,
     },
     /// A system call failed.
-    #[error("{operation} `{}`: {source}", Shown(.path))]
+    #[error("cannot {operation} `{}`: {source}", Shown(.path))]
     Io {
         /// The operation.
-        operation: &'static str,
+        operation: Operation,
         /// To what.
         path: PathBuf,
         /// The system's reason.
@@ -154,7 +155,7 @@ pub enum Refusal {
 }
 
 impl Error {
-    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
+    pub(crate) fn io(operation: Operation, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
         Self::Io { operation, path: path.into(), source: calve_core::without_path(source.into()) }
     }
 

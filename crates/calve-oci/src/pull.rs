@@ -18,6 +18,7 @@ use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, RANGE};
+use crate::operation::Operation;
 use crate::reference::{Reference, Transport};
 use crate::registry::Registry;
 use crate::spool::Spool;
@@ -213,7 +214,7 @@ impl Reuse {
 type Receive<'r> = dyn FnMut(usize, &mut dyn Read) -> Result<(), Error> + 'r;
 
 fn unreadable(error: std::io::Error) -> Error {
-    Error::io("read a part of", "", error)
+    Error::io(Operation::ReadPart, "", error)
 }
 
 /// Returns whether a part of a blob has these frames.

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::frames;
 use crate::image::{self, BYTES, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
 use crate::layer::{self, Layer};
+use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::Registry;
 use crate::send::{self, Pushed, SentLayer};
@@ -74,7 +75,7 @@ impl Push<'_> {
 
     fn manifest_layer(&self) -> Result<SentLayer, Error> {
         let written = layer::write_manifest(&self.template.text, self.spool());
-        let (layer, at) = written.map_err(|error| Error::io("send the manifest", self.held.manifest(), error))?;
+        let (layer, at) = written.map_err(|error| Error::io(Operation::SendManifest, self.held.manifest(), error))?;
         let at = (MANIFEST.to_owned(), format!("{}-{}", at.start, at.end));
         let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
         self.send(layer, BTreeMap::from([at, ends]))

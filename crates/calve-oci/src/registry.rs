@@ -24,6 +24,7 @@ use crate::credentials::CredentialFiles;
 use crate::credentials::Credentials;
 use crate::error::{Error, Refusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
+use crate::operation::Operation;
 use crate::reference::{Reference, Transport, is_loopback};
 use crate::spool::{Spool, digest};
 
@@ -123,7 +124,7 @@ impl<'a> Registry<'a> {
     }
 
     fn manifest_of(&self, version: &str) -> Result<Vec<u8>, Error> {
-        const READ_IMAGE: &str = "read the image";
+        const READ_IMAGE: Operation = Operation::ReadImage;
         let url = self.url(&format!("manifests/{version}"));
         let accepted = format!(
             "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
@@ -142,7 +143,7 @@ impl<'a> Registry<'a> {
     }
 
     pub(crate) fn put_manifest(&self, bytes: &[u8]) -> Result<(), Error> {
-        const OPERATION: &str = "store the image";
+        const OPERATION: Operation = Operation::StoreImage;
         let url = self.url(&format!("manifests/{}", self.reference.version));
         let headers = [(header::CONTENT_TYPE, MANIFEST_TYPE.to_owned())];
         let response = self.send(OPERATION, &Method::PUT, &url, &headers, &mut Sent::Bytes(bytes))?;
@@ -150,7 +151,7 @@ impl<'a> Registry<'a> {
     }
 
     pub(crate) fn has_blob(&self, digest: &str) -> Result<bool, Error> {
-        const OPERATION: &str = "look for a part of the image";
+        const OPERATION: Operation = Operation::LookForPart;
         let url = self.url(&format!("blobs/{digest}"));
         let response = self.send(OPERATION, &Method::HEAD, &url, &[], &mut Sent::Nothing)?;
         if response.status() == StatusCode::NOT_FOUND {
@@ -160,7 +161,7 @@ impl<'a> Registry<'a> {
     }
 
     pub(crate) fn put_blob(&self, blob: &mut Spool) -> Result<(), Error> {
-        const OPERATION: &str = "store a part of the image";
+        const OPERATION: Operation = Operation::StorePart;
         let digest = blob.digest();
         let begin = self.url("blobs/uploads/");
         let response = self.send(OPERATION, &Method::POST, &begin, &[], &mut Sent::Nothing)?;
@@ -210,7 +211,7 @@ impl<'a> Registry<'a> {
     /// Fetches what `spool` lacks of these bytes of a blob, unchecked. Where the connection breaks, it goes on from there. Returns `None` if the
     /// registry sends others, because it has no parts.
     pub(crate) fn part(&self, of: &Descriptor, bytes: &Range<u64>, mut spool: Spool) -> Result<Option<Spool>, Error> {
-        const OPERATION: &str = "fetch a part of the image";
+        const OPERATION: Operation = Operation::FetchPart;
         let url = self.url(&format!("blobs/{}", of.digest));
         let (size, is_whole) = (bytes.end - bytes.start, *bytes == (0..of.size));
         if spool.size() > size {
@@ -260,7 +261,7 @@ impl<'a> Registry<'a> {
         let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
         let range = (header::RANGE, format!("bytes={}", ranges.join(",")));
         let url = self.url(&format!("blobs/{}", of.digest));
-        let mut response = self.send("fetch parts of the image", &Method::GET, &url, &[range], &mut Sent::Nothing)?;
+        let mut response = self.send(Operation::FetchParts, &Method::GET, &url, &[range], &mut Sent::Nothing)?;
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = kind.and_then(multipart::boundary).map(str::to_owned);
         let Some(boundary) = boundary.filter(|_| response.status() == StatusCode::PARTIAL_CONTENT) else {
@@ -309,7 +310,7 @@ impl<'a> Registry<'a> {
     /// Sends a request until it is answered: asks for a token if one is needed, and waits while the registry is busy.
     fn send(
         &self,
-        operation: &'static str,
+        operation: Operation,
         method: &Method,
         url: &str,
         headers: &[(header::HeaderName, String)],
@@ -344,7 +345,7 @@ impl<'a> Registry<'a> {
 
     fn once(
         &self,
-        operation: &'static str,
+        operation: Operation,
         method: &Method,
         url: &str,
         headers: &[(header::HeaderName, String)],
@@ -384,7 +385,7 @@ impl<'a> Registry<'a> {
     }
 
     /// Gets what a registry wants to see. Returns whether there is something new to try.
-    fn authorize(&self, operation: &'static str, response: &Response<Body>) -> Result<bool, Error> {
+    fn authorize(&self, operation: Operation, response: &Response<Body>) -> Result<bool, Error> {
         let challenges = response.headers().get_all(header::WWW_AUTHENTICATE);
         let challenges: Vec<_> = challenges.iter().filter_map(|value| Challenge::parse(value.to_str().ok()?)).collect();
         let bearer = challenges.iter().find(|challenge| challenge.scheme == "bearer");
@@ -402,7 +403,7 @@ impl<'a> Registry<'a> {
     }
 
     /// Asks for a token, with the credentials if there are any.
-    fn token(&self, operation: &'static str, challenge: &Challenge) -> Result<Option<String>, Error> {
+    fn token(&self, operation: Operation, challenge: &Challenge) -> Result<Option<String>, Error> {
         let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
         let uri: Uri = realm.parse().map_err(|_| self.wrong("an address for tokens that is not valid"))?;
         let host = uri.authority().map_or("", |authority| authority.as_str());
@@ -443,7 +444,7 @@ impl<'a> Registry<'a> {
         Ok(token.token.or(token.access_token))
     }
 
-    fn expect(&self, operation: &'static str, response: &Response<Body>, good: &[StatusCode]) -> Result<(), Error> {
+    fn expect(&self, operation: Operation, response: &Response<Body>, good: &[StatusCode]) -> Result<(), Error> {
         let status = response.status();
         if good.contains(&status) {
             return Ok(());
@@ -475,7 +476,7 @@ impl<'a> Registry<'a> {
         Ok(())
     }
 
-    fn network(&self, operation: &'static str, error: &ureq::Error) -> Error {
+    fn network(&self, operation: Operation, error: &ureq::Error) -> Error {
         self.broken(operation, self.reason(error))
     }
 
@@ -490,7 +491,7 @@ impl<'a> Registry<'a> {
         }
     }
 
-    fn broken(&self, operation: &'static str, reason: String) -> Error {
+    fn broken(&self, operation: Operation, reason: String) -> Error {
         // The library's words may have characters that a registry chose.
         let reason = reason.escape_debug().to_string();
         Error::Network { registry: self.reference.registry.clone(), operation, reason }

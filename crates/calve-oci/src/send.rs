@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use crate::error::Error;
 use crate::image::{CONFIG_TYPE, Descriptor, ImageConfig, ImageManifest, LAYER_TYPE, MANIFEST_TYPE, RootFs};
+use crate::operation::Operation;
 use crate::registry::Registry;
 use crate::spool::{Spool, digest};
 
@@ -57,7 +58,7 @@ pub(crate) fn name_image(
         config: BTreeMap::new(),
         rootfs: RootFs { kind: "layers".into(), diff_ids: layers.iter().map(|layer| layer.diff_id.clone()).collect() },
     };
-    let encoded = |error: serde_json::Error| Error::io("encode", "the manifest", error);
+    let encoded = |error: serde_json::Error| Error::io(Operation::Encode, "the manifest", error);
     let config = serde_json::to_vec(&config).map_err(encoded)?;
     let mut blob = Spool::new(None);
     blob.write_all(&config).map_err(|error| blob.failed(error))?;

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::image::{Descriptor, ImageManifest};
+use crate::operation::Operation;
 use crate::reference::{Reference, Transport, is_digest};
 use crate::registry::Registry;
 use crate::spool::Spool;
@@ -183,7 +184,7 @@ impl SignedImage<'_> {
         let mut blob = self.registry.blob(layer, Spool::new(None))?;
         let mut bytes = Vec::new();
         std::io::Read::read_to_end(&mut blob.reader()?, &mut bytes)
-            .map_err(|error| Error::io("read a part of", "", error))?;
+            .map_err(|error| Error::io(Operation::ReadPart, "", error))?;
         Ok(bytes)
     }
 }

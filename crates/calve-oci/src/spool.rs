@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ring::digest::{Context, SHA256};
 
 use crate::error::Error;
+use crate::operation::Operation;
 
 /// At most this much of a blob stays in memory. Each worker has one blob.
 const IN_MEMORY_BYTES: usize = 4 << 20;
@@ -84,7 +85,7 @@ impl Spool {
 
     /// Returns the error of the file as one of this crate.
     pub(crate) fn failed(&self, source: io::Error) -> Error {
-        Error::io("keep a part of an image in", self.place.clone().unwrap_or_default(), source)
+        Error::io(Operation::KeepPart, self.place.clone().unwrap_or_default(), source)
     }
 
     /// Returns a reader of everything.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::Shown;
 
+use crate::operation::Operation;
 use crate::problem::Problem;
 use crate::remedy::Remedy;
 
@@ -15,10 +16,10 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A call of the system failed.
-    #[error("{operation} `{}`: {source}", Shown(.path))]
+    #[error("cannot {operation} `{}`: {source}", Shown(.path))]
     Io {
         /// The operation.
-        operation: &'static str,
+        operation: Operation,
         /// To what.
         path: PathBuf,
         /// Why not.
@@ -124,7 +125,7 @@ fn by(processes: &[String]) -> String {
 }
 
 impl Error {
-    pub(crate) fn io(operation: &'static str, path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
+    pub(crate) fn io(operation: Operation, path: impl AsRef<Path>, source: impl Into<io::Error>) -> Self {
         Self::Io { operation, path: path.as_ref().into(), source: source.into() }
     }
 

@@ -8,6 +8,7 @@
 mod doctor;
 mod error;
 mod mounted;
+mod operation;
 mod plan;
 mod problem;
 mod programs;
@@ -17,6 +18,7 @@ mod superblock;
 
 pub use doctor::Finding;
 pub use error::Error;
+pub use operation::Operation;
 pub use plan::Plan;
 pub use problem::Problem;
 pub use programs::WayToRoot;

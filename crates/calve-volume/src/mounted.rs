@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use fs_err as fs;
 
 use crate::error::{Error, Result};
+use crate::operation::Operation;
 
 /// A mount of this mount namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +39,8 @@ pub(crate) fn loops_of(image: &Path) -> Result<Vec<PathBuf>> {
     let wanted = identity(image);
     let block = Path::new("/sys/block");
     let mut loops = Vec::new();
-    for entry in fs::read_dir(block).map_err(|error| Error::io("list", block, error))? {
-        let name = entry.map_err(|error| Error::io("list", block, error))?.file_name();
+    for entry in fs::read_dir(block).map_err(|error| Error::io(Operation::List, block, error))? {
+        let name = entry.map_err(|error| Error::io(Operation::List, block, error))?.file_name();
         if !name.as_bytes().starts_with(b"loop") {
             continue;
         }
@@ -84,7 +85,7 @@ pub(crate) fn unused(name: &str, image: &Path) -> Result<Vec<PathBuf>> {
 /// Returns all mounts, in the order of mounting.
 pub(crate) fn mounts() -> Result<Vec<Mount>> {
     let path = Path::new("/proc/self/mountinfo");
-    let table = fs::read(path).map_err(|error| Error::io("read", path, error))?;
+    let table = fs::read(path).map_err(|error| Error::io(Operation::Read, path, error))?;
     Ok(table.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
 

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::mounted::{Mount, loops_of, mounts, unused};
+use crate::operation::Operation;
 use crate::problem::Problem;
 use crate::programs::{find, run};
 use crate::superblock;
@@ -122,13 +123,13 @@ impl Volumes {
     /// every program that is given it.
     pub(crate) fn lock(&self) -> Result<OwnedFd> {
         let home = self.directory.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(home).map_err(|error| Error::io("create", home, error))?;
+        fs::create_dir_all(home).map_err(|error| Error::io(Operation::Create, home, error))?;
         make_directory(&self.directory)?;
         let path = self.directory.join(".lock");
         let mut options = fs::OpenOptions::new();
         options.read(true).write(true).create(true).mode(0o600).custom_flags(no_follow());
-        let file = options.open(&path).map_err(|error| Error::io("open", &path, error))?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
+        let file = options.open(&path).map_err(|error| Error::io(Operation::Open, &path, error))?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io(Operation::Lock, &path, errno))?;
         for name in [NEW, REMOVED] {
             self.clear_away(name)?;
         }
@@ -138,10 +139,10 @@ impl Volumes {
     fn clear_away(&self, name: &str) -> Result<()> {
         let directory = self.directory.join(name);
         for file in [IMAGE, RECORD, NEXT_RECORD] {
-            gone("delete", &directory.join(file), |path| fs::remove_file(path))?;
+            gone(Operation::Delete, &directory.join(file), |path| fs::remove_file(path))?;
         }
         for directory in [&directory.join(TREE), &directory] {
-            gone("delete", directory, |path| fs::remove_dir(path))?;
+            gone(Operation::Delete, directory, |path| fs::remove_dir(path))?;
         }
         Ok(())
     }
@@ -162,7 +163,9 @@ impl Volumes {
         self.demand(bytes)?;
         let owner = match &new.at {
             Some(at) => mount_point(at)?,
-            None => fs::metadata(&self.directory).map_err(|error| Error::io("stat", &self.directory, error))?,
+            None => {
+                fs::metadata(&self.directory).map_err(|error| Error::io(Operation::Stat, &self.directory, error))?
+            }
         };
         let mode = if new.at.is_some() { owner.mode() & 0o7777 } else { 0o700 };
         let record = Record {
@@ -177,7 +180,7 @@ impl Volumes {
         let made = self.fill(&staged, &mkfs, bytes, &record, &lock).and_then(|()| {
             // An empty directory would be replaced, which loses nothing; nobody else has the lock.
             #[expect(clippy::disallowed_methods, reason = "a directory with entries is never replaced by a directory")]
-            std::fs::rename(&staged, &place).map_err(|error| Error::io("rename to", &place, error))?;
+            std::fs::rename(&staged, &place).map_err(|error| Error::io(Operation::RenameTo, &place, error))?;
             sync(&self.directory)
         });
         if let Err(error) = made {
@@ -194,7 +197,7 @@ impl Volumes {
         let image = staged.join(IMAGE);
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
-        let file = options.open(&image).map_err(|error| Error::io("create", &image, error))?;
+        let file = options.open(&image).map_err(|error| Error::io(Operation::Create, &image, error))?;
         self.set_size(file.file(), &image, record, bytes)?;
         let mut command = Command::new(mkfs);
         command
@@ -206,7 +209,7 @@ impl Volumes {
             Error::Failed { said, .. } if said.contains("check mount status") => Error::HiddenImage,
             other => other,
         })?;
-        file.sync_all().map_err(|error| Error::io("sync", &image, error))?;
+        file.sync_all().map_err(|error| Error::io(Operation::Sync, &image, error))?;
         write_record(staged, record)?;
         sync(staged)
     }
@@ -221,14 +224,14 @@ impl Volumes {
         let damaged = || Error::Unusable { name: name.into(), problem: Problem::RecordDamaged };
         let text = match read_record(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(damaged()),
-            text => text.map_err(|error| Error::io("read", &path, error))?,
+            text => text.map_err(|error| Error::io(Operation::Read, &path, error))?,
         };
         let record: Record = serde_json::from_slice(&text).map_err(|_| damaged())?;
         if !record.mount_point.is_absolute() {
             return Err(damaged());
         }
         // The kernel names files without links.
-        let real = fs::canonicalize(&place).map_err(|error| Error::io("resolve", &place, error))?;
+        let real = fs::canonicalize(&place).map_err(|error| Error::io(Operation::Resolve, &place, error))?;
         Ok(Volume {
             name: name.into(),
             image: real.join(IMAGE),
@@ -242,11 +245,11 @@ impl Volumes {
     pub fn names(&self) -> Result<Vec<String>> {
         let entries = match fs::read_dir(&self.directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(|error| Error::io("list", &self.directory, error))?,
+            entries => entries.map_err(|error| Error::io(Operation::List, &self.directory, error))?,
         };
         let mut names = Vec::new();
         for entry in entries {
-            let name = entry.map_err(|error| Error::io("list", &self.directory, error))?.file_name();
+            let name = entry.map_err(|error| Error::io(Operation::List, &self.directory, error))?.file_name();
             names.extend(name.to_str().filter(|name| is_name(name)).map(str::to_owned));
         }
         names.sort();
@@ -273,7 +276,7 @@ impl Volumes {
         let _lock = self.lock()?;
         let volume = self.find(name)?;
         let file = volume.open(true)?;
-        let now = file.metadata().map_err(|error| Error::io("stat", &volume.image, error))?;
+        let now = file.metadata().map_err(|error| Error::io(Operation::Stat, &volume.image, error))?;
         let bytes = bytes & !0xfff;
         let is_half_done = bytes == now.len() && volume.is_to_be_resized()?;
         if bytes <= now.len() && !is_half_done {
@@ -292,12 +295,12 @@ impl Volumes {
             return Ok(());
         }
         let file = volume.open(true)?;
-        let bytes = file.metadata().map_err(|error| Error::io("stat", &volume.image, error))?.len();
+        let bytes = file.metadata().map_err(|error| Error::io(Operation::Stat, &volume.image, error))?.len();
         self.set_size(&file, &volume.image, &volume.record, bytes)
     }
 
     fn set_size(&self, file: &File, image: &Path, record: &Record, bytes: u64) -> Result<()> {
-        let failed = |error| Error::io("set the size of", image, error);
+        let failed = |error| Error::io(Operation::SetSize, image, error);
         if !record.is_preallocated {
             return file.set_len(bytes).map_err(failed);
         }
@@ -323,7 +326,7 @@ impl Volumes {
         if !exists(&place)? {
             return Err(Error::NotFound(name.into()));
         }
-        let real = fs::canonicalize(&place).map_err(|error| Error::io("resolve", &place, error))?;
+        let real = fs::canonicalize(&place).map_err(|error| Error::io(Operation::Resolve, &place, error))?;
         let image = real.join(IMAGE);
         let devices = loops_of(&image)?;
         let is_mounted = mounts()?.iter().any(|mount| mount.at.starts_with(&real) || devices.contains(&mount.device));
@@ -336,7 +339,7 @@ impl Volumes {
         let image = fs::symlink_metadata(place.join(IMAGE)).ok();
         let removed = self.directory.join(REMOVED);
         #[expect(clippy::disallowed_methods, reason = "whoever has the lock has cleared that name away")]
-        std::fs::rename(&place, &removed).map_err(|error| Error::io("rename", &place, error))?;
+        std::fs::rename(&place, &removed).map_err(|error| Error::io(Operation::Rename, &place, error))?;
         sync(&self.directory)?;
         self.clear_away(REMOVED)?;
         Ok(Removed { freed_bytes: image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512) })
@@ -380,13 +383,13 @@ impl Volume {
             Err(error) if is_link(&self.image) || error.kind() == ErrorKind::IsADirectory => {
                 return Err(unusable(Problem::ImageNotAFile));
             }
-            file => File::from(file.map_err(|error| Error::io("open", &self.image, error))?),
+            file => File::from(file.map_err(|error| Error::io(Operation::Open, &self.image, error))?),
         };
-        let metadata = file.metadata().map_err(|error| Error::io("stat", &self.image, error))?;
+        let metadata = file.metadata().map_err(|error| Error::io(Operation::Stat, &self.image, error))?;
         if !metadata.is_file() {
             return Err(unusable(Problem::ImageNotAFile));
         }
-        let read = superblock::read(&file).map_err(|error| Error::io("read", &self.image, error))?;
+        let read = superblock::read(&file).map_err(|error| Error::io(Operation::Read, &self.image, error))?;
         match read {
             None => Err(unusable(Problem::NoFileSystem)),
             Some(found) if found.uuid != self.uuid => Err(unusable(Problem::AnotherFileSystem)),
@@ -408,22 +411,23 @@ impl Volume {
         if self.record.is_handed_over || self.mount()?.is_none() {
             return Ok(self.record.is_handed_over);
         }
-        let top = fs::metadata(&self.mount_point).map_err(|error| Error::io("stat", &self.mount_point, error))?;
+        let top =
+            fs::metadata(&self.mount_point).map_err(|error| Error::io(Operation::Stat, &self.mount_point, error))?;
         Ok((top.uid(), top.gid()) == self.record.owner && top.mode() & 0o7777 == self.record.mode)
     }
 
     /// Returns whether a preallocated image has lost blocks by a trim, which `nodiscard` does not forbid.
     pub(crate) fn is_trimmed(&self) -> Result<bool> {
         let file = self.open(false)?;
-        let metadata = file.metadata().map_err(|error| Error::io("stat", &self.image, error))?;
+        let metadata = file.metadata().map_err(|error| Error::io(Operation::Stat, &self.image, error))?;
         Ok(self.record.is_preallocated && metadata.blocks() * 512 < metadata.len())
     }
 
     /// Returns whether the file system does not use all of the image yet.
     pub(crate) fn is_to_be_resized(&self) -> Result<bool> {
         let file = self.open(false)?;
-        let metadata = file.metadata().map_err(|error| Error::io("stat", &self.image, error))?;
-        let used = superblock::read(&file).map_err(|error| Error::io("read", &self.image, error))?;
+        let metadata = file.metadata().map_err(|error| Error::io(Operation::Stat, &self.image, error))?;
+        let used = superblock::read(&file).map_err(|error| Error::io(Operation::Read, &self.image, error))?;
         Ok(used.is_some_and(|used| used.total_bytes < metadata.len()))
     }
 }
@@ -438,26 +442,26 @@ pub(crate) fn mount_point(at: &Path) -> Result<Metadata> {
     let refused = |why| Err(Error::MountPoint { path: at.into(), why });
     let metadata = match fs::symlink_metadata(at) {
         Err(error) if error.kind() == ErrorKind::NotFound => return refused("there is no such directory"),
-        metadata => metadata.map_err(|error| Error::io("stat", at, error))?,
+        metadata => metadata.map_err(|error| Error::io(Operation::Stat, at, error))?,
     };
     if !metadata.is_dir() {
         return refused("it is not a directory");
     }
-    let real = fs::canonicalize(at).map_err(|error| Error::io("resolve", at, error))?;
+    let real = fs::canonicalize(at).map_err(|error| Error::io(Operation::Resolve, at, error))?;
     if mounts()?.iter().any(|mount| mount.at == real) {
         return refused("something is mounted there");
     }
-    let mut entries = fs::read_dir(at).map_err(|error| Error::io("list", at, error))?;
+    let mut entries = fs::read_dir(at).map_err(|error| Error::io(Operation::List, at, error))?;
     if entries.next().is_some() { refused("it is not empty") } else { Ok(metadata) }
 }
 
 fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(|error| Error::io("list", directory, error))?,
+        entries => entries.map_err(|error| Error::io(Operation::List, directory, error))?,
     };
     for entry in entries {
-        let entry = entry.map_err(|error| Error::io("list", directory, error))?;
+        let entry = entry.map_err(|error| Error::io(Operation::List, directory, error))?;
         if !known.iter().any(|known| entry.file_name() == OsStr::new(known)) {
             return Err(Error::Foreign(entry.path()));
         }
@@ -470,7 +474,7 @@ fn only_holds(directory: &Path, known: &[&str]) -> Result<()> {
 fn make_directory(directory: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o711).create(directory) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(|error| Error::io("create", directory, error)),
+        made => made.map_err(|error| Error::io(Operation::Create, directory, error)),
     }
 }
 
@@ -484,15 +488,15 @@ fn read_record(path: &Path) -> std::io::Result<Vec<u8>> {
 /// Replaces the record at once, so that a killed process leaves the old one or the new one.
 fn write_record(directory: &Path, record: &Record) -> Result<()> {
     let path = directory.join(RECORD);
-    let text = serde_json::to_vec(record).map_err(|error| Error::io("write", &path, error))?;
+    let text = serde_json::to_vec(record).map_err(|error| Error::io(Operation::Write, &path, error))?;
     let next = directory.join(NEXT_RECORD);
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600).custom_flags(no_follow());
-    let mut file = options.open(&next).map_err(|error| Error::io("create", &next, error))?;
+    let mut file = options.open(&next).map_err(|error| Error::io(Operation::Create, &next, error))?;
     let written = file.write_all(&text).and_then(|()| file.sync_all());
-    written.map_err(|error| Error::io("write", &next, error))?;
+    written.map_err(|error| Error::io(Operation::Write, &next, error))?;
     #[expect(clippy::disallowed_methods, reason = "the record is to be replaced")]
-    std::fs::rename(&next, &path).map_err(|error| Error::io("rename to", &path, error))
+    std::fs::rename(&next, &path).map_err(|error| Error::io(Operation::RenameTo, &path, error))
 }
 
 fn is_link(path: &Path) -> bool {
@@ -502,11 +506,11 @@ fn is_link(path: &Path) -> bool {
 fn exists(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        found => found.map(|_| true).map_err(|error| Error::io("stat", path, error)),
+        found => found.map(|_| true).map_err(|error| Error::io(Operation::Stat, path, error)),
     }
 }
 
-fn gone(operation: &'static str, path: &Path, remove: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
+fn gone(operation: Operation, path: &Path, remove: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<()> {
     match remove(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(|error| Error::io(operation, path, error)),
@@ -515,11 +519,11 @@ fn gone(operation: &'static str, path: &Path, remove: impl FnOnce(&Path) -> std:
 
 fn sync(directory: &Path) -> Result<()> {
     let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| Error::io("sync", directory, error))
+    synced.map_err(|error| Error::io(Operation::Sync, directory, error))
 }
 
 pub(crate) fn clone(lock: &OwnedFd, path: &Path) -> Result<OwnedFd> {
-    lock.try_clone().map_err(|error| Error::io("share the lock for", path, error))
+    lock.try_clone().map_err(|error| Error::io(Operation::ShareLock, path, error))
 }
 
 pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
@@ -528,7 +532,7 @@ pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
         match statvfs(place) {
             Err(rustix::io::Errno::NOENT) => place = place.parent().unwrap_or(Path::new("/")),
             found => {
-                let found = found.map_err(|errno| Error::io("statvfs", place, errno))?;
+                let found = found.map_err(|errno| Error::io(Operation::StatFileSystem, place, errno))?;
                 return Ok(found.f_bavail * found.f_frsize);
             }
         }
@@ -537,7 +541,7 @@ pub(crate) fn free_bytes(directory: &Path) -> Result<u64> {
 
 fn new_uuid() -> Result<String> {
     let path = Path::new("/proc/sys/kernel/random/uuid");
-    let uuid = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+    let uuid = fs::read_to_string(path).map_err(|error| Error::io(Operation::Read, path, error))?;
     Ok(uuid.trim().to_owned())
 }
 

@@ -21,6 +21,7 @@ use crate::files::random;
 use crate::log;
 use crate::mark;
 use crate::messages::{Origin, Spec};
+use crate::operation::Operation;
 use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
@@ -186,7 +187,7 @@ impl TemplatePlan {
         let mut from = None;
         if let Some(path) = &options.from {
             let path = options.directory.join(path);
-            let path = fs::canonicalize(&path).map_err(|error| Error::io("find", &path, error))?;
+            let path = fs::canonicalize(&path).map_err(|error| Error::io(Operation::Find, &path, error))?;
             key.add_directory(&path).map_err(of_source)?;
             from = Some(path);
         }
@@ -255,7 +256,7 @@ fn build(
     let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, options.name, random::letters(6)?))?;
     let path = place.path.clone();
     // The lock is held until the template is published, by this process too.
-    let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
+    let held = place.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
     let mut spec = spec(home, options, plan, &path, account)?;
     let log = home.logs().join(format!("{}.log", options.name));
     let cancel = caller.cancel;
@@ -368,7 +369,7 @@ fn fill(
         return Err(Error::Interrupted);
     }
     let said = log::open(place)?;
-    let said = || log::read(&said).map_err(|error| Error::io("read", log::path(place), error));
+    let said = || log::read(&said).map_err(|error| Error::io(Operation::Read, log::path(place), error));
     let (engine, address) = (plan.engine, &owned.record.address);
     let mut asked = 0;
     let before = loop {

@@ -13,6 +13,7 @@ use crate::engine::{self, Purpose};
 use crate::error::{Error, Result};
 use crate::files::random;
 use crate::log;
+use crate::operation::Operation;
 use crate::registry::{self, Home};
 use crate::server::Starter;
 use crate::service::{self, ServiceOrigin};
@@ -48,7 +49,7 @@ pub fn promote(
     let place = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, random::letters(6)?))?;
     let path = place.path.clone();
     // The lock is held until the template is published, by this process too.
-    let held = place.lock.try_clone().map_err(|error| Error::io("lock", &path, error))?;
+    let held = place.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
     let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
     let made = service::start_copy(home, service, place, Purpose::Build, &mut starter).and_then(|(mut server, _)| {
         let agreed = match server.contents(cancel) {
@@ -63,7 +64,7 @@ pub fn promote(
         server.finish()?;
         registry::sign(&held);
         // A copy of data that was in use has been recovered, and has ended in order since.
-        fs::write(log::path(&path), "").map_err(|error| Error::io("empty", log::path(&path), error))?;
+        fs::write(log::path(&path), "").map_err(|error| Error::io(Operation::Empty, log::path(&path), error))?;
         let template = Template {
             name: name.clone(),
             engine: found.engine.clone(),

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use crate::engine::{Engine, Version};
 use crate::error::{Error, Result, Unusable};
 use crate::log;
+use crate::operation::Operation;
 use crate::registry::Home;
 use crate::sweep;
 use crate::sys;
@@ -30,12 +31,12 @@ pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, templ
     let size = manifest::write(&place)?;
     let mut template = Template { files: size.files, bytes: size.bytes, ..template };
     write(&template, &place)?;
-    sys::sync_file_system(&place).map_err(|error| Error::io("write to the disk", &place, error))?;
+    sys::sync_file_system(&place).map_err(|error| Error::io(Operation::Sync, &place, error))?;
     let target = home.templates().join(&template.name);
     name_it(home, &place, &target, &template.name)?;
     // Only now: a directory that may not be written to may not be moved to another one.
     freeze(&target)?;
-    sys::sync_file_system(&target).map_err(|error| Error::io("write to the disk", &target, error))?;
+    sys::sync_file_system(&target).map_err(|error| Error::io(Operation::Sync, &target, error))?;
     template.place = target;
     Ok(template)
 }
@@ -43,17 +44,17 @@ pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, templ
 /// Gives a place the name of a template. There is one of that name all the time, if there was one.
 fn name_it(home: &Home, place: &Path, target: &Path, name: &str) -> Result<()> {
     if !target.is_dir() {
-        return fs::rename(place, target).map_err(|error| Error::io("rename", place, error));
+        return fs::rename(place, target).map_err(|error| Error::io(Operation::Rename, place, error));
     }
     let aside = aside(home, name)?;
-    fs::rename(place, &aside).map_err(|error| Error::io("rename", place, error))?;
+    fs::rename(place, &aside).map_err(|error| Error::io(Operation::Rename, place, error))?;
     match renameat_with(CWD, &aside, CWD, target, RenameFlags::EXCHANGE) {
         // There are file systems that cannot do that.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             put_aside(home, target, name)?;
-            fs::rename(&aside, target).map_err(|error| Error::io("rename", &aside, error))
+            fs::rename(&aside, target).map_err(|error| Error::io(Operation::Rename, &aside, error))
         }
-        exchanged => exchanged.map_err(|errno| Error::io("rename", &aside, errno)),
+        exchanged => exchanged.map_err(|errno| Error::io(Operation::Rename, &aside, errno)),
     }
 }
 
@@ -61,5 +62,5 @@ fn name_it(home: &Home, place: &Path, target: &Path, name: &str) -> Result<()> {
 /// have too.
 fn freeze(place: &Path) -> Result<()> {
     let frozen = std::fs::Permissions::from_mode(0o500);
-    fs::set_permissions(place, frozen).map_err(|error| Error::io("set the mode of", place, error))
+    fs::set_permissions(place, frozen).map_err(|error| Error::io(Operation::SetMode, place, error))
 }

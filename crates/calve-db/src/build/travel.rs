@@ -17,6 +17,7 @@ use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::random;
 use crate::launch::make_data;
+use crate::operation::Operation;
 use crate::registry::{self, Home, name};
 use crate::template::{ImageOrigin, Template, load, manifest};
 use crate::{standby, sweep};
@@ -71,7 +72,7 @@ pub fn hold_to_send(home: &Home, name: &str) -> Result<HeldTemplate> {
 fn lock(template: &Template) -> Result<File> {
     let lock = registry::open_lock(&template.place)?;
     let locked = registry::wait_for(&lock, FlockOperation::LockShared);
-    locked.map_err(|errno| Error::io("lock", &template.place, errno))?;
+    locked.map_err(|errno| Error::io(Operation::Lock, &template.place, errno))?;
     Ok(lock)
 }
 
@@ -168,11 +169,11 @@ pub fn receive<E: From<Error>>(
     let data = path.join(DATA);
     let made = make_data(&data).map_err(E::from).and_then(|()| {
         let old = old.as_ref().map(|old| (old.data_directory(), old.place.join(INDEX)));
-        let opened = fs_err::File::open(&data).map_err(|error| Error::io("open", &data, error))?;
+        let opened = fs_err::File::open(&data).map_err(|error| Error::io(Operation::Open, &data, error))?;
         let room = Room { data: &data, index: &path.join(INDEX), old };
         let (filled, synced) = calve_core::sync_during(opened.as_fd(), || fill(&room));
         filled?;
-        synced.map_err(|error| Error::io("write to the disk", &data, error))?;
+        synced.map_err(|error| Error::io(Operation::Sync, &data, error))?;
         if cancel.is_cancelled() {
             return Err(Error::Interrupted.into());
         }

@@ -21,6 +21,7 @@ use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::files::random;
+use crate::operation::Operation;
 use crate::registry::{self, Home};
 use crate::sys;
 
@@ -187,7 +188,7 @@ pub(crate) fn name_user(settings: &Directory, name: &str, account: Account) -> R
     let path = settings.path().join(USERS);
     let mut file = settings.create_new(USERS, private::SECRET)?;
     let users = format!("root:x:0:0::/:/bin/sh\n{name}:x:{}:{}::/:/bin/sh\n", account.user, account.group);
-    file.write_all(users.as_bytes()).map_err(|error| Error::io("write", &path, error))?;
+    file.write_all(users.as_bytes()).map_err(|error| Error::io(Operation::Write, &path, error))?;
     private::share(&file, account, &path)
 }
 
@@ -201,9 +202,10 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
     let path = place.join(registry::CONTAINER);
     let text = match fs::read(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(|error| Error::io("read", &path, error))?,
+        other => other.map_err(|error| Error::io(Operation::Read, &path, error))?,
     };
-    let container: Container = serde_json::from_slice(&text).map_err(|error| Error::io("read", &path, error))?;
+    let container: Container =
+        serde_json::from_slice(&text).map_err(|error| Error::io(Operation::Read, &path, error))?;
     // With a record, it was there.
     if registry::read(place).is_some() {
         container.remove()?

@@ -11,6 +11,7 @@ use crate::engine::programs::{self, Program};
 use crate::error::{Error, Result};
 use crate::files::private;
 use crate::files::random;
+use crate::operation::Operation;
 use crate::registry::Home;
 use crate::sys;
 
@@ -187,7 +188,7 @@ fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = imp
     let mut command = Command::new(runtime);
     command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
     let output = command.current_dir("/").stdin(Stdio::null()).output();
-    let output = output.map_err(|error| Error::io("run", runtime, error))?;
+    let output = output.map_err(|error| Error::io(Operation::Run, runtime, error))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() {
         return Ok(text(&output.stdout));
@@ -211,7 +212,10 @@ fn find(named: Option<&Path>, names: &[String], search: &[PathBuf]) -> Result<Ve
     if found.is_empty() {
         return Err(Error::NoRuntime(names.into_iter().map(Path::to_path_buf).collect()));
     }
-    found.iter().map(|path| fs_err::canonicalize(path).map_err(|error| Error::io("find", path, error))).collect()
+    found
+        .iter()
+        .map(|path| fs_err::canonicalize(path).map_err(|error| Error::io(Operation::Find, path, error)))
+        .collect()
 }
 
 /// A request for an image, and for a runtime that has it.
@@ -238,7 +242,7 @@ pub(crate) fn look_at(engine: &dyn Engine, wanted: &Wanted<'_>, home: &Home) -> 
     let seen = home.templates().join(format!(".look-{}", random::letters(12)?));
     private::create(&seen)?;
     let printed = image.look(program, &places, &seen);
-    fs_err::remove_file(&seen).map_err(|error| Error::io("remove", &seen, error))?;
+    fs_err::remove_file(&seen).map_err(|error| Error::io(Operation::Remove, &seen, error))?;
     let printed = printed?;
     let (boot, printed) = printed.split_once('\n').unwrap_or_default();
     if boot != sys::boot() {

@@ -10,6 +10,7 @@ use fs_err as fs;
 use super::Copied;
 use crate::error::{Error, Result};
 use crate::files::private;
+use crate::operation::Operation;
 
 const NAME: &str = "copied";
 
@@ -18,7 +19,7 @@ pub(crate) fn begin_lines(place: &Path) -> Result<File> {
     let path = place.join(NAME);
     let staged = path.with_extension("new");
     let file = private::create(&staged)?;
-    fs::rename(&staged, &path).map_err(|error| Error::io("rename", &staged, error))?;
+    fs::rename(&staged, &path).map_err(|error| Error::io(Operation::Rename, &staged, error))?;
     Ok(file)
 }
 

@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{Cause, Copied, begin_lines, milliseconds, one};
 use crate::error::{Error, Result};
+use crate::operation::Operation;
 use crate::sys::{self, Appearances, Opens};
 
 /// An open that was waited for comes back this much later than the copy is there, on a machine that is busy: where the kernel tells
@@ -45,7 +46,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Watches, and writes what happens as lines into `place`.
     pub(crate) fn begin(watched: OverlayPaths, place: &Path) -> Result<Self> {
-        let failed = |error| Error::io("watch", &watched.upper, error);
+        let failed = |error| Error::io(Operation::Watch, &watched.upper, error);
         let lines = begin_lines(place)?;
         let appearances = Appearances::new().map_err(failed)?;
         let (opens, untold) = match Opens::of(&watched.merged[0]) {
@@ -74,7 +75,7 @@ impl Watch {
             // Closing the descriptors takes the kernel tens of milliseconds, for which nobody needs to wait.
             let _ = send.send(std::mem::take(&mut watcher.copied));
         });
-        thread.map_err(|error| Error::io("watch", place, error))?;
+        thread.map_err(|error| Error::io(Operation::Watch, place, error))?;
         Ok(Self { seen, stop, untold })
     }
 

@@ -23,6 +23,7 @@ use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
+use crate::operation::Operation;
 
 /// All of them. A new one is a file beside this and a line here.
 const ENGINES: &[&dyn Engine] =
@@ -196,7 +197,7 @@ impl Instance {
     fn configure(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.settings.path().join(name);
         let mut file = self.settings.create_new(name, private::SECRET)?;
-        file.write_all(text.as_bytes()).map_err(|error| Error::io("write", &path, error))?;
+        file.write_all(text.as_bytes()).map_err(|error| Error::io(Operation::Write, &path, error))?;
         private::share(&file, self.account, &path)?;
         Ok(path)
     }

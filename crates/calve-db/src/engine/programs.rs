@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::engine::{Engine, Version};
 use crate::error::{Error, Result};
+use crate::operation::Operation;
 
 /// A server program that is supported.
 #[derive(Debug, Clone)]
@@ -37,9 +38,9 @@ pub(crate) fn find(engine: &dyn Engine, named: Option<&Path>, search: &[PathBuf]
 }
 
 fn look_at(engine: &dyn Engine, path: &Path) -> Result<Program> {
-    let path = resolved(engine, path).map_err(|error| Error::io("find", path, error))?;
+    let path = resolved(engine, path).map_err(|error| Error::io(Operation::Find, path, error))?;
     let output = Command::new(&path).arg("--version").env_clear().env("LC_ALL", "C").output();
-    let output = output.map_err(|error| Error::io("run", &path, error))?;
+    let output = output.map_err(|error| Error::io(Operation::Run, &path, error))?;
     let version = checked(engine, &path, &String::from_utf8_lossy(&output.stdout))?;
     Ok(Program { path, version })
 }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::random;
+use crate::operation::Operation;
 
 /// An open directory.
 #[derive(Debug)]
@@ -39,7 +40,8 @@ impl Directory {
     /// Opens the directory `path`. Resolves the names above it as usual, but does not follow the last one.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let opened = crate::sys::retry(|| rustix::fs::openat(CWD, path, ENTER, Mode::empty()));
-        let descriptor = opened.map_err(|errno| refused("open directory", CWD, path.as_os_str(), path, errno))?;
+        let descriptor =
+            opened.map_err(|errno| refused(Operation::OpenDirectory, CWD, path.as_os_str(), path, errno))?;
         Ok(Self { descriptor, path: path.to_path_buf() })
     }
 
@@ -55,12 +57,13 @@ impl Directory {
             match opened {
                 Err(Errno::NOENT) => return Ok(None),
                 other => {
-                    let entered = other.map_err(|errno| refused("open directory", above, part, &path, errno))?;
+                    let entered =
+                        other.map_err(|errno| refused(Operation::OpenDirectory, above, part, &path, errno))?;
                     last = Some(entered);
                 }
             }
         }
-        let descriptor = last.ok_or_else(|| Error::io("open directory", &path, Errno::INVAL))?;
+        let descriptor = last.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::INVAL))?;
         Ok(Some(Self { descriptor, path }))
     }
 
@@ -69,15 +72,15 @@ impl Directory {
         let name = name.as_ref();
         let path = self.path.join(name);
         let made = plain(name).and_then(|name| rustix::fs::mkdirat(&self.descriptor, name, permissions(mode)));
-        made.map_err(|errno| Error::io("create directory", &path, errno))?;
-        self.subdirectory(name)?.ok_or_else(|| Error::io("open directory", &path, Errno::NOENT))
+        made.map_err(|errno| Error::io(Operation::CreateDirectory, &path, errno))?;
+        self.subdirectory(name)?.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))
     }
 
     /// Opens a regular file for reading; returns `None` when nothing has that name. `name` may have several parts.
     pub(crate) fn file(&self, name: impl AsRef<Path>) -> Result<Option<File>> {
         let name = name.as_ref();
         let path = self.path.join(name);
-        let Some(last) = name.file_name() else { return Err(Error::io("open", &path, Errno::INVAL)) };
+        let Some(last) = name.file_name() else { return Err(Error::io(Operation::Open, &path, Errno::INVAL)) };
         let above = match name.parent().filter(|above| !above.as_os_str().is_empty()) {
             Some(above) => match self.subdirectory(above)? {
                 Some(directory) => Some(directory),
@@ -89,11 +92,11 @@ impl Directory {
         let opened = crate::sys::retry(|| rustix::fs::openat(above, plain(last)?, LOOK, Mode::empty()));
         let file = match opened {
             Err(Errno::NOENT) => return Ok(None),
-            other => other.map_err(|errno| refused("open", above, last, &path, errno))?,
+            other => other.map_err(|errno| refused(Operation::Open, above, last, &path, errno))?,
         };
-        let found = rustix::fs::fstat(&file).map_err(|errno| Error::io("look at", &path, errno))?;
+        let found = rustix::fs::fstat(&file).map_err(|errno| Error::io(Operation::Stat, &path, errno))?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err(Error::io("open", &path, std::io::Error::other("it is not a regular file")));
+            return Err(Error::io(Operation::Open, &path, std::io::Error::other("it is not a regular file")));
         }
         Ok(Some(file.into()))
     }
@@ -104,9 +107,13 @@ impl Directory {
         let Some(file) = self.file(name)? else { return Ok(None) };
         let mut contents = Vec::new();
         let read = file.take(most.saturating_add(1)).read_to_end(&mut contents);
-        read.map_err(|error| Error::io("read", &path, error))?;
+        read.map_err(|error| Error::io(Operation::Read, &path, error))?;
         if contents.len() as u64 > most {
-            return Err(Error::io("read", &path, std::io::Error::other(format!("it has more than {most} bytes"))));
+            return Err(Error::io(
+                Operation::Read,
+                &path,
+                std::io::Error::other(format!("it has more than {most} bytes")),
+            ));
         }
         Ok(Some(contents))
     }
@@ -119,7 +126,7 @@ impl Directory {
     /// Creates a regular file with these permissions, whatever the umask. Fails if the name exists.
     pub(crate) fn create_new(&self, name: impl AsRef<OsStr>, mode: u32) -> Result<File> {
         let path = self.path.join(name.as_ref());
-        let failed = |errno| Error::io("create", &path, errno);
+        let failed = |errno| Error::io(Operation::Create, &path, errno);
         let made =
             crate::sys::retry(|| rustix::fs::openat(&self.descriptor, plain(name.as_ref())?, NEW, permissions(mode)));
         let file = made.map_err(failed)?;
@@ -135,16 +142,18 @@ impl Directory {
             let path = &path;
             move |errno| Error::io(operation, path, errno)
         };
-        let old = self.file(name)?.ok_or_else(|| failed("open")(Errno::NOENT))?;
-        let old = rustix::fs::fstat(&old).map_err(failed("look at"))?;
+        let old = self.file(name)?.ok_or_else(|| failed(Operation::Open)(Errno::NOENT))?;
+        let old = rustix::fs::fstat(&old).map_err(failed(Operation::Stat))?;
         let mut staged = name.to_owned();
         staged.push(format!(".{}", random::letters(8)?));
         let mut file = self.create_new(&staged, 0o600)?;
-        let written = file.write_all(contents).map_err(|error| Error::io("write", &path, error)).and_then(|()| {
-            give(&file, old.st_uid, old.st_gid).map_err(failed("change the owner of"))?;
-            rustix::fs::fchmod(&file, Mode::from_raw_mode(old.st_mode)).map_err(failed("set the mode of"))?;
-            rustix::fs::renameat(&self.descriptor, &staged, &self.descriptor, name).map_err(failed("replace"))
-        });
+        let written =
+            file.write_all(contents).map_err(|error| Error::io(Operation::Write, &path, error)).and_then(|()| {
+                give(&file, old.st_uid, old.st_gid).map_err(failed(Operation::ChangeOwner))?;
+                rustix::fs::fchmod(&file, Mode::from_raw_mode(old.st_mode)).map_err(failed(Operation::SetMode))?;
+                rustix::fs::renameat(&self.descriptor, &staged, &self.descriptor, name)
+                    .map_err(failed(Operation::Replace))
+            });
         written.inspect_err(|_| {
             let _ = rustix::fs::unlinkat(&self.descriptor, &staged, AtFlags::empty());
         })
@@ -152,7 +161,7 @@ impl Directory {
 
     /// Returns its entries, sorted by name.
     pub(crate) fn entries(&self) -> Result<Vec<Entry>> {
-        let failed = |errno| Error::io("list", &self.path, errno);
+        let failed = |errno| Error::io(Operation::List, &self.path, errno);
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.descriptor).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -180,14 +189,14 @@ impl Directory {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(Error::io("look at", self.path.join(name.as_ref()), errno)),
+            Err(errno) => Err(Error::io(Operation::Stat, self.path.join(name.as_ref()), errno)),
         }
     }
 
     /// Returns the target of a symlink, unresolved.
     pub(crate) fn target(&self, name: impl AsRef<OsStr>) -> Result<PathBuf> {
         let target = plain(name.as_ref()).and_then(|name| rustix::fs::readlinkat(&self.descriptor, name, Vec::new()));
-        let target = target.map_err(|errno| Error::io("read the link", self.path.join(name.as_ref()), errno))?;
+        let target = target.map_err(|errno| Error::io(Operation::ReadLink, self.path.join(name.as_ref()), errno))?;
         Ok(OsStr::from_bytes(target.to_bytes()).into())
     }
 
@@ -198,7 +207,7 @@ impl Directory {
         match removed {
             Ok(()) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
-            Err(errno) => Err(Error::io("remove", self.path.join(name.as_ref()), errno)),
+            Err(errno) => Err(Error::io(Operation::Remove, self.path.join(name.as_ref()), errno)),
         }
     }
 
@@ -213,7 +222,7 @@ impl Directory {
         }
         match plain(&entry.name).and_then(|name| rustix::fs::unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(Error::io("remove", self.path.join(&entry.name), errno)),
+            Err(errno) => Err(Error::io(Operation::Remove, self.path.join(&entry.name), errno)),
         }
     }
 
@@ -223,13 +232,13 @@ impl Directory {
         let ids = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         let given = plain(name.as_ref())
             .and_then(|name| rustix::fs::chownat(&self.descriptor, name, ids.0, ids.1, AtFlags::SYMLINK_NOFOLLOW));
-        given.map_err(|errno| Error::io("change the owner of", self.path.join(name.as_ref()), errno))
+        given.map_err(|errno| Error::io(Operation::ChangeOwner, self.path.join(name.as_ref()), errno))
     }
 
     /// Gives the directory itself to the server's user.
     pub(crate) fn give_itself(&self, account: Account) -> Result<()> {
         let Some((user, group)) = account.to_become() else { return Ok(()) };
-        give(&self.descriptor, user, group).map_err(|errno| Error::io("change the owner of", &self.path, errno))
+        give(&self.descriptor, user, group).map_err(|errno| Error::io(Operation::ChangeOwner, &self.path, errno))
     }
 
     /// Returns its path, for messages.
@@ -263,7 +272,7 @@ fn give(file: impl AsFd, user: u32, group: u32) -> rustix::io::Result<()> {
 }
 
 /// Returns an error that names what was to be opened. Systems differ in their error for a symlink that is not followed.
-fn refused(operation: &'static str, above: BorrowedFd<'_>, name: &OsStr, path: &Path, errno: Errno) -> Error {
+fn refused(operation: Operation, above: BorrowedFd<'_>, name: &OsStr, path: &Path, errno: Errno) -> Error {
     let is_link = || {
         rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)

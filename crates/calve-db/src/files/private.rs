@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::confined;
 use crate::files::directory::Directory;
+use crate::operation::Operation;
 
 /// The mode of a directory that only this user may enter.
 pub(crate) const CLOSED: u32 = 0o700;
@@ -34,14 +35,14 @@ pub(crate) fn append(path: &Path) -> Result<File> {
 }
 
 fn open_with(path: &Path, how: OFlags) -> Result<File> {
-    let failed = |errno| Error::io("open", path, errno);
+    let failed = |errno| Error::io(Operation::Open, path, errno);
     // A FIFO would otherwise be waited for.
     let flags = how | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = crate::sys::retry(|| rustix::fs::openat(CWD, path, flags, mode(SECRET)));
     let file = opened.map_err(failed)?;
     let found = rustix::fs::fstat(&file).map_err(failed)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(Error::io("open", path, std::io::Error::other("it is not a regular file")));
+        return Err(Error::io(Operation::Open, path, std::io::Error::other("it is not a regular file")));
     }
     set_mode(&file, &found, SECRET, path)?;
     Ok(file.into())
@@ -51,20 +52,20 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let staged = path.with_extension("new");
     let mut file = create(&staged)?;
-    file.write_all(contents).map_err(|error| Error::io("write", &staged, error))?;
-    fs_err::rename(&staged, path).map_err(|error| Error::io("rename", &staged, error))
+    file.write_all(contents).map_err(|error| Error::io(Operation::Write, &staged, error))?;
+    fs_err::rename(&staged, path).map_err(|error| Error::io(Operation::Rename, &staged, error))
 }
 
 /// Replaces the contents of a file by a document.
 pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_vec_pretty(document).map_err(|error| Error::io("write", path, error))?;
+    let text = serde_json::to_vec_pretty(document).map_err(|error| Error::io(Operation::Write, path, error))?;
     replace(path, &text)
 }
 
 /// Creates an empty file, and replaces what is there.
 pub(crate) fn create(path: &Path) -> Result<File> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Error::io("create", path, rustix::io::Errno::INVAL));
+        return Err(Error::io(Operation::Create, path, rustix::io::Errno::INVAL));
     };
     let above = Directory::open(above)?;
     above.remove_file(name)?;
@@ -75,12 +76,12 @@ pub(crate) fn create(path: &Path) -> Result<File> {
 pub(crate) fn make_directory(path: &Path, permissions: u32) -> Result<Directory> {
     match rustix::fs::mkdir(path, mode(permissions)) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-        Err(errno) => return Err(Error::io("create directory", path, errno)),
+        Err(errno) => return Err(Error::io(Operation::CreateDirectory, path, errno)),
     }
     let directory = Directory::open(path)?;
-    let found = rustix::fs::fstat(&directory).map_err(|errno| Error::io("look at", path, errno))?;
+    let found = rustix::fs::fstat(&directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
     if found.st_uid != geteuid().as_raw() {
-        return Err(Error::io("use", path, std::io::Error::other("this user does not own that directory")));
+        return Err(Error::io(Operation::Use, path, std::io::Error::other("this user does not own that directory")));
     }
     set_mode(&directory, &found, permissions, path)?;
     Ok(directory)
@@ -89,7 +90,7 @@ pub(crate) fn make_directory(path: &Path, permissions: u32) -> Result<Directory>
 /// Creates a new directory in one of this user.
 pub(crate) fn make_in(above: &Directory, name: impl AsRef<OsStr>, permissions: u32) -> Result<Directory> {
     let made = above.make_subdirectory(name, CLOSED)?;
-    let found = rustix::fs::fstat(&made).map_err(|errno| Error::io("look at", made.path(), errno))?;
+    let found = rustix::fs::fstat(&made).map_err(|errno| Error::io(Operation::Stat, made.path(), errno))?;
     set_mode(&made, &found, permissions, made.path())?;
     Ok(made)
 }
@@ -109,12 +110,12 @@ pub(crate) fn tighten(directory: &Directory, names: &[&str]) {
 /// Keeps others from connecting to a new socket.
 pub(crate) fn hide_socket(path: &Path) -> Result<()> {
     // It has no descriptor that would do. Its directory is one in which nobody else can put something in its place.
-    rustix::fs::chmod(path, mode(SECRET)).map_err(|errno| Error::io("set the mode of", path, errno))
+    rustix::fs::chmod(path, mode(SECRET)).map_err(|errno| Error::io(Operation::SetMode, path, errno))
 }
 
 /// Lets the account of a server enter a directory, or read a file, that still belongs to this user.
 pub(crate) fn share(what: impl AsFd, account: Account, path: &Path) -> Result<()> {
-    let failed = |errno| Error::io("change the group of", path, errno);
+    let failed = |errno| Error::io(Operation::ChangeGroup, path, errno);
     let found = rustix::fs::fstat(&what).map_err(failed)?;
     let Some((_, group)) = account.to_become() else { return Ok(()) };
     rustix::fs::fchown(&what, None, Some(rustix::fs::Gid::from_raw(group))).map_err(failed)?;
@@ -136,7 +137,7 @@ pub(crate) fn give_tree(above: &Directory, name: &str, account: Account) -> Resu
 /// Keeps the account of a server out of a directory again.
 pub(crate) fn close(directory: &Directory) -> Result<()> {
     let path = directory.path();
-    let found = rustix::fs::fstat(directory).map_err(|errno| Error::io("look at", path, errno))?;
+    let found = rustix::fs::fstat(directory).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
     set_mode(directory, &found, CLOSED, path)
 }
 
@@ -144,7 +145,7 @@ fn set_mode(what: impl AsFd, found: &Stat, wanted: u32, path: &Path) -> Result<(
     if mode(wanted) == Mode::from_raw_mode(found.st_mode) & mode(PERMISSIONS) {
         return Ok(());
     }
-    rustix::fs::fchmod(what, mode(wanted)).map_err(|errno| Error::io("set the mode of", path, errno))
+    rustix::fs::fchmod(what, mode(wanted)).map_err(|errno| Error::io(Operation::SetMode, path, errno))
 }
 
 #[allow(clippy::useless_conversion, reason = "the type differs between systems")]

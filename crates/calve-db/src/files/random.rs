@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use crate::error::{Error, Result};
+use crate::operation::Operation;
 
 /// Returns letters and digits that nobody can guess, without those that are taken for one another.
 pub(crate) fn letters(length: usize) -> Result<String> {
@@ -10,7 +11,7 @@ pub(crate) fn letters(length: usize) -> Result<String> {
     let mut bytes = vec![0_u8; length];
     let source = "/dev/urandom";
     let read = fs_err::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| Error::io("read", source, error))?;
+    read.map_err(|error| Error::io(Operation::Read, source, error))?;
     Ok(bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect())
 }
 

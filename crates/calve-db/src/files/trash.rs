@@ -7,6 +7,7 @@ use calve_core::{Background, Cancel, RemoveOptions, Wait};
 use fs_err as fs;
 
 use crate::error::{Error, Result};
+use crate::operation::Operation;
 
 /// Removes a tree, if it exists. Without waiting, its contents are deleted with the trash beside it.
 pub(crate) fn remove(path: &Path, wait: Wait) -> Result<()> {
@@ -20,7 +21,7 @@ pub(crate) fn remove(path: &Path, wait: Wait) -> Result<()> {
 
 /// Deletes the trash in a directory.
 pub(crate) fn reap(directory: &Path) -> Result<()> {
-    let opened = fs::File::open(directory).map_err(|error| Error::io("open directory", directory, error))?;
+    let opened = fs::File::open(directory).map_err(|error| Error::io(Operation::OpenDirectory, directory, error))?;
     let report = calve_core::reap(opened.into_parts().0.into(), directory, Background::No, &Cancel::default())?;
     report.failure.map_or(Ok(()), |error| Err(error.into()))
 }

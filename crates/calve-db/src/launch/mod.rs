@@ -27,6 +27,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::trash;
 use crate::log;
 use crate::messages::{Origin, Spec, Starting};
+use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord};
 use crate::runtime;
 use crate::sys::{self, Ended, Launch};
@@ -310,7 +311,7 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
         Origin::Template(template) => {
             let lock = registry::open_lock(template)?;
             registry::wait_for(&lock, FlockOperation::LockShared)
-                .map_err(|errno| Error::io("lock", template, errno))?;
+                .map_err(|errno| Error::io(Operation::Lock, template, errno))?;
             if let Some(placed) = wanted.reset.and_then(ResetData::placed) {
                 let placed = Some(placed.again());
                 return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
@@ -430,7 +431,7 @@ fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
         return Err(Error::Unreachable(wanted.files.to_path_buf()));
     }
     let at = runtime::make_files(wanted.directory)?;
-    sys::bind(wanted.files, &at).map_err(|errno| Error::io("mount", &at, errno))?;
+    sys::bind(wanted.files, &at).map_err(|errno| Error::io(Operation::Mount, &at, errno))?;
     Ok(ServerView { path: at, is_mount: true })
 }
 
@@ -466,7 +467,7 @@ fn start(
             program: program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             places: vec![program.to_path_buf()],
         },
-        _ => Error::io("start", program, error),
+        _ => Error::io(Operation::Start, program, error),
     })?;
     Ok(ServerProcess::new(process, None))
 }
@@ -503,7 +504,7 @@ fn start_in_container(
         account: None,
         own_processes: false,
     };
-    let process = sys::spawn(&launch).map_err(|error| Error::io("start", program, error))?;
+    let process = sys::spawn(&launch).map_err(|error| Error::io(Operation::Start, program, error))?;
     Ok(ServerProcess::new(process, Some(container.clone())))
 }
 
@@ -516,9 +517,9 @@ fn unless_image_is_missing(spec: &Spec, error: Error) -> Error {
 }
 
 fn c_text(program: &Path, text: &OsStr) -> Result<CString> {
-    CString::new(text.as_bytes()).map_err(|error| Error::io("start", program, error))
+    CString::new(text.as_bytes()).map_err(|error| Error::io(Operation::Start, program, error))
 }
 
 fn null() -> Result<fs::File> {
-    fs::File::open("/dev/null").map_err(|error| Error::io("open", "/dev/null", error))
+    fs::File::open("/dev/null").map_err(|error| Error::io(Operation::Open, "/dev/null", error))
 }

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
+use crate::operation::Operation;
 use crate::runtime::NOTICES;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);
@@ -34,8 +35,8 @@ impl Notices {
     /// Listens in the `directory` of a server, which was renewed (`runtime::renew`) and belongs to this user.
     pub(crate) fn listen(directory: &Path, account: Account) -> Result<Self> {
         let path = directory.join(NOTICES);
-        let socket = UnixDatagram::bind(&path).map_err(|error| Error::io("listen on", &path, error))?;
-        socket.set_nonblocking(true).map_err(|error| Error::io("listen on", &path, error))?;
+        let socket = UnixDatagram::bind(&path).map_err(|error| Error::io(Operation::Listen, &path, error))?;
+        socket.set_nonblocking(true).map_err(|error| Error::io(Operation::Listen, &path, error))?;
         private::hide_socket(&path)?;
         Directory::open(directory)?.give(NOTICES, account)?;
         Ok(Self { socket, path })

@@ -28,6 +28,7 @@ use crate::copy_up::Large;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
+use crate::operation::Operation;
 use crate::sys;
 
 const LOCK: &str = "lock";
@@ -149,11 +150,12 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
     match rustix::fs::mkdir(&path, Mode::RWXU) {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(Error::ServerExists(name.into())),
-        Err(errno) => return Err(Error::io("create directory", &path, errno)),
+        Err(errno) => return Err(Error::io(Operation::CreateDirectory, &path, errno)),
     }
     let lock = open_lock(&path)?;
     // A process that only looks whether somebody holds it has it for a moment.
-    wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", path.join(LOCK), errno))?;
+    wait_for(&lock, FlockOperation::LockExclusive)
+        .map_err(|errno| Error::io(Operation::Lock, path.join(LOCK), errno))?;
     sign(&lock);
     Ok(Place { path, lock })
 }
@@ -162,7 +164,7 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
 pub(crate) fn lock_all(home: &Home) -> Result<File> {
     let path = home.servers().join(".lock");
     let file = private::open(&path)?;
-    wait_for(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
+    wait_for(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io(Operation::Lock, &path, errno))?;
     Ok(file)
 }
 
@@ -282,11 +284,11 @@ pub(crate) fn places(home: &Home) -> Result<Vec<PathBuf>> {
     let listed = match fs::read_dir(&directory) {
         Ok(listed) => listed,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("list", &directory, error)),
+        Err(error) => return Err(Error::io(Operation::List, &directory, error)),
     };
     let mut places = Vec::new();
     for entry in listed {
-        let entry = entry.map_err(|error| Error::io("list", &directory, error))?;
+        let entry = entry.map_err(|error| Error::io(Operation::List, &directory, error))?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let is_place = entry.file_type().is_ok_and(|kind| kind.is_dir());

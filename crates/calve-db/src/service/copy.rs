@@ -8,6 +8,7 @@ use super::{DATA, Service};
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::messages::{Origin, Spec};
+use crate::operation::Operation;
 use crate::registry::{Home, Place};
 use crate::server::{self, OwnedServer, Starter, new_spec};
 use crate::sweep;
@@ -47,7 +48,7 @@ fn copy(home: &Home, source: &str, place: &Place, cancel: &Cancel) -> Result<Ser
     let staged = Staged::make(home, source)?;
     let service = from_service(home, source, &staged.place, cancel)?;
     let (from, to) = (staged.place.join(DATA), place.path.join(DATA));
-    fs::rename(&from, &to).map_err(|error| Error::io("rename", &from, error))?;
+    fs::rename(&from, &to).map_err(|error| Error::io(Operation::Rename, &from, error))?;
     service.engine()?.scrub(&to)?;
     Ok(service)
 }

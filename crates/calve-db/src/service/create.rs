@@ -16,6 +16,7 @@ use crate::files::random;
 use crate::files::trash;
 use crate::launch::data::{Mounts, clone_data};
 use crate::messages::{Answer, Request, Spec};
+use crate::operation::Operation;
 use crate::registry::{self, Home, lock_all, name, unix_now};
 use crate::template::{self, Template, manifest};
 use crate::{control, sys};
@@ -85,7 +86,8 @@ pub fn create(home: &Home, wanted: NewService<'_>, data: ServiceData) -> Result<
 pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &Cancel) -> Result<Service> {
     let template = usable(home, template)?;
     let held = registry::open_lock(&template.place)?;
-    registry::wait_for(&held, FlockOperation::LockShared).map_err(|errno| Error::io("lock", &template.place, errno))?;
+    registry::wait_for(&held, FlockOperation::LockShared)
+        .map_err(|errno| Error::io(Operation::Lock, &template.place, errno))?;
     if let Some(what) = manifest::difference(&template.place)? {
         return Err(Error::TemplateDamaged { name: template.name, what });
     }
@@ -138,9 +140,9 @@ pub(crate) fn copy_running(spec: &Spec, to: &str, cancel: &Cancel) -> Result<Str
         return Err(Error::UnknownService(to.to_owned()));
     };
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
-    sys::sync_file_system(files).map_err(|error| Error::io("write to the disk", files, error))?;
+    sys::sync_file_system(files).map_err(|error| Error::io(Operation::Sync, files, error))?;
     // Until the end of this function.
-    let _frozen = sys::freeze().map_err(|error| Error::io("hold the server of", files, error))?;
+    let _frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
     let placed = clone_data(&files.join(DATA), &files.with_file_name(to).join(DATA), None, Mounts::None, cancel)?;
     Ok(placed.strategy.to_string())
 }
@@ -171,7 +173,8 @@ impl Staged {
         let place = home.services().join(format!("{}{name}-{}", registry::NEW_SERVICE, random::letters(6)?));
         private::make_directory(&place, CLOSED)?;
         let lock = registry::open_lock(&place)?;
-        registry::wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &place, errno))?;
+        registry::wait_for(&lock, FlockOperation::LockExclusive)
+            .map_err(|errno| Error::io(Operation::Lock, &place, errno))?;
         Ok(Self { place, lock })
     }
 
@@ -180,7 +183,7 @@ impl Staged {
         // A directory that is not empty is not replaced.
         match fs::rename(&self.place, target) {
             Err(_) if read(target).is_some() => Ok(()),
-            other => other.map_err(|error| Error::io("rename", &self.place, error)),
+            other => other.map_err(|error| Error::io(Operation::Rename, &self.place, error)),
         }
     }
 }

@@ -9,6 +9,7 @@ use rustix::fs::FlockOperation;
 use super::{DOOMED, Service, TURN, Unsaved, find, is_written, run, services, take_turn};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
+use crate::operation::Operation;
 use crate::registry::Home;
 
 /// The fate of data that was written to.
@@ -50,7 +51,7 @@ impl Doomed {
     /// Leaves the data after all.
     pub fn spare(self) -> Result<()> {
         let path = self.service.place.join(DOOMED);
-        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))
+        fs::remove_file(&path).map_err(|error| Error::io(Operation::Remove, &path, error))
     }
 }
 

@@ -35,6 +35,7 @@ use crate::files::private;
 use crate::files::random;
 use crate::log;
 use crate::messages::{Answer, Request};
+use crate::operation::Operation;
 use crate::registry::{self, Home, Record, name};
 use crate::{control, template};
 
@@ -183,7 +184,8 @@ fn take_turn(home: &Home, name: &str) -> Result<(File, Service)> {
         let service = find(home, name)?;
         let path = service.place.join(TURN);
         let turn = private::open(&path)?;
-        registry::wait_for(&turn, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
+        registry::wait_for(&turn, FlockOperation::LockExclusive)
+            .map_err(|errno| Error::io(Operation::Lock, &path, errno))?;
         let is_there = |found: std::fs::Metadata| {
             turn.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
         };

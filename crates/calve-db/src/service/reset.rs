@@ -9,6 +9,7 @@ use super::create::{Staged, from_template};
 use super::{DOCUMENT, Service, TURN, Unsaved, find, run, take_turn};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
+use crate::operation::Operation;
 use crate::registry::{Home, unix_now};
 
 /// Replaces the data by a new clone of its template. A server that runs ends first, and none is started. Its URL stays the same.
@@ -35,9 +36,10 @@ pub fn reset(home: &Home, name: &str, cancel: &Cancel) -> Result<Service> {
         // There are file systems that cannot do that. Whoever comes between finds no data, and clones it from the template.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             trash::remove(&former.place, Wait::No)?;
-            fs::rename(&staged.place, &former.place).map_err(|error| Error::io("rename", &staged.place, error))?;
+            fs::rename(&staged.place, &former.place)
+                .map_err(|error| Error::io(Operation::Rename, &staged.place, error))?;
         }
-        exchanged => exchanged.map_err(|errno| Error::io("rename", &staged.place, errno))?,
+        exchanged => exchanged.map_err(|errno| Error::io(Operation::Rename, &staged.place, errno))?,
     }
     // It takes away what is under its hidden name now: the former data.
     drop(staged);

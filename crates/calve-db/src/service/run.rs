@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::messages::{Origin, Owner, Request, Spec};
+use crate::operation::Operation;
 use crate::registry::{self, Home, Place, Record};
 use crate::runtime;
 use crate::server::{self, Starter, new_spec};
@@ -117,7 +118,7 @@ fn note_start(place: &Path) -> Result<()> {
         return Ok(());
     }
     private::open(&place.join(STARTED))?;
-    sys::sync_file_system(place).map_err(|error| Error::io("write to the disk", place, error))
+    sys::sync_file_system(place).map_err(|error| Error::io(Operation::Sync, place, error))
 }
 
 /// Waits until no process has the data open, and keeps it so.
@@ -125,7 +126,8 @@ pub(super) fn take_lock(place: &Path, name: &str) -> Result<File> {
     let path = place.join(LOCK);
     // A process that inherits it must not be able to write to it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let lock = rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| Error::io("open", &path, errno))?;
+    let lock =
+        rustix::fs::open(&path, flags, Mode::empty()).map_err(|errno| Error::io(Operation::Open, &path, errno))?;
     let started = Instant::now();
     loop {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -135,7 +137,7 @@ pub(super) fn take_lock(place: &Path, name: &str) -> Result<File> {
             }
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::ServiceInUse(name.into())),
             Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(Error::io("lock", &path, errno)),
+            Err(errno) => return Err(Error::io(Operation::Lock, &path, errno)),
         }
     }
 }
@@ -160,7 +162,7 @@ pub(crate) fn hold(spec: &Spec, engine: &dyn Engine) -> Result<Option<File>> {
         sys::kill_users(&files.join(LOCK));
     }
     let lock = take_lock(files, &spec.name)?;
-    rustix::io::fcntl_setfd(&lock, FdFlags::empty()).map_err(|errno| Error::io("share the lock of", files, errno))?;
+    rustix::io::fcntl_setfd(&lock, FdFlags::empty()).map_err(|errno| Error::io(Operation::ShareLock, files, errno))?;
     private::close(&Directory::open(files)?)?;
     memory::remove(engine, files, None);
     engine.scrub(&files.join(DATA))?;

@@ -23,6 +23,7 @@ use crate::control::ask;
 use crate::error::{Error, Result};
 use crate::files::private;
 use crate::messages::Request;
+use crate::operation::Operation;
 use crate::registry::{self, Home, POOL_SUFFIX, Record, name, unix_now};
 use crate::sys::{self, ProcessHandle};
 use crate::template::Template;
@@ -193,7 +194,7 @@ pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
     let path = home.pool(template);
     match fs::remove_file(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::io("remove", &path, error)),
+        Err(error) => Err(Error::io(Operation::Remove, &path, error)),
         Ok(()) => {
             let _filling = lock(home, template)?;
             empty(home, template, None)
@@ -206,6 +207,7 @@ pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
 fn lock(home: &Home, template: &str) -> Result<File> {
     let path = home.pools().join(format!(".lock-{template}"));
     let lock = private::open(&path)?;
-    registry::wait_for(&lock, FlockOperation::LockExclusive).map_err(|errno| Error::io("lock", &path, errno))?;
+    registry::wait_for(&lock, FlockOperation::LockExclusive)
+        .map_err(|errno| Error::io(Operation::Lock, &path, errno))?;
     Ok(lock)
 }

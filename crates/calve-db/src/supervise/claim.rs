@@ -8,6 +8,7 @@ use super::{End, Supervisor};
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::messages::{Answer, Claim, Ready, send};
+use crate::operation::Operation;
 use crate::registry::unix_now;
 use crate::standby;
 
@@ -56,7 +57,7 @@ impl Supervisor<'_> {
             let at = self.spec.place.with_file_name(name);
             symlink(&self.spec.name, &at).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AlreadyExists => Error::ServerExists(name.clone()),
-                _ => Error::io("link", &at, error),
+                _ => Error::io(Operation::Link, &at, error),
             })?;
             record.name.clone_from(name);
             link = Some(at);

@@ -22,6 +22,7 @@ use crate::launch::ResetData;
 use crate::launch::data::{Mounts, clone_data};
 use crate::mark;
 use crate::messages::{Answer, Origin, send};
+use crate::operation::Operation;
 use crate::registry::name;
 use crate::registry::unix_now;
 use crate::sweep;
@@ -91,7 +92,7 @@ impl Supervisor<'_> {
         private::make_directory(&marks, CLOSED)?;
         let staged = marks.join(format!(".new-{}", random::letters(6)?));
         let made = self.keep_in(name, &staged, cancel).and_then(|mark| {
-            fs_err::rename(&staged, at).map_err(|error| Error::io("rename", &staged, error))?;
+            fs_err::rename(&staged, at).map_err(|error| Error::io(Operation::Rename, &staged, error))?;
             Ok(mark)
         });
         if made.is_err() {
@@ -205,7 +206,7 @@ impl Supervisor<'_> {
         }
         self.prepared.forget_for(&Origin::Template(at.clone()));
         let aside = marks.join(format!("{}{name}-{}", template::OLD, random::letters(6)?));
-        fs_err::rename(&at, &aside).map_err(|error| Error::io("rename", &at, error))?;
+        fs_err::rename(&at, &aside).map_err(|error| Error::io(Operation::Rename, &at, error))?;
         sweep::delete_old_templates(&marks);
         Ok(())
     }

@@ -32,6 +32,7 @@ use crate::files::{private, trash};
 use crate::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
 use crate::log;
 use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, receive, send};
+use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::runtime;
 use crate::service::{self, Unsaved};
@@ -55,7 +56,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
     // Away from the terminal and its signals.
     let _ = rustix::process::setsid();
     let mut talk = UnixStream::from(talk);
-    let failed = |error| Error::io("talk on", "a socket", error);
+    let failed = |error| Error::io(Operation::Talk, "a socket", error);
     let mut reader = BufReader::new(talk.try_clone().map_err(failed)?);
     let Some(spec) = receive::<Spec>(&mut reader).map_err(failed)? else { return Ok(()) };
     let isolated = if spec.isolate {

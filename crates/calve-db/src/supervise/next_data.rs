@@ -18,6 +18,7 @@ use crate::files::trash;
 use crate::launch::data::{DataClone, clone_sharing};
 use crate::launch::{Owners, unless_left};
 use crate::messages::Origin;
+use crate::operation::Operation;
 use crate::registry;
 
 /// The clone is made by a thread. It is given up, and its files go, when this is dropped.
@@ -78,7 +79,7 @@ impl Supervisor<'_> {
         let work = move || {
             let lock = registry::open_lock(&template)?;
             rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)
-                .map_err(|errno| Error::io("lock", &template, errno))?;
+                .map_err(|errno| Error::io(Operation::Lock, &template, errno))?;
             clone_sharing(&template.join("data"), &data, wish, &switch)
         };
         let work = Builder::new().name("next data".into()).spawn(work).ok();

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 
 use crate::error::{Error, Result};
+use crate::operation::Operation;
 use crate::sys;
 
 /// A port on 127.0.0.1 that is held for the server, for as long as this is.
@@ -31,7 +32,7 @@ impl Port {
         let failed = |errno| match errno {
             Errno::ADDRINUSE => Error::PortTaken(wanted),
             Errno::ACCESS => Error::PortNotPermitted(wanted),
-            errno => Error::io("take a port of", "127.0.0.1", errno),
+            errno => Error::io(Operation::TakePort, "127.0.0.1", errno),
         };
         let name = if wanted == 0 { None } else { sys::hold_name(&name(wanted)).map_err(failed)? };
         let held = sys::stream_socket().map_err(failed)?;

@@ -18,6 +18,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::trash;
 use crate::launch::{LaunchRequest, RunningServer, launch};
 use crate::messages::Origin;
+use crate::operation::Operation;
 use crate::runtime;
 use crate::standby;
 
@@ -221,5 +222,5 @@ impl Supervisor<'_> {
 /// Exchanges the directories of sockets of two runtime directories.
 fn exchange(directory: &Path, other: &Path) -> Result<()> {
     let (ours, theirs) = (runtime::sockets(directory), runtime::sockets(other));
-    crate::sys::exchange(&ours, &theirs).map_err(|errno| Error::io("rename", &theirs, errno))
+    crate::sys::exchange(&ours, &theirs).map_err(|errno| Error::io(Operation::Rename, &theirs, errno))
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::private;
 use crate::messages::Request;
+use crate::operation::Operation;
 use crate::sys;
 
 /// More than any request has.
@@ -28,7 +29,7 @@ struct Caller {
 
 impl Requests {
     pub(crate) fn listen(path: &Path) -> Result<Self> {
-        let failed = |error| Error::io("listen on", path, error);
+        let failed = |error| Error::io(Operation::Listen, path, error);
         let socket = UnixListener::bind(path).map_err(failed)?;
         private::hide_socket(path)?;
         socket.set_nonblocking(true).map_err(failed)?;

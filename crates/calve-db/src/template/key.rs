@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::GlobBuilder;
 
 use crate::error::{Error, Result};
+use crate::operation::Operation;
 use crate::template::manifest::names;
 
 /// Raised when templates are made in another way.
@@ -46,7 +47,7 @@ impl Key {
             self.add(pattern);
             for file in files {
                 self.add(file.strip_prefix(directory).unwrap_or(&file).as_os_str().as_bytes());
-                let text = fs_err::read(&file).map_err(|error| Error::io("read", &file, error))?;
+                let text = fs_err::read(&file).map_err(|error| Error::io(Operation::Read, &file, error))?;
                 self.add(blake3::hash(&text).as_bytes());
             }
         }
@@ -59,7 +60,7 @@ impl Key {
         let mut files = Vec::new();
         below(directory, &mut files)?;
         for file in files {
-            let found = fs_err::symlink_metadata(&file).map_err(|error| Error::io("look at", &file, error))?;
+            let found = fs_err::symlink_metadata(&file).map_err(|error| Error::io(Operation::Stat, &file, error))?;
             self.add(file.as_os_str().as_bytes());
             self.add(format!("{} {}.{}", found.len(), found.mtime(), found.mtime_nsec()));
         }
@@ -100,7 +101,7 @@ fn matching(pattern: &str, directory: &Path) -> Result<Vec<PathBuf>> {
 fn below(directory: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for name in names(directory)? {
         let path = directory.join(name);
-        let found = fs_err::symlink_metadata(&path).map_err(|error| Error::io("look at", &path, error))?;
+        let found = fs_err::symlink_metadata(&path).map_err(|error| Error::io(Operation::Stat, &path, error))?;
         if found.is_dir() {
             below(&path, files)?;
         } else if found.is_file() || path.is_file() {

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::private;
+use crate::operation::Operation;
 
 const NAME: &str = "manifest";
 
@@ -80,7 +81,7 @@ fn line(below: &Path, found: &Stat) -> Vec<u8> {
 
 /// Lists the names in a directory, in order.
 pub(crate) fn names(directory: &Path) -> Result<Vec<OsString>> {
-    let failed = |error| Error::io("list", directory, error);
+    let failed = |error| Error::io(Operation::List, directory, error);
     let listed: std::result::Result<Vec<_>, _> = fs::read_dir(directory).map_err(failed)?.collect();
     let mut names: Vec<OsString> = listed.map_err(failed)?.into_iter().map(|entry| entry.file_name()).collect();
     names.sort();

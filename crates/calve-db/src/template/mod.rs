@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::private;
 use crate::files::random;
+use crate::operation::Operation;
 use crate::registry;
 use crate::registry::Home;
 use crate::registry::name;
@@ -115,7 +116,7 @@ pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
 fn without_document(place: &Path, name: &str) -> Error {
     let document = place.join(DOCUMENT);
     match fs::read(&document) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io("read", document, error),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io(Operation::Read, document, error),
         _ => Error::TemplateDamaged { name: name.into(), what: format!("its `{DOCUMENT}` is missing or damaged") },
     }
 }
@@ -128,7 +129,7 @@ pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<F
         return Err(if place.is_dir() { without_document(place, &name) } else { Error::UnknownTemplate(name) });
     };
     let lock = registry::open_lock(place)?;
-    registry::wait_for(&lock, FlockOperation::LockShared).map_err(|errno| Error::io("lock", place, errno))?;
+    registry::wait_for(&lock, FlockOperation::LockShared).map_err(|errno| Error::io(Operation::Lock, place, errno))?;
     if let Some(what) = manifest::difference(place)? {
         return Err(Error::TemplateDamaged { name, what });
     }
@@ -161,7 +162,7 @@ pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
     let listed = match fs::read_dir(directory) {
         Ok(listed) => listed,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(Error::io("list", directory, error)),
+        Err(error) => return Err(Error::io(Operation::List, directory, error)),
     };
     let mut found: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     found.sort();
@@ -175,7 +176,7 @@ pub(crate) fn aside(home: &Home, name: &str) -> Result<PathBuf> {
 
 pub(crate) fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
     let aside = aside(home, name)?;
-    fs::rename(place, &aside).map_err(|error| Error::io("rename", place, error))
+    fs::rename(place, &aside).map_err(|error| Error::io(Operation::Rename, place, error))
 }
 
 /// Lists the templates that are no more.

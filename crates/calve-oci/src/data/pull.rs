@@ -20,6 +20,7 @@ use crate::assemble::{Parents, check_room};
 use crate::error::Error;
 use crate::frames::{GAP_BYTES, Hash, NEAR_BYTES, OTHER_HASH, hash};
 use crate::image::{Descriptor, ImageManifest, KEY, read_image};
+use crate::operation::Operation;
 use crate::pull::PullOptions;
 use crate::reference::Reference;
 use crate::registry::Registry;
@@ -109,7 +110,7 @@ impl<'a> DataImage<'a> {
     fn fill(&self, data: &Path, index_path: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
         let (index, compressed, index_bytes) = self.index()?;
         let written = fs_err::write(index_path, &compressed);
-        written.map_err(|error| Error::io("write", index_path, error))?;
+        written.map_err(|error| Error::io(Operation::Write, index_path, error))?;
         let old = old.and_then(Reuse::open);
         let is_new = |chunk: &&Chunk| old.as_ref().is_none_or(|old| !old.chunks.contains_key(&chunk.hash));
         let chunks = index.files.iter().flat_map(|file| &file.chunks);
@@ -216,7 +217,7 @@ impl Fill<'_> {
             None => parents.new_file(path)?,
         };
         let is_hole = cloned.is_none();
-        let failed = |error: io::Error| Error::io("write", self.data.join(&file.path), error);
+        let failed = |error: io::Error| Error::io(Operation::Write, self.data.join(&file.path), error);
         made.set_len(file.size()).map_err(failed)?;
         let mut taken = self.old.map(Taken::open).transpose()?;
         let mut missing = Vec::new();
@@ -322,7 +323,7 @@ impl Fill<'_> {
 
     /// Writes the chunks in a part of a layer that begins at `start`. Returns false at the first one that is not as the index says.
     fn write(&self, chunks: &[MissingChunk], start: u64, part: &mut Spool) -> Result<bool, Error> {
-        let unreadable = |error: io::Error| Error::io("read a part of", "", error);
+        let unreadable = |error: io::Error| Error::io(Operation::ReadPart, "", error);
         let mut parents = Parents::open(self.data)?;
         let mut decompressor = Decompressor::new().map_err(unreadable)?;
         let (mut compressed, mut contents) = (Vec::new(), Vec::with_capacity(LARGEST_CHUNK_BYTES as usize));
@@ -347,7 +348,7 @@ impl Fill<'_> {
                 other => &mut other.insert((*file, parents.open_for_writing(path.as_bytes())?)).1,
             };
             let written = put(made, &contents, *place, *is_hole);
-            written.map_err(|error| Error::io("write", self.data.join(path), error))?;
+            written.map_err(|error| Error::io(Operation::Write, self.data.join(path), error))?;
             self.options().template.progress.add(0, chunk.size.into());
         }
         Ok(true)

@@ -20,6 +20,7 @@ use crate::address::{Address, in_query};
 use crate::engine::DatabaseObject;
 use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
+use crate::operation::Operation;
 use crate::runtime;
 
 const USER: &str = "root";
@@ -97,7 +98,7 @@ fn events(address: &Address) -> Vec<String> {
 }
 
 fn connections(address: &Address, asked: u64) -> Result<u64> {
-    let failed = |error| Error::io("ask for a greeting on", &address.socket, error);
+    let failed = |error| Error::io(Operation::AskForGreeting, &address.socket, error);
     let connection = Connection::open(&address.socket, PATIENCE);
     let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
     // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number

@@ -11,6 +11,7 @@ use crate::error::{Error, Result, Unusable};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::trash;
+use crate::operation::Operation;
 use crate::sys;
 
 const DUMP: &str = "dump.rdb";
@@ -89,7 +90,9 @@ fn text(bytes: &[u8]) -> Option<(String, &[u8])> {
 fn head(data: &Directory) -> Result<Option<Head>> {
     let Some(file) = data.file(DUMP)? else { return Ok(None) };
     let mut bytes = Vec::new();
-    file.take(HEAD_BYTES).read_to_end(&mut bytes).map_err(|error| Error::io("read", data.path().join(DUMP), error))?;
+    file.take(HEAD_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Error::io(Operation::Read, data.path().join(DUMP), error))?;
     let no_dump = || Error::not_usable(data.path(), Unusable::Incomplete(format!("its `{DUMP}` is no dump")));
     Head::read(&bytes).map(Some).ok_or_else(no_dump)
 }

@@ -70,7 +70,9 @@ pub(super) fn saying(name: &str, quiet: bool) -> impl FnMut(BuildEvent) {
 /// Runs what fills the template. Its output is no result of this command's.
 fn command(arguments: &TemplateCreateArguments, server: &OwnedServer) -> calve_db::Result<Option<CommandEnd>> {
     let Some(mut command) = command_for(&server.record.address, &arguments.command)? else { return Ok(None) };
-    let failed = |source| calve_db::Error::io("run", arguments.command.first().cloned().unwrap_or_default(), source);
+    let failed = |source| {
+        calve_db::Error::io(calve_db::Operation::Run, arguments.command.first().cloned().unwrap_or_default(), source)
+    };
     server.tie(&mut command)?;
     command.stdin(Stdio::null()).stdout(sys::stderr_for_command().map_err(failed)?);
     let end = sys::command_end(sys::run_command(&mut command).map_err(failed)?);
