@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use calve_core::{
-    Directory, Error, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteOptions, Writer,
+    Directory, Error, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, Writer,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -81,7 +81,7 @@ impl WriteSession {
         options.mode = mode;
         options.existing = if exclusive { ExistingFile::Refuse } else { ExistingFile::Overwrite };
         options.directory = if mkdir { Directory::Make } else { Directory::MustExist };
-        options.placing = if atomic { Placing::Rename } else { Placing::InPlace };
+        options.placement = if atomic { Placement::Rename } else { Placement::InPlace };
         options.on_error = if collect { OnError::Collect } else { OnError::Stop };
         options.flush = match fsync {
             "none" => Flush::Never,

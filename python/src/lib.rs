@@ -21,8 +21,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, Durability, Error, Existing, Latency, Mounts, Progress, RemoveOptions,
-    Verify, Wait,
+    Background, Cancel, Choice, CloneOptions, CloneVerification, Durability, Error, ExistingDestination, Latency,
+    Mounts, Progress, RemovalWait, RemoveOptions,
 };
 use calve_receipt::{CloneReceipt, ErrorReceipt, ProbeReceipt, RemoveReceipt, json};
 use pyo3::create_exception;
@@ -181,12 +181,12 @@ fn clone_tree(
     }
     options.require = require.iter().map(|name| name.parse().map_err(wrong)).collect::<PyResult<_>>()?;
     options.exclude = exclude;
-    options.existing = if replace { Existing::Replace } else { Existing::Refuse };
+    options.existing = if replace { ExistingDestination::Replace } else { ExistingDestination::Refuse };
     options.mounts = if one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.durability = if sync { Durability::Synced } else { Durability::Cached };
     // Event loops run in the same process.
     options.latency = Latency::Low;
-    options.verify = if verify { Verify::Contents } else { Verify::No };
+    options.verify = if verify { CloneVerification::Contents } else { CloneVerification::No };
     options.threads = threads.and_then(NonZeroUsize::new);
     options.protect = vec![path(home)];
     options.progress = Arc::clone(&handle.progress);
@@ -221,7 +221,7 @@ fn clone_tree(
 fn remove_tree(what: Vec<u8>, wait: bool, home: Vec<u8>, handle: &Handle) -> PyResult<Work> {
     let what = path(what);
     let mut options = RemoveOptions::default();
-    options.wait = if wait { Wait::Yes } else { Wait::No };
+    options.wait = if wait { RemovalWait::Yes } else { RemovalWait::No };
     options.protect = vec![path(home)];
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.cancel.clone();

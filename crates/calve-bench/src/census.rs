@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Error, Shown};
+use calve_core::{Cancel, Error, ShownPath};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -203,7 +203,7 @@ fn read_fully(file: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<usize> 
 fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
     let failed = |errno: Errno| {
         let reason = io::Error::from(errno);
-        io::Error::new(reason.kind(), format!("read `{}`: {reason}", Shown(path)))
+        io::Error::new(reason.kind(), format!("read `{}`: {reason}", ShownPath(path)))
     };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match open_without_access_time(path, flags) {

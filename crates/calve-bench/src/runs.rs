@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_receipt::bench::BenchFailure;
 use calve_receipt::human::{duration, size};
 
@@ -216,7 +216,7 @@ pub(crate) fn no_room(scratch: &Scratch<'_>, needs: Room) -> Result<BenchError, 
     } else {
         (format!("{} inodes", needs.inodes), format!("{} inodes", free.inodes))
     };
-    let text = format!("a run needs {needed} in `{}`, and only {available} are free", Shown(into));
+    let text = format!("a run needs {needed} in `{}`, and only {available} are free", ShownPath(into));
     Ok(BenchError::stated(FailureKind::Failed, text, Remedy::FreeSpaceOrChooseAnotherPlace))
 }
 

@@ -7,7 +7,7 @@ use std::process::{Stdio, id};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Error, Operation, RemoveOptions, Shown, Wait, probe, remove_tree};
+use calve_core::{Cancel, Error, Operation, RemovalWait, RemoveOptions, ShownPath, probe, remove_tree};
 use calve_receipt::bench::Location;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -38,7 +38,7 @@ impl<'a> Scratch<'a> {
     pub(crate) fn make(into: &Path, say: &'a dyn Fn(&str)) -> Result<Self, BenchError> {
         let into = real_path(into)?;
         if !into.is_dir() {
-            let text = format!("`{}` is not a directory", Shown(&into));
+            let text = format!("`{}` is not a directory", ShownPath(&into));
             return Err(BenchError::stated(FailureKind::Usage, text, Remedy::ChooseDirectory));
         }
         tell_of_earlier_ones(&into, say);
@@ -153,7 +153,12 @@ impl<'a> Scratch<'a> {
         let location = self.location()?;
         let Location { file_system, mount_options, .. } = &location;
         let into = self.path.parent().unwrap_or(&self.path);
-        report.fact("target", label, format!("`{}`, {file_system}, mounted {mount_options}", Shown(into)), &location);
+        report.fact(
+            "target",
+            label,
+            format!("`{}`, {file_system}, mounted {mount_options}", ShownPath(into)),
+            &location,
+        );
         Ok(())
     }
 
@@ -205,7 +210,7 @@ fn unusable(path: &Path, errno: Errno) -> BenchError {
         Errno::NOSPC | Errno::DQUOT => Remedy::FreeSpaceOrChooseAnotherPlace,
         _ => Remedy::ChooseWritablePlace,
     };
-    let text = format!("make a directory in `{}`: {}", Shown(path), std::io::Error::from(errno));
+    let text = format!("make a directory in `{}`: {}", ShownPath(path), std::io::Error::from(errno));
     BenchError::stated(FailureKind::Failed, text, hint)
 }
 
@@ -216,7 +221,7 @@ fn tell_of_earlier_ones(into: &Path, say: &dyn Fn(&str)) {
         let path = entry.path();
         if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && open(&path).is_ok_and(|it| hold(&it))
         {
-            let shown = Shown(&path);
+            let shown = ShownPath(&path);
             say(&format!("note: a bench that was killed left `{shown}`, which you may delete"));
         }
     }
@@ -235,7 +240,7 @@ fn hold(directory: &OwnedFd) -> bool {
 /// Deletes a tree. A path that is not there is fine.
 pub(crate) fn delete(path: &Path, cancel: &Cancel) -> Result<(), BenchError> {
     let mut options = RemoveOptions::default();
-    options.wait = Wait::Yes;
+    options.wait = RemovalWait::Yes;
     options.cancel = cancel.clone();
     match remove_tree(path, &options) {
         Ok(_) | Err(Error::Missing(_)) => Ok(()),

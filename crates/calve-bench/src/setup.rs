@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use calve_core::{Cancel, Error, Shown};
+use calve_core::{Cancel, Error, ShownPath};
 
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
@@ -78,11 +78,11 @@ impl BenchSetup<'_> {
     pub(crate) fn tree(&self, given: &Path, remedy: Remedy) -> Result<std::path::PathBuf, BenchError> {
         let tree = real_path(given)?;
         if !tree.is_dir() {
-            let text = format!("`{}` is not a directory", Shown(given));
+            let text = format!("`{}` is not a directory", ShownPath(given));
             return Err(BenchError::stated(FailureKind::Usage, text, remedy));
         }
         if fs_err::canonicalize(self.into).is_ok_and(|into| into.starts_with(&tree)) {
-            let text = format!("`{}` is inside the tree `{}`", Shown(self.into), Shown(given));
+            let text = format!("`{}` is inside the tree `{}`", ShownPath(self.into), ShownPath(given));
             let hint = Remedy::ChoosePlaceOutsideTree;
             return Err(BenchError::stated(FailureKind::Usage, text, hint));
         }

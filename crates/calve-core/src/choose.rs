@@ -1,7 +1,7 @@
 //! The choice between the ways to clone: pure, and the same on every system.
 
 use crate::choice::{Choice, Refusal, Requirement, Strategy};
-use crate::error::{Error, Required};
+use crate::error::{Error, StatedRequirement};
 use crate::options::{CloneOptions, Mounts};
 use crate::remedy::Remedy;
 
@@ -87,10 +87,10 @@ pub(crate) fn choose<M>(
         }
     }
     let requirement = match (criteria.choice, criteria.require.first()) {
-        (Choice::Only(strategy), _) => Required::Strategy(strategy),
-        (Choice::Fastest, Some(requirement)) => Required::Property(*requirement),
+        (Choice::Only(strategy), _) => StatedRequirement::Strategy(strategy),
+        (Choice::Fastest, Some(requirement)) => StatedRequirement::Property(*requirement),
         // `copy` accepts everything, unless it is kept out by a requirement.
-        (Choice::Fastest, None) => Required::Strategy(Strategy::Copy),
+        (Choice::Fastest, None) => StatedRequirement::Strategy(Strategy::Copy),
     };
     Err(Error::RequirementRefused { requirement, refused, detail: None })
 }

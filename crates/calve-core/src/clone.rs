@@ -22,7 +22,7 @@ use self::check::{CloneRequest, check, sweep_leftovers};
 use crate::engine::StagedTree;
 use crate::error::Error;
 use crate::options::CloneOptions;
-use crate::report::{CloneReport, Plan};
+use crate::report::{ClonePlan, CloneReport};
 use crate::tree::notes::Notes;
 
 /// Makes `dst` an independent, writable copy of `src` by the fastest strategy that these two places offer.
@@ -56,7 +56,7 @@ pub(crate) fn clone_and_change(
 }
 
 /// Returns the strategy that [`clone_tree`] would use, and why nothing better. Tries as much, and makes nothing that stays.
-pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Plan, Error> {
+pub fn plan(src: &Path, dst: &Path, options: &CloneOptions) -> Result<ClonePlan, Error> {
     let CloneRequest { source, destination, .. } = check(src, dst, options)?;
     StagedTree::for_clone(&destination, options)?.plan(&source)
 }

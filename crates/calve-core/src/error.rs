@@ -21,7 +21,7 @@ pub use template::TemplateError;
 #[non_exhaustive]
 pub enum Error {
     /// A system call failed.
-    #[error("{operation} `{}`: {source}", Shown(.path))]
+    #[error("{operation} `{}`: {source}", ShownPath(.path))]
     Io {
         /// The operation.
         operation: Operation,
@@ -32,16 +32,16 @@ pub enum Error {
         source: io::Error,
     },
     /// The destination is there already, and replacing was not asked for.
-    #[error("`{}` already exists", Shown(.0))]
+    #[error("`{}` already exists", ShownPath(.0))]
     DestinationExists(PathBuf),
     /// There is nothing at the path.
-    #[error("`{}` does not exist", Shown(.0))]
+    #[error("`{}` does not exist", ShownPath(.0))]
     Missing(PathBuf),
     /// The folder that the destination should be made in is not there.
-    #[error("the parent directory `{}` does not exist", Shown(.0))]
+    #[error("the parent directory `{}` does not exist", ShownPath(.0))]
     ParentMissing(PathBuf),
     /// Source and destination are the same file.
-    #[error("`{}` and `{}` are the same", Shown(.src), Shown(.dst))]
+    #[error("`{}` and `{}` are the same", ShownPath(.src), ShownPath(.dst))]
     Same {
         /// As given.
         src: PathBuf,
@@ -49,7 +49,7 @@ pub enum Error {
         dst: PathBuf,
     },
     /// The destination lies inside the source: the clone would contain itself.
-    #[error("the destination `{}` is inside the source `{}`", Shown(.dst), Shown(.src))]
+    #[error("the destination `{}` is inside the source `{}`", ShownPath(.dst), ShownPath(.src))]
     DestinationInsideSource {
         /// As given.
         src: PathBuf,
@@ -57,7 +57,7 @@ pub enum Error {
         dst: PathBuf,
     },
     /// The source lies inside the destination that should be replaced.
-    #[error("the source `{}` is inside the destination `{}`", Shown(.src), Shown(.dst))]
+    #[error("the source `{}` is inside the destination `{}`", ShownPath(.src), ShownPath(.dst))]
     SourceInsideDestination {
         /// As given.
         src: PathBuf,
@@ -65,7 +65,7 @@ pub enum Error {
         dst: PathBuf,
     },
     /// A socket or another kind of file of which no copy can exist.
-    #[error("cannot clone `{}`: it is a {kind}", Shown(.path))]
+    #[error("cannot clone `{}`: it is a {kind}", ShownPath(.path))]
     NotClonable {
         /// The source.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum Error {
         kind: &'static str,
     },
     /// The data does not fit, found out before writing it.
-    #[error("`{}` needs {}, and only {} are free", Shown(.path), amount(*.needed, unit), amount(*.available, unit))]
+    #[error("`{}` needs {}, and only {} are free", ShownPath(.path), amount(*.needed, unit), amount(*.available, unit))]
     NoRoom {
         /// The destination.
         path: PathBuf,
@@ -88,14 +88,14 @@ pub enum Error {
     #[error("{}", required(.requirement, .refused, .detail))]
     RequirementRefused {
         /// Which one.
-        requirement: Required,
+        requirement: StatedRequirement,
         /// Every strategy that declined, with its reason.
         refused: Vec<Refusal>,
         /// The obstacle, when it is not a strategy's refusal.
         detail: Option<String>,
     },
     /// Removing was refused, to protect something.
-    #[error("refusing to remove `{}`: {reason}", Shown(.path))]
+    #[error("refusing to remove `{}`: {reason}", ShownPath(.path))]
     Protected {
         /// The entry that should have been removed.
         path: PathBuf,
@@ -103,13 +103,13 @@ pub enum Error {
         reason: Protection,
     },
     /// The path is a symlink with a trailing slash, which means the directory behind it. Calve never removes a directory through a link.
-    #[error("`{}` is a symlink, and the slash at its end means the directory behind it", Shown(.0))]
+    #[error("`{}` is a symlink, and the slash at its end means the directory behind it", ShownPath(.0))]
     LinkWithSlash(PathBuf),
     /// Replacing needs a file system that can exchange two names in one step.
-    #[error("cannot replace `{}` in one step: this file system has no atomic exchange", Shown(.0))]
+    #[error("cannot replace `{}` in one step: this file system has no atomic exchange", ShownPath(.0))]
     ReplaceUnsupported(PathBuf),
     /// The clone differs from its source (asked for with verification).
-    #[error("the clone differs from `{}`: {first} ({count} differences)", Shown(.path))]
+    #[error("the clone differs from `{}`: {first} ({count} differences)", ShownPath(.path))]
     VerifyFailed {
         /// The source.
         path: PathBuf,
@@ -119,7 +119,7 @@ pub enum Error {
         first: String,
     },
     /// The file system cannot let files share blocks after the fact.
-    #[error("files on `{}` ({file_system}) cannot share their contents", Shown(.path))]
+    #[error("files on `{}` ({file_system}) cannot share their contents", ShownPath(.path))]
     NoDedupe {
         /// As given.
         path: PathBuf,
@@ -127,7 +127,7 @@ pub enum Error {
         file_system: String,
     },
     /// An exclude pattern that cannot be understood.
-    #[error("the pattern `{}` is not valid: {reason}", Shown(.pattern))]
+    #[error("the pattern `{}` is not valid: {reason}", ShownPath(.pattern))]
     Pattern {
         /// As given.
         pattern: String,
@@ -135,7 +135,7 @@ pub enum Error {
         reason: String,
     },
     /// A path that would be written outside of the root that was given, or could be.
-    #[error("refusing to write `{}`: {reason}", Shown(.path))]
+    #[error("refusing to write `{}`: {reason}", ShownPath(.path))]
     OutsideRoot {
         /// As given, or the part of it that is in the way.
         path: PathBuf,
@@ -143,7 +143,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// Only the contents of regular files are written and read.
-    #[error("cannot {operation} `{}`: it is a {kind}", Shown(.path))]
+    #[error("cannot {operation} `{}`: it is a {kind}", ShownPath(.path))]
     NotAFile {
         /// Reading or writing.
         operation: Operation,
@@ -153,7 +153,7 @@ pub enum Error {
         kind: &'static str,
     },
     /// The staged tree was taken away or exchanged by somebody else while it was being made.
-    #[error("`{}` was moved or replaced by another process while the clone was being made", Shown(.0))]
+    #[error("`{}` was moved or replaced by another process while the clone was being made", ShownPath(.0))]
     StagingLost(PathBuf),
     /// A template cannot be made or used.
     #[error(transparent)]
@@ -162,7 +162,7 @@ pub enum Error {
     #[error(transparent)]
     Private(#[from] PrivateError),
     /// No spare can be made of a source.
-    #[error("no spare can be made of `{}`: {reason}", Shown(.path))]
+    #[error("no spare can be made of `{}`: {reason}", ShownPath(.path))]
     NoSpare {
         /// The source, or the entry of it that is in the way.
         path: PathBuf,
@@ -176,7 +176,7 @@ pub enum Error {
 
 /// The strategy that the caller insisted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Required {
+pub enum StatedRequirement {
     /// A property of the clone.
     Property(Requirement),
     /// One named strategy.
@@ -215,7 +215,9 @@ impl Error {
             Self::NotClonable { .. } => Remedy::CloneAnotherKind,
             Self::NoRoom { .. } => Remedy::FreeSpaceOrShare,
             Self::RequirementRefused {
-                requirement: Required::Property(Requirement::Stable), detail: Some(_), ..
+                requirement: StatedRequirement::Property(Requirement::Stable),
+                detail: Some(_),
+                ..
             } => Remedy::KeepSourceStill,
             Self::RequirementRefused { .. } => Remedy::ProbeOrDropRequirement,
             Self::Protected { reason, .. } => reason.remedy(),
@@ -249,7 +251,7 @@ pub enum Protection {
     #[error("it is a mount point")]
     MountPoint(PathBuf),
     /// Something is mounted on this path below it.
-    #[error("`{}` is mounted below it", Shown(.0))]
+    #[error("`{}` is mounted below it", ShownPath(.0))]
     MountBelow(PathBuf),
     /// The current directory is in it.
     #[error("the current directory is inside it")]
@@ -258,7 +260,7 @@ pub enum Protection {
     #[error("it is a directory of the system")]
     System,
     /// It is, or contains, this directory, which the caller protects.
-    #[error("it is, or contains, the protected directory `{}`", Shown(.0))]
+    #[error("it is, or contains, the protected directory `{}`", ShownPath(.0))]
     Contains(PathBuf),
     /// Another process has put something else at the path, which is now at this one, if it could not be moved back.
     #[error("something else has taken its place{}", moved_to(.0))]
@@ -289,7 +291,7 @@ fn amount(number: u64, unit: &str) -> String {
 }
 
 fn moved_to(path: &Option<PathBuf>) -> String {
-    path.as_ref().map_or_else(String::new, |path| format!(", and that is now at `{}`", Shown(path)))
+    path.as_ref().map_or_else(String::new, |path| format!(", and that is now at `{}`", ShownPath(path)))
 }
 
 /// Returns whether a path ends in no name: `/`, `.`, `..` and paths whose last part is `.` or `..`. It is not an entry of a directory, so
@@ -301,10 +303,10 @@ fn ends_in_no_name(path: &Path) -> bool {
     parts.next().is_none_or(|last| last == b"." || last == b"..")
 }
 
-fn required(requirement: &Required, refused: &[Refusal], detail: &Option<String>) -> String {
+fn required(requirement: &StatedRequirement, refused: &[Refusal], detail: &Option<String>) -> String {
     let mut text = match requirement {
-        Required::Property(property) => format!("the requirement `{property}` cannot be met here"),
-        Required::Strategy(strategy) => format!("the strategy `{strategy}` cannot be used here"),
+        StatedRequirement::Property(property) => format!("the requirement `{property}` cannot be met here"),
+        StatedRequirement::Strategy(strategy) => format!("the strategy `{strategy}` cannot be used here"),
     };
     if let Some(detail) = detail {
         text.push_str(": ");
@@ -318,9 +320,9 @@ fn required(requirement: &Required, refused: &[Refusal], detail: &Option<String>
 
 /// A path as it may be printed: control characters and undecodable bytes escaped, so that a hostile name cannot
 /// drive a terminal.
-pub struct Shown<P>(pub P);
+pub struct ShownPath<P>(pub P);
 
-impl<P: AsRef<Path>> fmt::Display for Shown<P> {
+impl<P: AsRef<Path>> fmt::Display for ShownPath<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.as_ref().as_os_str().as_encoded_bytes().utf8_chunks() {
             for c in chunk.valid().chars() {
@@ -363,8 +365,8 @@ mod tests {
 
     #[test]
     fn control_characters_and_undecodable_bytes_are_escaped() {
-        assert_eq!(Shown("a\x1b[31m\nz").to_string(), "a\\u{1b}[31m\\nz");
+        assert_eq!(ShownPath("a\x1b[31m\nz").to_string(), "a\\u{1b}[31m\\nz");
         let (undecodable, shown) = sys::undecodable_path();
-        assert_eq!(Shown(undecodable).to_string(), shown);
+        assert_eq!(ShownPath(undecodable).to_string(), shown);
     }
 }

@@ -1,7 +1,7 @@
 //! Clone, remove and probe file trees by the fastest method that the file system really offers.
 //!
 //! ```
-//! use calve_core::{CloneOptions, Wait, clone_tree, remove_tree};
+//! use calve_core::{CloneOptions, RemovalWait, clone_tree, remove_tree};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let (src, dst) = (folder.path().join("project"), folder.path().join("copy"));
@@ -12,7 +12,7 @@
 //! # assert_eq!(fs_err::read_to_string(dst.join("readme"))?, "hello");
 //!
 //! let mut options = calve_core::RemoveOptions::default();
-//! options.wait = Wait::Yes;
+//! options.wait = RemovalWait::Yes;
 //! remove_tree(&dst, &options)?;
 //! # assert!(!dst.exists());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -84,22 +84,23 @@ use windows as engine;
 
 pub use choice::{Choice, Refusal, Requirement, Strategy};
 pub use clone::{clone_tree, plan};
-pub use error::{Error, PrivateError, Protection, Required, Shown, TemplateError, without_path};
+pub use error::{Error, PrivateError, Protection, ShownPath, StatedRequirement, TemplateError, without_path};
 pub use hidden::is_trash;
 pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{
-    Background, Choose, CloneOptions, Decision, Durability, Existing, FrozenSince, InlinedBytes, Keep, KeptLinks,
-    KeptTimes, KeptXattrs, LastLook, Latency, LeftLinks, Mounts, Plain, RemoveOptions, Select, Selection, SpareUse,
-    Unreadable, Verify, Wait, lower_priority,
+    Background, CloneOptions, CloneVerification, Decision, DirectorySelector, Durability, EntrySelector,
+    ExistingDestination, FrozenSince, InlinedBytes, KeptLinks, KeptProperties, KeptTimes, KeptXattrs, LastLook,
+    Latency, LeftLinks, Mounts, PlainCopy, RemovalWait, RemoveOptions, Selection, SpareUse, UnreadableEntry,
+    lower_priority,
 };
 pub use patterns::Patterns;
 pub use progress::{Cancel, Progress};
 pub use reason::{SkipReason, WarningCode};
 pub use remedy::Remedy;
 pub use report::{
-    Bytes, CloneReport, Entries, FellBack, Offer, PlaceReport, Plan, ProbeReport, ReapReport, RemoveReport, Skipped,
-    SpareCheck, SpareReport, Trashed, Warning,
+    Bytes, ClonePlan, CloneReport, Entries, Fallback, Offer, PlaceReport, ProbeReport, ReapReport, RemoveReport,
+    SkippedEntry, SpareCheck, SpareReport, TrashedTree, Warning,
 };
 
 #[cfg(windows)]
@@ -108,32 +109,32 @@ pub use windows::{check_removable, probe, reap, remove_tree, start_reaper, with_
 pub use {
     background::{start_reaper, start_refill, start_watcher},
     bulk::{
-        Directory, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteFailure, WriteOptions,
+        Directory, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteFailure, WriteOptions,
         WriteReport, Writer, read_files, write_files,
     },
     clone::build::{BuildPaths, build_tree},
-    clone::merge::{Overwrite, merge_tree},
-    clone::revert::{CloneState, RevertOptions, Reverted, revert},
+    clone::merge::{OverwriteRule, merge_tree},
+    clone::revert::{CloneState, RevertOptions, RevertReport, revert},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
     private::{Beginning, Change, Changes, PrivateOverlay, StartRefusal, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
     scan::{ScanOptions, scan_tree},
     space::{
-        Apply, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftAlone, PathUsage, Usage,
+        DedupeMode, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftFiles, PathUsage, Usage,
         dedupe, disk_usage, reshare,
     },
     spare::{names::SpareNames, record::KnownState, store::SpareSource},
     spares::{
         KnownEntry, KnownSource, Readiness, RefillOptions, RefillReport, SpareOptions, SpareOrigin, SpareSet,
-        SpareState, Spares, Untracked, WatchEnd, WatchNote, WatchOptions, WatcherStart, Watching,
+        SpareState, Spares, UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome, WatcherStart,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
     sys::Network,
     template::{
-        CheckedFiles, CreatedTemplate, Difference, Differing, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
-        NotPortable, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template,
+        CheckedFiles, CreatedTemplate, Difference, DifferenceKind, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
+        PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template,
         TemplateOptions, Templates, Verification, is_template_name, sync_during, template_name, with_source,
     },
-    tree::walk::{Descend, EntryKind, Folder, ScanReport, Visitor},
+    tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor},
 };

@@ -12,7 +12,7 @@ use crate::reason::SkipReason;
 
 /// The treatment of an existing destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Existing {
+pub enum ExistingDestination {
     /// Fail, touching nothing.
     #[default]
     Refuse,
@@ -42,7 +42,7 @@ pub enum Durability {
 
 /// A comparison of the clone with its source before it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Verify {
+pub enum CloneVerification {
     /// No.
     #[default]
     No,
@@ -75,7 +75,7 @@ pub enum Latency {
 
 /// The treatment of entries that the caller may not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unreadable {
+pub enum UnreadableEntry {
     /// The clone fails.
     #[default]
     Fail,
@@ -95,32 +95,32 @@ pub enum Decision {
 }
 
 /// Chooses which entries of a tree are cloned.
-pub trait Select: Send + Sync {
+pub trait EntrySelector: Send + Sync {
     /// Decides about the entry at `path`, relative to the root. Several threads ask at a time.
     fn of(&self, path: &Path, is_directory: bool) -> Decision;
 
-    /// Returns a function that decides as [`Select::of`] does about the entries of one directory. A choice that depends on the directory
+    /// Returns a function that decides as [`EntrySelector::of`] does about the entries of one directory. A choice that depends on the directory
     /// looks it up once.
-    fn inside<'a>(&'a self, _directory: &Path) -> Box<Choose<'a>> {
+    fn inside<'a>(&'a self, _directory: &Path) -> Box<DirectorySelector<'a>> {
         Box::new(|path, is_directory| self.of(path, is_directory))
     }
 }
 
-/// The function that [`Select::inside`] returns.
-pub type Choose<'a> = dyn Fn(&Path, bool) -> Decision + 'a;
+/// The function that [`EntrySelector::inside`] returns.
+pub type DirectorySelector<'a> = dyn Fn(&Path, bool) -> Decision + 'a;
 
-impl<F: Fn(&Path, bool) -> Decision + Send + Sync> Select for F {
+impl<F: Fn(&Path, bool) -> Decision + Send + Sync> EntrySelector for F {
     fn of(&self, path: &Path, is_directory: bool) -> Decision {
         self(path, is_directory)
     }
 }
 
-/// Chooses which entries of a tree are cloned: by a function, or by a [`Select`] that is shared.
+/// Chooses which entries of a tree are cloned: by a function, or by an [`EntrySelector`] that is shared.
 #[derive(Clone)]
-pub struct Selection(Arc<dyn Select>);
+pub struct Selection(Arc<dyn EntrySelector>);
 
 impl Selection {
-    /// Creates a selection by the function `choose`, which is called as [`Select::of`] is.
+    /// Creates a selection by the function `choose`, which is called as [`EntrySelector::of`] is.
     pub fn new(choose: impl Fn(&Path, bool) -> Decision + Send + Sync + 'static) -> Self {
         Self(Arc::new(choose))
     }
@@ -129,13 +129,13 @@ impl Selection {
         self.0.of(path, is_directory)
     }
 
-    pub(crate) fn inside(&self, directory: &Path) -> Box<Choose<'_>> {
+    pub(crate) fn inside(&self, directory: &Path) -> Box<DirectorySelector<'_>> {
         self.0.inside(directory)
     }
 }
 
-impl From<Arc<dyn Select>> for Selection {
-    fn from(select: Arc<dyn Select>) -> Self {
+impl From<Arc<dyn EntrySelector>> for Selection {
+    fn from(select: Arc<dyn EntrySelector>) -> Self {
         Self(select)
     }
 }
@@ -230,11 +230,11 @@ pub struct CloneOptions {
     /// Which of the other entries are cloned; by default all.
     pub select: Option<Selection>,
     /// The properties to take over.
-    pub keep: Keep,
+    pub keep: KeptProperties,
     /// Entries that cannot be read.
-    pub unreadable: Unreadable,
+    pub unreadable: UnreadableEntry,
     /// An existing destination.
-    pub existing: Existing,
+    pub existing: ExistingDestination,
     /// Mounts below the source.
     pub mounts: Mounts,
     /// When the clone has to be on the disk.
@@ -242,12 +242,12 @@ pub struct CloneOptions {
     /// How long other threads may wait.
     pub latency: Latency,
     /// Compare before publishing.
-    pub verify: Verify,
+    pub verify: CloneVerification,
     /// Contents that the file system copied into its metadata.
     pub inlined: InlinedBytes,
     /// Worker threads for per-file strategies; by default one for each processor, at most eight.
     pub threads: Option<NonZeroUsize>,
-    /// Places that [`Existing::Replace`] must not move away (the user's home directory, say).
+    /// Places that [`ExistingDestination::Replace`] must not move away (the user's home directory, say).
     pub protect: Vec<PathBuf>,
     /// Counters that another thread may read while the clone is made.
     pub progress: Arc<Progress>,
@@ -280,7 +280,7 @@ impl CloneOptions {
 #[non_exhaustive]
 pub struct RemoveOptions {
     /// Return at once, or when everything is gone.
-    pub wait: Wait,
+    pub wait: RemovalWait,
     /// Places that must not be removed, nor any directory that contains them (the user's home directory, say).
     pub protect: Vec<PathBuf>,
     /// Worker threads when deleting in the foreground.
@@ -293,19 +293,19 @@ pub struct RemoveOptions {
 
 /// The properties that a clone takes over from its source besides names and contents.
 #[derive(Debug, Clone, Default)]
-pub enum Keep {
+pub enum KeptProperties {
     /// Everything that the destination can store.
     #[default]
     Everything,
     /// Only what the copying functions of standard libraries take over. On Unix.
-    Plain(Plain),
+    Plain(PlainCopy),
 }
 
 /// A copy as the standard libraries of programming languages make it: each name becomes a file of its own, belongs to the caller, and has
 /// the mode of the source, set-user-ID bits included. Anything but directories, regular files and symlinks is an error, and so is an entry
 /// that vanishes meanwhile. One that is written to meanwhile is not reported.
 #[derive(Debug, Clone)]
-pub struct Plain {
+pub struct PlainCopy {
     /// Which times are kept.
     pub times: KeptTimes,
     /// Whether extended attributes are kept.
@@ -363,8 +363,8 @@ impl LeftLinks {
     }
 }
 
-impl Keep {
-    pub(crate) fn plain(&self) -> Option<&Plain> {
+impl KeptProperties {
+    pub(crate) fn plain(&self) -> Option<&PlainCopy> {
         match self {
             Self::Everything => None,
             Self::Plain(plain) => Some(plain),
@@ -374,7 +374,7 @@ impl Keep {
 
 /// The moment at which [`crate::remove_tree`] returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wait {
+pub enum RemovalWait {
     /// The tree is renamed to the trash; [`crate::reap`] deletes it later.
     #[default]
     No,

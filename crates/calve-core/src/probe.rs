@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use crate::error::{Error, Shown};
+use crate::error::{Error, ShownPath};
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::report::{Offer, PlaceReport, ProbeReport};
@@ -31,7 +31,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         Err(error) if [Errno::ACCESS, Errno::PERM, Errno::ROFS].iter().any(|errno| error.is_errno(*errno)) => {
             let path = if is_directory { dst } else { location.parent_path() };
             let errno = std::io::Error::from_raw_os_error(error.errno().unwrap_or_default());
-            Some(Reason::new(format!("cannot write to `{}`: {errno}", Shown(path))))
+            Some(Reason::new(format!("cannot write to `{}`: {errno}", ShownPath(path))))
         }
         Err(error) => return Err(error),
     };

@@ -19,7 +19,7 @@ use crate::error::{Error, Protection};
 use crate::operation::Operation;
 use crate::reason::WarningCode;
 
-use crate::options::{Background, RemoveOptions, Wait};
+use crate::options::{Background, RemovalWait, RemoveOptions};
 use crate::progress::{Cancel, Progress};
 use crate::reap::reap_all;
 use crate::remove::delete::{Deletion, delete, delete_directory};
@@ -33,7 +33,7 @@ use crate::tree::lock::{Lock, Purpose};
 /// Removes whatever is at `path`.
 ///
 /// A directory is renamed to a hidden trash sibling, which takes the same time whatever its size; [`reap`] deletes it later.
-/// With [`Wait::Yes`] it is deleted before the call returns. Where the parent directory does not permit the rename, the tree
+/// With [`RemovalWait::Yes`] it is deleted before the call returns. Where the parent directory does not permit the rename, the tree
 /// is deleted in place. Symlinks are removed, never followed.
 ///
 /// # Errors
@@ -129,7 +129,7 @@ fn remove_directory(
     let deletion = Deletion::new(options.threads, &options.progress, &options.cancel);
     refuse_what_cannot_be_deleted(location)?;
     match trash::move_in(location.parent(), location.name(), location.parent_path(), expected) {
-        Ok((trashed, lock)) if options.wait == Wait::No => {
+        Ok((trashed, lock)) if options.wait == RemovalWait::No => {
             lock.leave();
             report.trashed = Some(trashed);
         }

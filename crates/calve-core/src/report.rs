@@ -68,7 +68,7 @@ impl AddAssign for Bytes {
 
 /// Files that got another treatment than the strategy's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FellBack {
+pub struct Fallback {
     /// The treatment that was refused.
     pub from: Strategy,
     /// The one that was used.
@@ -83,7 +83,7 @@ pub struct FellBack {
 
 /// An entry that is not in the clone, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedEntry {
     /// Relative to the source.
     pub path: PathBuf,
     /// Why.
@@ -103,7 +103,7 @@ pub struct Warning {
 
 /// A tree that waits to be deleted: see [`crate::reap`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trashed {
+pub struct TrashedTree {
     /// The directory whose trash it is.
     pub parent: PathBuf,
     /// Its name there.
@@ -131,15 +131,15 @@ pub struct CloneReport {
     /// `None` when the strategy did not walk the tree.
     pub bytes: Option<Bytes>,
     /// Files that got another treatment.
-    pub fell_back: Vec<FellBack>,
+    pub fell_back: Vec<Fallback>,
     /// Entries that are not in the clone.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEntry>,
     /// Entries of the source that changed while they were cloned, relative to the source.
     pub changed: Vec<PathBuf>,
     /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
     /// The entry that `--replace` moved away.
-    pub trashed: Option<Trashed>,
+    pub trashed: Option<TrashedTree>,
     /// Whether there is trash beside the destination, of this run or of earlier ones: work for [`crate::reap`].
     pub trash_waits: bool,
     /// From the call to its return.
@@ -189,7 +189,7 @@ pub struct RemoveReport {
     /// As given.
     pub path: PathBuf,
     /// Where the tree waits for [`crate::reap`]; `None` when it is gone.
-    pub trashed: Option<Trashed>,
+    pub trashed: Option<TrashedTree>,
     /// How many entries were deleted before returning.
     pub deleted: u64,
     /// Other facts that the user should know.
@@ -200,7 +200,7 @@ pub struct RemoveReport {
 
 /// The answer of [`crate::plan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct ClonePlan {
     /// The strategy that would be used.
     pub strategy: Strategy,
     /// The better ones, and why they would not be.

@@ -12,11 +12,11 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::progress::Cancel;
-use crate::report::Skipped;
+use crate::report::SkippedEntry;
 use crate::spare::names::SpareNames;
 use crate::sys;
 use crate::tree::pool::thread_count;
-use crate::tree::walk::{Descend, Folder, ScanReport, Visitor, Walker, reason, start_at, walk, whole_tree};
+use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, Walker, reason, start_at, walk, whole_tree};
 
 /// How [`scan_tree`] goes through a tree.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +67,7 @@ pub fn scan_tree<V: Visitor>(
 struct Scan<V> {
     visitor: V,
     entries: u64,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedEntry>,
 }
 
 impl<V: Visitor> Walker for Scan<V> {
@@ -78,7 +78,7 @@ impl<V: Visitor> Walker for Scan<V> {
         }
     }
 
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent {
         self.visitor.entry(folder, name, kind.into())
     }
 
@@ -91,6 +91,6 @@ impl<V: Visitor> Walker for Scan<V> {
             return;
         }
         let path = if path.as_os_str().is_empty() { OsStr::new(".").into() } else { path };
-        self.skipped.push(Skipped { path, reason: reason(errno) });
+        self.skipped.push(SkippedEntry { path, reason: reason(errno) });
     }
 }

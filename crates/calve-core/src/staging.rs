@@ -13,13 +13,13 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::Existing;
+use crate::options::ExistingDestination;
 use crate::progress::{Cancel, Progress};
 use crate::remove::delete::{Deletion, delete_directory};
 use crate::remove::guard;
 use crate::remove::sweep::delete_protected;
 use crate::remove::trash;
-use crate::report::Trashed;
+use crate::report::TrashedTree;
 use crate::sys;
 use crate::tree::location::{DIRECTORY, Location, identity};
 use crate::tree::lock::{Lock, Purpose};
@@ -150,11 +150,11 @@ impl<'p> Staging<'p> {
         self.inside.is_some()
     }
 
-    /// Gives the staged tree its name. With [`Existing::Replace`] what was there is exchanged for it in the same step, and goes
+    /// Gives the staged tree its name. With [`ExistingDestination::Replace`] what was there is exchanged for it in the same step, and goes
     /// to the trash, unless `oversight` decides otherwise about the two trees.
     pub(crate) fn publish(
         self,
-        existing: Existing,
+        existing: ExistingDestination,
         protect: &[PathBuf],
         oversight: Option<Oversight<'_>>,
     ) -> Result<Publication, Error> {
@@ -214,7 +214,7 @@ impl<'p> Staging<'p> {
         &self,
         from: BorrowedFd<'_>,
         name: &CStr,
-        existing: Existing,
+        existing: ExistingDestination,
         protect: &[PathBuf],
         noted_on: Option<&Lock>,
     ) -> Result<bool, Error> {
@@ -225,7 +225,7 @@ impl<'p> Staging<'p> {
         for _ in 0..16 {
             match sys::rename_no_replace(from, name, parent, dst) {
                 Ok(()) => return Ok(false),
-                Err(Errno::EXIST) if existing == Existing::Refuse => return Err(exists()),
+                Err(Errno::EXIST) if existing == ExistingDestination::Refuse => return Err(exists()),
                 Err(Errno::EXIST) => {}
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     return self.rename_without_flags(from, name, existing);
@@ -250,14 +250,19 @@ impl<'p> Staging<'p> {
 
     /// Publishes on file systems without the rename flags (NFS, some FUSE ones). A directory can be renamed only over an empty directory,
     /// so nothing can be lost; anything else gets its name by a link, which never replaces.
-    fn rename_without_flags(&self, from: BorrowedFd<'_>, name: &CStr, existing: Existing) -> Result<bool, Error> {
+    fn rename_without_flags(
+        &self,
+        from: BorrowedFd<'_>,
+        name: &CStr,
+        existing: ExistingDestination,
+    ) -> Result<bool, Error> {
         let (parent, dst) = (self.location.parent(), self.location.name());
         let path = self.location.path();
         let failed = |errno| Error::io(Operation::Publish, path, errno);
         if self.location.stat()?.is_some() {
             return Err(match existing {
-                Existing::Refuse => Error::DestinationExists(path.to_path_buf()),
-                Existing::Replace => Error::ReplaceUnsupported(path.to_path_buf()),
+                ExistingDestination::Refuse => Error::DestinationExists(path.to_path_buf()),
+                ExistingDestination::Replace => Error::ReplaceUnsupported(path.to_path_buf()),
             });
         }
         let renamed = match is_directory(from, name) {
@@ -302,7 +307,7 @@ impl<'p> Staging<'p> {
     }
 
     /// Moves what was replaced, now under the hidden name, to the trash; what is no directory goes at once.
-    fn trash(&self, lock: &Lock) -> Result<Option<Trashed>, Error> {
+    fn trash(&self, lock: &Lock) -> Result<Option<TrashedTree>, Error> {
         let parent = self.location.parent();
         match rustix::fs::unlinkat(parent, lock.name(), AtFlags::empty()) {
             Ok(()) => return Ok(None),
@@ -325,7 +330,7 @@ fn inherit_nothing(root: BorrowedFd<'_>) -> sys::Result<()> {
 /// The fate of the entry that a published clone replaced.
 #[derive(Default)]
 pub(crate) struct Publication {
-    pub(crate) trashed: Option<Trashed>,
+    pub(crate) trashed: Option<TrashedTree>,
     /// Why it is still there, under the hidden name.
     pub(crate) left: Option<Error>,
     /// The two were exchanged back.

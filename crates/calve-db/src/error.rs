@@ -5,7 +5,7 @@ mod unusable;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use serde::{Deserialize, Serialize};
 
 use crate::end_reason::EndReason;
@@ -22,7 +22,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A file or directory could not be worked on.
-    #[error("cannot {operation} `{}`: {source}", Shown(.path))]
+    #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
         /// The operation that failed.
         operation: Operation,
@@ -35,7 +35,7 @@ pub enum Error {
         remedy: Option<calve_core::Remedy>,
     },
     /// The directory that templates and servers are kept in cannot be used.
-    #[error("cannot keep templates and servers in `{}`: {source}", Shown(.path))]
+    #[error("cannot keep templates and servers in `{}`: {source}", ShownPath(.path))]
     Home {
         /// The directory.
         path: PathBuf,
@@ -44,7 +44,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The data directory to take over cannot be read.
-    #[error("cannot {operation} `{}`: {source}", Shown(.path))]
+    #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Unreadable {
         /// The operation that failed.
         operation: Operation,
@@ -106,7 +106,7 @@ pub enum Error {
         reason: String,
     },
     /// A path cannot be handed to a database server.
-    #[error("`{}` is not UTF-8", Shown(.0))]
+    #[error("`{}` is not UTF-8", ShownPath(.0))]
     NotUtf8(PathBuf),
     /// There is no process of this number that could own a server.
     #[error("there is no process {0} to own the server")]
@@ -115,7 +115,7 @@ pub enum Error {
     #[error("no database server runs as root, and this system has no user {}", .0.join(", "))]
     NoAccount(Vec<String>),
     /// The account of a server cannot enter its directory.
-    #[error("the user that the server runs as cannot reach `{}`", Shown(.0))]
+    #[error("the user that the server runs as cannot reach `{}`", ShownPath(.0))]
     Unreachable(PathBuf),
     /// A server that was not cloned from a template has nothing to be reset to.
     #[error("a server without a template cannot be reset")]
@@ -212,7 +212,7 @@ pub enum Error {
         places: Vec<PathBuf>,
     },
     /// The server program is not one that is supported.
-    #[error("`{}` is {version}; supported: {supported}", Shown(.path))]
+    #[error("`{}` is {version}; supported: {supported}", ShownPath(.path))]
     Version {
         /// The program.
         path: PathBuf,
@@ -228,7 +228,7 @@ pub enum Error {
     #[error("cannot find {}", one_of(.0))]
     NoRuntime(Vec<PathBuf>),
     /// It runs no containers, or is another one than is supported.
-    #[error("`{}` is neither podman nor docker: {said}", Shown(.runtime))]
+    #[error("`{}` is neither podman nor docker: {said}", ShownPath(.runtime))]
     UnknownRuntime {
         /// The program.
         runtime: PathBuf,
@@ -236,7 +236,7 @@ pub enum Error {
         said: String,
     },
     /// Its containers have other files than this machine.
-    #[error("the containers of `{}` run on another machine, or in a virtual one{}", Shown(.runtime), unseen(.path.as_deref()))]
+    #[error("the containers of `{}` run on another machine, or in a virtual one{}", ShownPath(.runtime), unseen(.path.as_deref()))]
     EngineElsewhere {
         /// The program.
         runtime: PathBuf,
@@ -244,10 +244,10 @@ pub enum Error {
         path: Option<PathBuf>,
     },
     /// Its containers have other numbers of users than this machine.
-    #[error("the Docker engine of `{}` changes user ids (it is rootless, or has userns-remap): servers would leave files of other users", Shown(.0))]
+    #[error("the Docker engine of `{}` changes user ids (it is rootless, or has userns-remap): servers would leave files of other users", ShownPath(.0))]
     EngineOfOtherIds(PathBuf),
     /// The program that runs containers has failed.
-    #[error("`{}` failed{}", Shown(.runtime), tail(.said))]
+    #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     Runtime {
         /// The program.
         runtime: PathBuf,
@@ -257,7 +257,7 @@ pub enum Error {
         said: String,
     },
     /// The same, for lack of subordinate ids.
-    #[error("`{}` failed{}", Shown(.runtime), tail(.said))]
+    #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     NoSubordinateIds {
         /// The program.
         runtime: PathBuf,
@@ -284,7 +284,7 @@ pub enum Error {
         program: String,
     },
     /// A path has a colon, which runtimes cannot be told of.
-    #[error("a container cannot be given `{}`, because of the colon", Shown(.0))]
+    #[error("a container cannot be given `{}`, because of the colon", ShownPath(.0))]
     CannotBind(PathBuf),
     /// A program that was run has failed.
     #[error("{program} failed ({how}){}", tail(.said))]
@@ -309,7 +309,7 @@ pub enum Error {
         full: Option<PathBuf>,
     },
     /// The command that was to fill the template has failed.
-    #[error("the command failed ({how}), so the template `{template}` was not made; the server's log is `{}`", Shown(.log))]
+    #[error("the command failed ({how}), so the template `{template}` was not made; the server's log is `{}`", ShownPath(.log))]
     Command {
         /// The template.
         template: String,
@@ -327,7 +327,7 @@ pub enum Error {
         template: String,
     },
     /// An option file leads the engine's clients to another server.
-    #[error("`{}` sets `{option}`, which leads MariaDB's clients to another server", Shown(.path))]
+    #[error("`{}` sets `{option}`, which leads MariaDB's clients to another server", ShownPath(.path))]
     OptionFile {
         /// The file.
         path: PathBuf,
@@ -353,7 +353,7 @@ pub enum Error {
         was: String,
     },
     /// A data directory that cannot be taken over.
-    #[error("`{}` cannot be made a template: {reason}", Shown(.path))]
+    #[error("`{}` cannot be made a template: {reason}", ShownPath(.path))]
     NotUsable {
         /// The directory.
         path: PathBuf,
@@ -386,7 +386,7 @@ pub enum Error {
     #[error("port {0} needs a privilege that this user does not have")]
     PortNotPermitted(u16),
     /// There is no place for sockets.
-    #[error("cannot keep sockets in `{}`: {source}", Shown(.path))]
+    #[error("cannot keep sockets in `{}`: {source}", ShownPath(.path))]
     Sockets {
         /// Where they would be.
         path: PathBuf,
@@ -395,7 +395,7 @@ pub enum Error {
         source: io::Error,
     },
     /// No path for sockets is short enough.
-    #[error("the socket path `{}` is {bytes} bytes long; the system allows {most}", Shown(.path))]
+    #[error("the socket path `{}` is {bytes} bytes long; the system allows {most}", ShownPath(.path))]
     SocketPath {
         /// The path.
         path: PathBuf,
@@ -568,16 +568,16 @@ mod reason {
 }
 
 fn looked(places: &[PathBuf]) -> String {
-    let places: Vec<String> = places.iter().map(|place| format!("`{}`", Shown(place))).collect();
+    let places: Vec<String> = places.iter().map(|place| format!("`{}`", ShownPath(place))).collect();
     places.join(", ")
 }
 
 fn one_of(names: &[PathBuf]) -> String {
-    names.iter().map(|name| format!("`{}`", Shown(name))).collect::<Vec<_>>().join(" or ")
+    names.iter().map(|name| format!("`{}`", ShownPath(name))).collect::<Vec<_>>().join(" or ")
 }
 
 fn unseen(path: Option<&Path>) -> String {
-    path.map_or(String::new(), |path| format!(": they do not see `{}`", Shown(path)))
+    path.map_or(String::new(), |path| format!(": they do not see `{}`", ShownPath(path)))
 }
 
 fn tail(text: &str) -> String {

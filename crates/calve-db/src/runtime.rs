@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::Wait;
+use calve_core::RemovalWait;
 
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -47,7 +47,7 @@ pub(crate) fn make(path: &Path, account: Account) -> Result<()> {
 pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
     let directory = Directory::open(path)?;
     for name in [SOCKETS, SETTINGS] {
-        trash::remove(&path.join(name), Wait::No)?;
+        trash::remove(&path.join(name), RemovalWait::No)?;
     }
     directory.remove_file(NOTICES)?;
     private::make_in(&directory, SOCKETS, CLOSED)?.give_itself(account)?;
@@ -64,6 +64,6 @@ pub(crate) fn make_files(path: &Path) -> Result<PathBuf> {
 }
 
 /// Removes the directory. Without waiting, its contents are deleted later, with the trash beside it.
-pub(crate) fn remove(path: &Path, wait: Wait) {
+pub(crate) fn remove(path: &Path, wait: RemovalWait) {
     let _ = trash::remove(path, wait);
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::Wait;
+use calve_core::RemovalWait;
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 use rustix::process::Signal;
@@ -60,7 +60,7 @@ pub fn sweep(home: &Home) -> Result<Swept> {
         let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let record = registry::read(&place);
         keep_ending(home, &place);
-        let taken = take_away(home, &place, Wait::No);
+        let taken = take_away(home, &place, RemovalWait::No);
         let name = record.map_or(name, |record| record.name);
         if let Err(error) = taken {
             swept.kept.push((name, error.to_string()));
@@ -89,7 +89,7 @@ fn remove_new_services(home: &Home) -> Result<()> {
     for place in template::directories(&home.services())? {
         let is_new = place.file_name().is_some_and(|name| name.to_string_lossy().starts_with(registry::NEW_SERVICE));
         if is_new && !registry::is_held(&place) {
-            trash::remove(&place, Wait::No)?;
+            trash::remove(&place, RemovalWait::No)?;
         }
     }
     Ok(())
@@ -115,7 +115,7 @@ fn remove_dead_links(home: &Home) {
 
 /// Takes away a place that nobody looks after, and what is left of its server. Fails when its container cannot be removed: the place,
 /// which stays, tells which one that is.
-pub(crate) fn take_away(home: &Home, place: &Path, wait: Wait) -> Result<()> {
+pub(crate) fn take_away(home: &Home, place: &Path, wait: RemovalWait) -> Result<()> {
     end_leftovers(place);
     container::remove_left(place)?;
     if let Ok(directory) = fs::read_to_string(place.join(SOCKETS)) {
@@ -134,7 +134,7 @@ fn move_old_templates_to_trash(templates: &Path) -> Result<()> {
         // One that is damaged may have none.
         let lock = registry::open_lock(&old).ok();
         if lock.is_none_or(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
-            let _ = trash::remove(&old, Wait::No);
+            let _ = trash::remove(&old, RemovalWait::No);
         }
     }
     Ok(())
@@ -187,7 +187,7 @@ pub(crate) fn forget_run(place: &Path) -> Result<()> {
             _ => {}
         }
     }
-    trash::remove(&place.join("tmp"), Wait::Yes)
+    trash::remove(&place.join("tmp"), RemovalWait::Yes)
 }
 
 /// Ends what a server of this process's may have left: without a process namespace its children are this process's now, and

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::redact;
 use crate::remedy::Remedy;
@@ -17,7 +17,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A program could not be started.
-    #[error("cannot start {program} in `{}`: {source}", Shown(directory))]
+    #[error("cannot start {program} in `{}`: {source}", ShownPath(directory))]
     Start {
         /// Its name.
         program: &'static str,
@@ -27,7 +27,7 @@ pub enum Error {
         source: io::Error,
     },
     /// git refused or failed.
-    #[error("{} failed in `{}`: {said}", spoken(arguments), Shown(directory))]
+    #[error("{} failed in `{}`: {said}", spoken(arguments), ShownPath(directory))]
     Git {
         /// The git command.
         arguments: Vec<OsString>,
@@ -39,7 +39,7 @@ pub enum Error {
         said: String,
     },
     /// A configuration file that cannot be used.
-    #[error("`{}`, line {line}, column {column}: {reason}", Shown(path))]
+    #[error("`{}`, line {line}, column {column}: {reason}", ShownPath(path))]
     Config {
         /// The file.
         path: PathBuf,
@@ -83,7 +83,7 @@ impl Error {
     pub fn start(directory: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| match directory.is_dir() {
             true => Error::Start { program: "git", directory: directory.to_path_buf(), source },
-            false => Error::refused(format!("there is no directory `{}`", Shown(directory)), Remedy::CorrectPath),
+            false => Error::refused(format!("there is no directory `{}`", ShownPath(directory)), Remedy::CorrectPath),
         }
     }
 

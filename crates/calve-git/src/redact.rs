@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 /// Replaces a query, a fragment or a password.
 pub(crate) const INSTEAD: &str = "REDACTED";
@@ -29,7 +29,7 @@ impl Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&word(&Shown(Path::new(&self.0)).to_string()))
+        f.write_str(&word(&ShownPath(Path::new(&self.0)).to_string()))
     }
 }
 

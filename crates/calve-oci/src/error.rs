@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::operation::Operation;
 use crate::remedy::Remedy;
@@ -16,7 +16,7 @@ pub enum Error {
     #[error(transparent)]
     Core(#[from] calve_core::Error),
     /// A text that is no name of an image.
-    #[error("`{}` {what}", Shown(.reference))]
+    #[error("`{}` {what}", ShownPath(.reference))]
     BadReference {
         /// As given.
         reference: String,
@@ -24,7 +24,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A registry on another machine, or one that it leads to, would be reached without encryption.
-    #[error("`{}` is not this machine, and would be reached without encryption", Shown(.0))]
+    #[error("`{}` is not this machine, and would be reached without encryption", ShownPath(.0))]
     NotLoopback(String),
     /// The registry answered with a refusal.
     #[error("{registry} refused to {operation}: {refusal}")]
@@ -71,7 +71,7 @@ pub enum Error {
         is_database: bool,
     },
     /// The user's policy does not let the image in.
-    #[error("the policy `{}` does not let `{reference}` in: {reason}", Shown(.path))]
+    #[error("the policy `{}` does not let `{reference}` in: {reason}", ShownPath(.path))]
     NotAllowed {
         /// The image.
         reference: String,
@@ -81,7 +81,7 @@ pub enum Error {
         reason: String,
     },
     /// The user's policy, or a key that it names, could not be read.
-    #[error("the policy `{}` is not valid: {reason}", Shown(.path))]
+    #[error("the policy `{}` is not valid: {reason}", ShownPath(.path))]
     Policy {
         /// The policy.
         path: PathBuf,
@@ -89,7 +89,7 @@ pub enum Error {
         reason: String,
     },
     /// A data directory was replaced while it was sent.
-    #[error("`{}` was replaced while it was sent; nothing was published", Shown(.0))]
+    #[error("`{}` was replaced while it was sent; nothing was published", ShownPath(.0))]
     DataReplaced(PathBuf),
     /// Another template has the name.
     #[error("the template `{name}` already exists, and was not pulled from `{place}`")]
@@ -100,7 +100,7 @@ pub enum Error {
         place: String,
     },
     /// A data directory has something that does not travel.
-    #[error("`{}` cannot travel: it {what}", Shown(.path))]
+    #[error("`{}` cannot travel: it {what}", ShownPath(.path))]
     DataNotPortable {
         /// The file.
         path: PathBuf,
@@ -108,7 +108,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The index of a data directory would be larger than what a pull reads.
-    #[error("`{}` is too large for one image", Shown(.0))]
+    #[error("`{}` is too large for one image", ShownPath(.0))]
     DataTooLarge(PathBuf),
     /// Credentials could not be read.
     #[error("cannot read the credentials for {registry}: {reason}")]
@@ -119,7 +119,7 @@ pub enum Error {
         reason: String,
     },
     /// A system call failed.
-    #[error("cannot {operation} `{}`: {source}", Shown(.path))]
+    #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
         /// The operation.
         operation: Operation,

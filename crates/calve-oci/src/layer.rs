@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use calve_core::{PortableEntry, PortableKind, PortableTemplate, Shown};
+use calve_core::{PortableEntry, PortableKind, PortableTemplate, ShownPath};
 use tar::{Builder, EntryType, Header};
 use zstd::bulk::Compressor;
 use zstd::stream::read::Decoder;
@@ -128,7 +128,7 @@ pub(crate) fn read(
         if entry.size() != *size {
             return Err(wrong(&format!(
                 "a layer in which `{}` has another size than in the manifest",
-                Shown(path_of(path))
+                ShownPath(path_of(path))
             )));
         }
         receive(index, &mut entry)?;

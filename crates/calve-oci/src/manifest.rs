@@ -46,7 +46,7 @@ pub(crate) fn fetch(
         }
     };
     let template = PortableTemplate::parse(text).map_err(|what| {
-        refused(format!("`{}` {}", calve_core::Shown(crate::assemble::path_of(&what.path)), what.what))
+        refused(format!("`{}` {}", calve_core::ShownPath(crate::assemble::path_of(&what.path)), what.what))
     })?;
     if image.annotations.get(KEY) != Some(&template.key()) {
         return Err(refused("its manifest has another key".into()));

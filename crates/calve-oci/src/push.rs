@@ -32,7 +32,7 @@ pub struct PushOptions {
 /// Returns also the key of what travels: equal templates have the same on every machine.
 ///
 /// # Errors
-/// Fails with [`TemplateError::NotPortable`] for a template that would change who may do what on another machine.
+/// Fails with [`TemplateError::PortabilityObstacle`] for a template that would change who may do what on another machine.
 pub fn push(
     templates: &Templates,
     name: &str,

@@ -169,7 +169,7 @@ impl SignedImage<'_> {
                     if identity.accepts(&signed, self.reference) {
                         return Ok(Ok(()));
                     }
-                    reason = format!("the image is signed as `{}`", calve_core::Shown(&signed));
+                    reason = format!("the image is signed as `{}`", calve_core::ShownPath(&signed));
                 }
                 Err(_) => reason = "a signature cannot be read".into(),
             }

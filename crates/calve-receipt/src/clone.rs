@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{CloneReport, Plan};
+use calve_core::{ClonePlan, CloneReport};
 use serde::Serialize;
 
 use crate::sys;
@@ -180,7 +180,7 @@ pub struct PlanReceipt {
 
 impl PlanReceipt {
     /// Converts the plan for a clone of `src` at `dst`.
-    pub fn new(src: &Path, dst: &Path, plan: &Plan) -> Self {
+    pub fn new(src: &Path, dst: &Path, plan: &ClonePlan) -> Self {
         Self { src: path(src), dst: path(dst), strategy: plan.strategy.into(), refused: refusals(&plan.refused) }
     }
 }

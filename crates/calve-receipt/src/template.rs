@@ -4,7 +4,7 @@
 use std::time::UNIX_EPOCH;
 
 #[cfg(unix)]
-use calve_core::{CreatedTemplate, Differing, Error, Template, TemplateError, Verification};
+use calve_core::{CreatedTemplate, DifferenceKind, Error, Template, TemplateError, Verification};
 use serde::Serialize;
 
 use crate::values::{Milliseconds, ReceiptPath, Refusal, SkippedEntry, StrategyName, Warning};
@@ -227,11 +227,11 @@ impl TemplateVerifyReceipt {
             path: path(&difference.path),
             code: difference.what.code(),
             keywords: match &difference.what {
-                Differing::Changed(keywords) => keywords.clone(),
+                DifferenceKind::Changed(keywords) => keywords.clone(),
                 _ => Vec::new(),
             },
             reason: match difference.what {
-                Differing::Unreadable(reason) => Some(reason.into()),
+                DifferenceKind::Unreadable(reason) => Some(reason.into()),
                 _ => None,
             },
         });

@@ -114,7 +114,7 @@ pub struct SkippedEntry {
 }
 
 /// Converts the skipped entries of a report.
-pub fn skipped(skipped: &[calve_core::Skipped]) -> Vec<SkippedEntry> {
+pub fn skipped(skipped: &[calve_core::SkippedEntry]) -> Vec<SkippedEntry> {
     skipped.iter().map(|one| SkippedEntry { path: path(&one.path), reason: one.reason.text().into() }).collect()
 }
 

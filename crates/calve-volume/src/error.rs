@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::operation::Operation;
 use crate::problem::Problem;
@@ -16,7 +16,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A call of the system failed.
-    #[error("cannot {operation} `{}`: {source}", Shown(.path))]
+    #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
         /// The operation.
         operation: Operation,
@@ -26,13 +26,13 @@ pub enum Error {
         source: io::Error,
     },
     /// A text that cannot be the name of a volume.
-    #[error("`{}` cannot be the name of a volume", Shown(.0))]
+    #[error("`{}` cannot be the name of a volume", ShownPath(.0))]
     BadName(String),
     /// There is a volume of that name.
     #[error("there is a volume `{0}` already")]
     Taken(String),
     /// There is none.
-    #[error("there is no volume `{}`", Shown(.0))]
+    #[error("there is no volume `{}`", ShownPath(.0))]
     NotFound(String),
     /// btrfs needs more.
     #[error("a volume of {bytes} bytes is too small: btrfs needs {least}")]
@@ -51,7 +51,7 @@ pub enum Error {
         wanted: u64,
     },
     /// The volume could demand more than the host's file system has.
-    #[error("`{}` has {free} bytes free, and the volume could demand {demand} of them; a tenth stays free", Shown(.path))]
+    #[error("`{}` has {free} bytes free, and the volume could demand {demand} of them; a tenth stays free", ShownPath(.path))]
     HostFull {
         /// A directory on that file system.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum Error {
         demand: u64,
     },
     /// The host's file system cannot keep room for a file.
-    #[error("the file system of `{}` cannot keep room for a file", Shown(.0))]
+    #[error("the file system of `{}` cannot keep room for a file", ShownPath(.0))]
     NoPreallocation(PathBuf),
     /// A program is not installed.
     #[error("the program `{0}` is not installed")]
@@ -70,7 +70,7 @@ pub enum Error {
     #[error("this kernel offers no {0}")]
     Kernel(&'static str),
     /// The directory cannot be mounted on.
-    #[error("`{}` cannot be mounted on: {why}", Shown(.path))]
+    #[error("`{}` cannot be mounted on: {why}", ShownPath(.path))]
     MountPoint {
         /// The directory.
         path: PathBuf,
@@ -97,7 +97,7 @@ pub enum Error {
         processes: Vec<String>,
     },
     /// There are entries in its directory that are not Calve's.
-    #[error("`{}` was not made with the volume", Shown(.0))]
+    #[error("`{}` was not made with the volume", ShownPath(.0))]
     Foreign(PathBuf),
     /// mkfs.btrfs formats nothing unless it can look at the file of every loop device with a btrfs.
     #[error("mkfs.btrfs must not see the image of somebody else's volume that is attached")]

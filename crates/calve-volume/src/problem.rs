@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 /// Something that is wrong with a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Problem {
 impl Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |devices: &[PathBuf]| {
-            devices.iter().map(|device| Shown(device).to_string()).collect::<Vec<_>>().join(" and ")
+            devices.iter().map(|device| ShownPath(device).to_string()).collect::<Vec<_>>().join(" and ")
         };
         let fixed = match self {
             Self::RecordDamaged => "its record is missing or damaged",

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::error::{Error, Result};
 
@@ -105,9 +105,9 @@ impl RootCommand {
 /// As a line for a shell.
 impl Display for RootCommand {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", Shown(&self.program))?;
+        write!(formatter, "{}", ShownPath(&self.program))?;
         for argument in &self.arguments {
-            let shown = Shown(argument).to_string();
+            let shown = ShownPath(argument).to_string();
             let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
             match shown.chars().all(is_plain) && !shown.is_empty() {
                 true => write!(formatter, " {shown}")?,

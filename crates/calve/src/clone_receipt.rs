@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{CloneReport, Plan, Refusal, Shown, SkipReason, SpareCheck, SpareReport};
+use calve_core::{ClonePlan, CloneReport, Refusal, ShownPath, SkipReason, SpareCheck, SpareReport};
 use calve_receipt::named;
 
 use crate::sys;
@@ -10,7 +10,8 @@ use calve_receipt::human::{count, duration, entries as entry_count, size};
 
 /// Returns the receipt in one line.
 pub(crate) fn sentence(report: &CloneReport) -> String {
-    let mut line = format!("cloned `{}` to `{}` by {}", Shown(&report.src), Shown(&report.dst), report.strategy);
+    let mut line =
+        format!("cloned `{}` to `{}` by {}", ShownPath(&report.src), ShownPath(&report.dst), report.strategy);
     if let Some(spare) = &report.spare {
         line.push_str(&spare_sentence(spare));
     }
@@ -62,33 +63,34 @@ pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
             fell.to,
             fell.from,
             std::io::Error::from_raw_os_error(fell.errno),
-            Shown(named(&fell.first_path))
+            ShownPath(named(&fell.first_path))
         ));
     }
     let unwanted: Vec<_> = report.skipped.iter().filter(|skipped| !EXPECTED.contains(&skipped.reason)).collect();
     if let Some(first) = unwanted.first() {
         let more = unwanted.len() - 1;
         let others = if more == 0 { String::new() } else { format!(" and {} more", count(more as u64)) };
-        lines.push(format!("warning: left out `{}` ({}){others}", Shown(named(&first.path)), first.reason));
+        lines.push(format!("warning: left out `{}` ({}){others}", ShownPath(named(&first.path)), first.reason));
     }
     if let Some(first) = report.changed.first() {
         lines.push(format!(
             "warning: {} of the source changed meanwhile (first: `{}`)",
             entry_count(report.changed.len() as u64),
-            Shown(named(first))
+            ShownPath(named(first))
         ));
     }
     for warning in &report.warnings {
-        let place = warning.path.as_ref().map(|path| format!(" (first: `{}`)", Shown(named(path)))).unwrap_or_default();
+        let place =
+            warning.path.as_ref().map(|path| format!(" (first: `{}`)", ShownPath(named(path)))).unwrap_or_default();
         lines.push(format!("warning: {}{place}", warning.message));
     }
     lines
 }
 
 /// Returns the words of a dry run.
-pub(crate) fn plan_sentence(src: &Path, dst: &Path, plan: &Plan) -> String {
+pub(crate) fn plan_sentence(src: &Path, dst: &Path, plan: &ClonePlan) -> String {
     let because = because(&plan.refused);
-    format!("would clone `{}` to `{}` by {}{because}", Shown(src), Shown(dst), plan.strategy)
+    format!("would clone `{}` to `{}` by {}{because}", ShownPath(src), ShownPath(dst), plan.strategy)
 }
 
 /// Lists the refusals, as in " (no snapshot: …; no reflink: …)". It leaves out strategies of other systems, which concern nobody here.

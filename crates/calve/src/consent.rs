@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_git::hooks::{self, Approvals, Hook, HookEnvironment};
 
 use crate::failure::{FAILED, Failure, REFUSED};
@@ -86,7 +86,7 @@ pub(crate) fn run(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Res
     if status.success() {
         return Ok(());
     }
-    let (name, worktree) = (hook.name(), Shown(&surroundings.worktree));
+    let (name, worktree) = (hook.name(), ShownPath(&surroundings.worktree));
     let text = format!("the {name} hook failed in `{worktree}`: {status}");
     Err(Failure::stated(
         FAILED,

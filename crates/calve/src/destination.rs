@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf, is_separator};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::failure::Failure;
 
@@ -19,7 +19,7 @@ pub(crate) fn targets(
     }
     let (dst, sources) = match paths {
         [] => return usage("name what to clone, then where to"),
-        [src] => return usage(format!("where to? Name a destination after `{}`", Shown(src))),
+        [src] => return usage(format!("where to? Name a destination after `{}`", ShownPath(src))),
         [sources @ .., dst] => (dst, sources),
     };
     if exactly && sources.len() > 1 {
@@ -37,20 +37,23 @@ pub(crate) fn targets(
 /// second would take the place of the first.
 fn several(sources: &[PathBuf], dst: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
     if !is_directory(dst) {
-        return usage(format!("`{}` must be an existing directory to clone into", Shown(dst)));
+        return usage(format!("`{}` must be an existing directory to clone into", ShownPath(dst)));
     }
     let mut taken = HashMap::new();
     let mut targets = Vec::new();
     for src in sources {
         if is_template(src) {
-            return usage(format!("`{}` is a template: name the target of each with a command of its own", Shown(src)));
+            return usage(format!(
+                "`{}` is a template: name the target of each with a command of its own",
+                ShownPath(src)
+            ));
         }
         let Some(name) = last(src) else {
-            return usage(format!("`{}` has no name to give to its clone in `{}`", Shown(src), Shown(dst)));
+            return usage(format!("`{}` has no name to give to its clone in `{}`", ShownPath(src), ShownPath(dst)));
         };
         let target = dst.join(name);
         if let Some(other) = taken.insert(name, src) {
-            let (target, other, src) = (Shown(&target), Shown(other), Shown(src));
+            let (target, other, src) = (ShownPath(&target), ShownPath(other), ShownPath(src));
             return usage(format!("`{other}` and `{src}` would both become `{target}`"));
         }
         targets.push((src.clone(), target));
@@ -62,7 +65,7 @@ fn target(src: &Path, dst: &Path, exactly: bool) -> Result<PathBuf, Failure> {
     if exactly || !is_directory(dst) {
         // A slash after a name that is not there says that it is to be a directory; only a directory can become one.
         if ends_with_slash(dst) && !is_directory(dst) && !is_directory(src) && !is_template(src) {
-            return usage(format!("`{}` is not a directory", Shown(dst)));
+            return usage(format!("`{}` is not a directory", ShownPath(dst)));
         }
         return Ok(without_slashes(dst));
     }

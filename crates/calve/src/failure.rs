@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 #[cfg(unix)]
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_core::{Error, PrivateError};
 use calve_receipt::ErrorReceipt;
 
@@ -136,7 +136,7 @@ impl Failure {
     #[cfg(unix)]
     pub(crate) fn not_started(program: &OsStr, error: io::Error) -> Self {
         let error = crate::sys::without_closed_directories(program, error);
-        let text = format!("cannot run `{}`: {error}", Shown(Path::new(program)));
+        let text = format!("cannot run `{}`: {error}", ShownPath(Path::new(program)));
         Self::stated(code_of_unstarted(&error), text, "check the name of the command after `--`")
     }
 

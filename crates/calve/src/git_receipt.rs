@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_git::remote::published::Reason;
 use calve_git::remote::{CloneReport, Features, FetchReport, Notice, Property, Recipe, Tip, Traffic, Verdict};
 
@@ -126,7 +126,7 @@ pub(crate) fn clone_sentence(report: &CloneReport, dst: &Path) -> String {
         parts.push(format!("{least}{} left on the server", counted(report.missing.objects, "object")));
     }
     parts.push(format!("in {:.2} s", report.seconds.total));
-    format!("cloned `{}` to `{}`: {}", report.recipe.url, Shown(dst), parts.join(", "))
+    format!("cloned `{}` to `{}`: {}", report.recipe.url, ShownPath(dst), parts.join(", "))
 }
 
 pub(crate) fn fetch_sentence(report: &FetchReport) -> String {

@@ -1,6 +1,6 @@
 //! The words of `calve du`, `calve dedupe` and `calve reshare`: the lines for people.
 
-use calve_core::{DedupeReport, DiskUsage, Shown, Skipped, Usage};
+use calve_core::{DedupeReport, DiskUsage, ShownPath, SkippedEntry, Usage};
 
 use crate::failure::{FAILED, Failure};
 use calve_receipt::human::{count, counted, duration, entries, size};
@@ -9,7 +9,7 @@ pub(crate) fn usage_table(report: &DiskUsage) -> String {
     let mut text = String::new();
     for one in &report.paths {
         let note = if one.inside_another { "  (inside another PATH: not added to the total again)" } else { "" };
-        text.push_str(&format!("{}{note}\n", Shown(&one.path)));
+        text.push_str(&format!("{}{note}\n", ShownPath(&one.path)));
         text.push_str(&lines(&one.usage));
     }
     if report.paths.len() > 1 {
@@ -48,8 +48,13 @@ fn between(min: u64, max: u64) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
-pub(crate) fn unreadable(number: u64, first: &Skipped) -> String {
-    format!("warning: {} could not be looked at (first: `{}`: {})", entries(number), Shown(&first.path), first.reason)
+pub(crate) fn unreadable(number: u64, first: &SkippedEntry) -> String {
+    format!(
+        "warning: {} could not be looked at (first: `{}`: {})",
+        entries(number),
+        ShownPath(&first.path),
+        first.reason
+    )
 }
 
 /// Fails, as du(1) does, when some entries could not be read, because the result does not cover them.
@@ -80,7 +85,7 @@ pub(crate) fn sharing_sentences(report: &DedupeReport, dry_run: bool) -> Vec<Str
         lines.push(format!("{} of the same path and size hold something else", files(report.differing_files)));
     }
     for left in &report.left_alone {
-        let first = Shown(&left.first_path);
+        let first = ShownPath(&left.first_path);
         lines.push(format!("left alone {}: {} (first: `{first}`)", files(left.files), left.reason));
     }
     if let Some(first) = report.skipped.first() {

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, CloneReport, Durability, Error, Existing, LastLook, Latency, Mounts,
-    Operation, ReapReport, Remedy, RemoveOptions, SpareUse, Verify, Wait, clone_tree, home_directory, probe, reap,
-    remove_tree, with_source,
+    Background, Cancel, Choice, CloneOptions, CloneReport, CloneVerification, Durability, Error, ExistingDestination,
+    LastLook, Latency, Mounts, Operation, ReapReport, Remedy, RemovalWait, RemoveOptions, SpareUse, clone_tree,
+    home_directory, probe, reap, remove_tree, with_source,
 };
 use calve_receipt::{CloneReceipt, ProbeReceipt, RemoveReceipt, json};
 use napi::Status;
@@ -51,12 +51,12 @@ fn options(wish: CloneWish, handle: &Handle) -> napi::Result<CloneOptions> {
     }
     options.require = wish.require.iter().map(|name| name.parse().map_err(invalid)).collect::<napi::Result<_>>()?;
     options.exclude = wish.exclude;
-    options.existing = if wish.replace { Existing::Replace } else { Existing::Refuse };
+    options.existing = if wish.replace { ExistingDestination::Replace } else { ExistingDestination::Refuse };
     options.mounts = if wish.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.durability = if wish.sync { Durability::Synced } else { Durability::Cached };
     // Event loops run in the same process.
     options.latency = Latency::Low;
-    options.verify = if wish.verify { Verify::Contents } else { Verify::No };
+    options.verify = if wish.verify { CloneVerification::Contents } else { CloneVerification::No };
     options.threads = threads(wish.threads);
     options.protect = vec![wish.home.into()];
     options.progress = Arc::clone(&handle.progress);
@@ -131,7 +131,7 @@ pub fn clone_sync(src: BufferSlice, dst: BufferSlice, wish: CloneWish) -> napi::
 fn remove(what: &Path, wait: bool, home: String, handle: &Handle) -> impl FnOnce() -> Result<String, Error> + use<> {
     let what = what.to_path_buf();
     let mut options = RemoveOptions::default();
-    options.wait = if wait { Wait::Yes } else { Wait::No };
+    options.wait = if wait { RemovalWait::Yes } else { RemovalWait::No };
     options.protect = vec![home.into()];
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.stop.switch();

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    CloneOptions, Decision, Error, InlinedBytes, Keep, KeptLinks, KeptTimes, KeptXattrs, Latency, Overwrite, Plain,
-    RemoveOptions, Selection, clone_tree, merge_tree, remove_tree,
+    CloneOptions, Decision, Error, InlinedBytes, KeptLinks, KeptProperties, KeptTimes, KeptXattrs, Latency,
+    OverwriteRule, PlainCopy, RemoveOptions, Selection, clone_tree, merge_tree, remove_tree,
 };
 use napi::bindgen_prelude::{BufferSlice, Env, Object};
 use napi_derive::napi;
@@ -37,7 +37,7 @@ fn options(base: PathBuf, wish: &CopyWish, handle: &Handle) -> CloneOptions {
         _ => KeptLinks::Absolute(base),
     };
     let times = if wish.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
-    options.keep = Keep::Plain(Plain { times, xattrs: KeptXattrs::No, links });
+    options.keep = KeptProperties::Plain(PlainCopy { times, xattrs: KeptXattrs::No, links });
     // Nobody is told.
     options.inlined = InlinedBytes::WithShared;
     options.progress = Arc::clone(&handle.progress);
@@ -62,7 +62,7 @@ fn copy(src: &Path, dst: &Path, wish: &CopyWish, options: &CloneOptions) -> Resu
     if wish.must_be_new || dst.symlink_metadata().is_err() {
         return clone_tree(src, dst, options).map(|_| ());
     }
-    merge_tree(src, dst, options, if wish.force { Overwrite::Yes } else { Overwrite::No })
+    merge_tree(src, dst, options, if wish.force { OverwriteRule::Yes } else { OverwriteRule::No })
 }
 
 /// Copies a tree, or fails: then it is as if nothing had been done.

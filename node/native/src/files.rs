@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use calve_core::{
-    Directory, Error, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteOptions, WriteReport,
+    Directory, Error, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, WriteReport,
     Writer, read_files,
 };
 use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Env, Object, Uint32Array};
@@ -48,7 +48,7 @@ fn options(wish: &WriteWish, handle: &Handle) -> napi::Result<WriteOptions> {
         "each" => Flush::EachFile,
         other => return Err(invalid(other)),
     };
-    options.placing = if wish.atomic { Placing::Rename } else { Placing::InPlace };
+    options.placement = if wish.atomic { Placement::Rename } else { Placement::InPlace };
     options.on_error = if wish.collect { OnError::Collect } else { OnError::Stop };
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.stop.switch();

@@ -94,7 +94,7 @@ pub fn apply(root: &Path, change: &Change) -> io::Result<()> {
     match &change.outcome {
         Edit::Fine | Edit::LeftAlone(_) => return Ok(()),
         _ if read(root, &change.path)?.ok() != Some(change.before.clone()) => {
-            let text = format!("`{}` has changed meanwhile", calve_core::Shown(&path));
+            let text = format!("`{}` has changed meanwhile", calve_core::ShownPath(&path));
             return Err(io::Error::other(text));
         }
         Edit::Write(text) => replace(&path, text, change.before.is_none())?,

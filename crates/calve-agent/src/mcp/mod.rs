@@ -58,7 +58,7 @@ impl ServerOptions {
 #[non_exhaustive]
 pub enum ServeError {
     /// A repository that was named is not a directory.
-    #[error("`{}` is not a directory that can be read: {error}", calve_core::Shown(.path))]
+    #[error("`{}` is not a directory that can be read: {error}", calve_core::ShownPath(.path))]
     NoDirectory {
         /// It.
         path: PathBuf,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use super::ServeError;
 use super::arguments::Arguments;
@@ -31,16 +31,15 @@ impl Repositories {
                 let by_path = all.iter().find(|path| *path == Path::new(name));
                 let mut named = all.iter().filter(|path| path.file_name() == Some(name.as_ref()));
                 let by_name = named.next().filter(|_| named.next().is_none());
-                by_path
-                    .or(by_name)
-                    .cloned()
-                    .ok_or_else(|| Problem::new(format!("the repository `{}` is not served", Shown(name)), self.hint()))
+                by_path.or(by_name).cloned().ok_or_else(|| {
+                    Problem::new(format!("the repository `{}` is not served", ShownPath(name)), self.hint())
+                })
             }
         }
     }
 
     fn hint(&self) -> String {
-        let names: Vec<String> = self.0.iter().map(|path| format!("`{}`", Shown(path))).collect();
+        let names: Vec<String> = self.0.iter().map(|path| format!("`{}`", ShownPath(path))).collect();
         format!("name one of these as `repository`: {}", names.join(", "))
     }
 }

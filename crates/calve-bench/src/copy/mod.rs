@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use calve_core::{Cancel, CloneOptions, Error, ProbeReport, Shown, Strategy, clone_tree, probe, stage};
+use calve_core::{Cancel, CloneOptions, Error, ProbeReport, ShownPath, Strategy, clone_tree, probe, stage};
 use calve_receipt::ReceiptPath;
 use calve_receipt::bench::NotRun;
 use calve_receipt::human::{entries, size};
@@ -74,7 +74,7 @@ impl CopyBench<'_> {
         self.setup.in_scratch(|scratch| {
             let (say, cancel) = (self.setup.say, self.setup.cancel);
             let before = census::take(&tree, Contents::Leave, cancel)?;
-            say(&format!("{}: {}", Shown(&tree), before.in_words()));
+            say(&format!("{}: {}", ShownPath(&tree), before.in_words()));
             let prepared = PreparedTree::prepare(&self.setup, &tree, &before, &selection, scratch)?;
             let sources = &prepared.sources;
             let calve = std::env::current_exe()?;
@@ -109,7 +109,7 @@ impl CopyBench<'_> {
                     || "cannot be read any more".to_owned(),
                     |after| format!("{} afterwards", after.in_words()),
                 );
-                let (tree, then) = (Shown(&tree), before.in_words());
+                let (tree, then) = (ShownPath(&tree), before.in_words());
                 let message = format!(
                     "`{tree}` changed while it was being measured: {then} before, {now}; do not rely on the ratios"
                 );
@@ -188,7 +188,7 @@ impl PreparedTree {
     fn subject(&self, tree: &Path, census: &Census) -> String {
         let here =
             if self.copied { format!(", copied to {} first", self.probe.dst.file_system) } else { String::new() };
-        format!("`{}` ({}) on {}{here}", Shown(tree), census.in_words(), self.tree_file_system)
+        format!("`{}` ({}) on {}{here}", ShownPath(tree), census.in_words(), self.tree_file_system)
     }
 
     fn describe(
@@ -200,7 +200,7 @@ impl PreparedTree {
     ) -> Result<(), BenchError> {
         let Self { sources, copied, tree_file_system, probe } = self;
         let mount_options = mount_options(tree);
-        let text = format!("`{}`: {}; {tree_file_system}, mounted {mount_options}", Shown(tree), census.in_words());
+        let text = format!("`{}`: {}; {tree_file_system}, mounted {mount_options}", ShownPath(tree), census.in_words());
         let file_system = tree_file_system.clone();
         let value = TreeFact { path: path(tree), file_system, mount_options, copied_first: *copied, census };
         report.fact("tree", "Tree", text, value);
@@ -217,7 +217,7 @@ impl PreparedTree {
         scratch.add_to(report, "Copied to")?;
         let chosen = probe.chosen.map(Strategy::name);
         report.fact("chosen", "Calve's own choice", chosen.unwrap_or("nothing"), chosen);
-        let source = Shown(&sources.tree);
+        let source = ShownPath(&sources.tree);
         report.fact(
             "places",
             "SRC, DST",

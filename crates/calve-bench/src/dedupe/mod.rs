@@ -5,7 +5,7 @@ mod workloads;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use calve_core::{Apply, Cancel, DedupeOptions, Shown, dedupe};
+use calve_core::{Cancel, DedupeMode, DedupeOptions, ShownPath, dedupe};
 use calve_receipt::ReceiptPath;
 use calve_receipt::human::entries;
 use calve_receipt::path;
@@ -84,7 +84,7 @@ impl DedupeBench<'_> {
         check_that_it_can_share(scratch)?;
         let before = censuses(trees, cancel)?;
         for (tree, census) in one_or_two(trees).iter().zip(&before) {
-            (self.setup.say)(&format!("{}: {}", Shown(tree), census.in_words()));
+            (self.setup.say)(&format!("{}: {}", ShownPath(tree), census.in_words()));
         }
         let [a, b] = before.map(|census| census.room());
         let needs = Room { bytes: a.bytes + b.bytes, inodes: a.inodes + b.inodes };
@@ -109,7 +109,7 @@ impl DedupeBench<'_> {
         warn_of_size(&mut report, self.turns.cache, before[0].bytes + before[1].bytes, "the copies have");
         if censuses(trees, cancel).ok() != Some(before) {
             check_cancelled(cancel)?;
-            let names: Vec<String> = one_or_two(trees).iter().map(|tree| format!("`{}`", Shown(tree))).collect();
+            let names: Vec<String> = one_or_two(trees).iter().map(|tree| format!("`{}`", ShownPath(tree))).collect();
             let message =
                 format!("{} changed while it was being measured; do not rely on the ratios", names.join(" or "));
             report.warn("tree_changed", message);
@@ -136,7 +136,7 @@ fn censuses(trees: &[PathBuf; 2], cancel: &Cancel) -> Result<[Census; 2], BenchE
 /// Fails where blocks cannot be shared. The library says what would make it possible.
 fn check_that_it_can_share(scratch: &Scratch<'_>) -> Result<(), BenchError> {
     let mut options = DedupeOptions::default();
-    options.apply = Apply::DryRun;
+    options.mode = DedupeMode::DryRun;
     dedupe(&[scratch.path()], &options)?;
     Ok(())
 }
@@ -164,7 +164,7 @@ fn describe(
     for ((tree, census), (key, label)) in
         trees.iter().zip(censuses).zip([("tree", "Tree"), ("other_tree", "Other tree")])
     {
-        let text = format!("`{}`: {}", Shown(tree), census.in_words());
+        let text = format!("`{}`: {}", ShownPath(tree), census.in_words());
         report.fact(key, label, text, TreeFact { path: path(tree), census: *census });
     }
     scratch.add_to(report, "Copies in")?;
@@ -178,8 +178,11 @@ fn describe(
         ),
         CopiesFact { number: 2 },
     );
-    let names: Vec<String> =
-        trees.iter().zip(censuses).map(|(tree, census)| format!("`{}` ({})", Shown(tree), census.in_words())).collect();
+    let names: Vec<String> = trees
+        .iter()
+        .zip(censuses)
+        .map(|(tree, census)| format!("`{}` ({})", ShownPath(tree), census.in_words()))
+        .collect();
     report.subject =
         if two { format!("copies of {}", names.join(" and ")) } else { format!("two copies of {}", names[0]) };
     Ok(())

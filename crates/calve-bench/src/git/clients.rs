@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 
 use super::host::OPERATION_HEADER;
 use super::host::ledger::Operation;
@@ -158,7 +158,7 @@ impl<'a> Clients<'a> {
         const HARDLY_ANY: u64 = 1 << 20;
         let full = rustix::fs::statvfs(&self.scratch).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
         let said = brief(&ran.said);
-        let full = if full { format!("{NO_SPACE} below `{}`: ", Shown(&self.scratch)) } else { String::new() };
+        let full = if full { format!("{NO_SPACE} below `{}`: ", ShownPath(&self.scratch)) } else { String::new() };
         let ended = ran.ended.in_words();
         if said.is_empty() { format!("{full}{ended}") } else { format!("{full}{ended}: {said}") }
     }

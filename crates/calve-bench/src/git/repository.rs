@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use super::clients::{Clients, GitOutput};
 use super::shape::Shape;
@@ -50,7 +50,7 @@ impl Repository {
         copy(source, &template, users)?;
         let git = |arguments: &[&str]| clients.run(clients.git(&template, None).args(arguments));
         if !has_commits(&git(&["for-each-ref", "--count=1"])?) {
-            let text = format!("`{}` has no commits", Shown(Path::new(&source.shown())));
+            let text = format!("`{}` has no commits", ShownPath(Path::new(&source.shown())));
             return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameRepositoryWithHistory));
         }
         let branch = branch(source, wanted.branch, &git)?;
@@ -109,7 +109,7 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Ben
         ran.said = address.censored(&ran.said);
     }
     let reason = users.reason(&ran);
-    let text = format!("`{}` cannot be cloned: {reason}", Shown(Path::new(&source.shown())));
+    let text = format!("`{}` cannot be cloned: {reason}", ShownPath(Path::new(&source.shown())));
     let hint = match source {
         Source::Url(_) => Remedy::TryCloningUrl,
         _ => Remedy::TryCloningDirectory,
@@ -143,7 +143,7 @@ fn branch(
         if exists(name)? {
             return Ok(name.to_owned());
         }
-        let text = format!("`{}` has no branch `{}`", Shown(Path::new(&shown)), Shown(Path::new(name)));
+        let text = format!("`{}` has no branch `{}`", ShownPath(Path::new(&shown)), ShownPath(Path::new(name)));
         return Err(BenchError::stated(FailureKind::Failed, text, Remedy::ListBranches));
     }
     let head = git(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
@@ -151,7 +151,7 @@ fn branch(
     if !name.is_empty() && exists(&name)? {
         return Ok(name);
     }
-    let text = format!("`{}` has no branch checked out", Shown(Path::new(&shown)));
+    let text = format!("`{}` has no branch checked out", ShownPath(Path::new(&shown)));
     Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameBranch))
 }
 

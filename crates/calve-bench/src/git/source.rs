@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_git::Git;
 use calve_git::remote::{RepositoryUrl, Transport};
 
@@ -121,16 +121,16 @@ impl Source {
         let git = Git::at(path);
         // In a directory of a work tree git finds the repository, and yet does not clone that directory.
         if !path.is_dir() || !git.line(&["rev-parse", "--show-prefix"]).is_ok_and(|prefix| prefix.is_empty()) {
-            let text = format!("`{}` is not a git repository, or not one that you may read", Shown(path));
+            let text = format!("`{}` is not a git repository, or not one that you may read", ShownPath(path));
             return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameRepository));
         }
         if is_partial(&git) {
             let text =
-                format!("`{}` is a partial clone: it lacks objects, which git would fetch one by one", Shown(path));
+                format!("`{}` is a partial clone: it lacks objects, which git would fetch one by one", ShownPath(path));
             return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameFullClone));
         }
         if git.line(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true") {
-            let text = format!("`{}` is a shallow clone: its history is cut off", Shown(path));
+            let text = format!("`{}` is a shallow clone: its history is cut off", ShownPath(path));
             return Err(BenchError::stated(FailureKind::Failed, text, Remedy::Unshallow));
         }
         Ok(())

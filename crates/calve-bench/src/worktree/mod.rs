@@ -5,7 +5,7 @@ mod workloads;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use calve_core::{CloneOptions, Shown, clone_tree};
+use calve_core::{CloneOptions, ShownPath, clone_tree};
 use calve_receipt::ReceiptPath;
 use calve_receipt::human::{counted, entries};
 use serde::Serialize;
@@ -43,7 +43,7 @@ impl WorktreeBench<'_> {
     pub fn run(&self) -> Result<Report, BenchError> {
         let repository = real_path(self.repository)?;
         if !repository.join(".git").is_dir() {
-            let text = format!("`{}` is not the main worktree of a git repository", Shown(self.repository));
+            let text = format!("`{}` is not the main worktree of a git repository", ShownPath(self.repository));
             let hint = Remedy::NameMainWorktree;
             return Err(BenchError::stated(FailureKind::Usage, text, hint));
         }
@@ -76,7 +76,7 @@ impl WorktreeBench<'_> {
         let runs = runs::run(workloads, &schedule, scratch)?;
         let mut report = Report::new("worktree", began, machine);
         let size = cloned_entries.map_or_else(String::new, |number| format!(", {}", entries(number)));
-        let text = format!("`{}`: {}", Shown(repository), counted(tracked_files as u64, "tracked file"));
+        let text = format!("`{}`: {}", ShownPath(repository), counted(tracked_files as u64, "tracked file"));
         report.subject = format!("a worktree of {text}{size}, up to the first `git status`");
         let value = RepositoryFact { path: calve_receipt::path(repository), tracked_files, entries: cloned_entries };
         report.fact("repository", "Repository", text, value);

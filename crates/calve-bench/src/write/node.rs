@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use serde_json::Value;
 
 use crate::error::{BenchError, FailureKind};
@@ -47,7 +47,7 @@ impl Node {
     /// Asks `program`, or the `node` of the PATH.
     pub(super) fn find(program: Option<&Path>) -> Result<Self, BenchError> {
         let name = program.map_or_else(|| "node".into(), |path| path.as_os_str().to_owned());
-        let shown = Shown(Path::new(&name)).to_string();
+        let shown = ShownPath(Path::new(&name)).to_string();
         let mut command = Command::new(&name);
         command.arg("-e").arg(ASK).args(places()).stdin(Stdio::null());
         let output = command.output().map_err(|error| match error.kind() {

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::plan::Item;
-use super::{ExistingFile, Flush, Placing, WriteOptions};
+use super::{ExistingFile, Flush, Placement, WriteOptions};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::sys;
@@ -23,9 +23,9 @@ pub(super) fn write(
     expect_existing: &mut bool,
     path: &dyn Fn(&[u8]) -> PathBuf,
 ) -> Result<(), Error> {
-    match options.placing {
-        Placing::InPlace => in_place(directory, item, options, expect_existing, path),
-        Placing::Rename => by_rename(directory, item, options, path),
+    match options.placement {
+        Placement::InPlace => in_place(directory, item, options, expect_existing, path),
+        Placement::Rename => by_rename(directory, item, options, path),
     }
 }
 

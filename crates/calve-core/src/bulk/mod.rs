@@ -44,7 +44,7 @@ pub struct WriteEntry<'a> {
 /// The treatment of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExistingFile {
-    /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placing::Rename`] it keeps its permission bits,
+    /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placement::Rename`] it keeps its permission bits,
     /// and its owner and group where the system permits that.
     #[default]
     Overwrite,
@@ -76,7 +76,7 @@ pub enum Flush {
 
 /// How a file gets its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Placing {
+pub enum Placement {
     /// It has its name from the beginning: whoever looks may see part of it.
     #[default]
     InPlace,
@@ -112,7 +112,7 @@ pub struct WriteOptions {
     /// When files have to be on the disk.
     pub flush: Flush,
     /// How files get their names.
-    pub placing: Placing,
+    pub placement: Placement,
     /// After an error.
     pub on_error: OnError,
     /// Counters that another thread may read.
@@ -129,7 +129,7 @@ impl Default for WriteOptions {
             existing: ExistingFile::default(),
             directory: Directory::default(),
             flush: Flush::default(),
-            placing: Placing::default(),
+            placement: Placement::default(),
             on_error: OnError::default(),
             progress: std::sync::Arc::default(),
             cancel: Cancel::default(),

@@ -8,7 +8,7 @@ use std::sync::mpsc::{TrySendError, sync_channel};
 
 use super::directory::Directories;
 use super::plan::{self, Item};
-use super::{Flush, Placing, Run, file};
+use super::{Flush, Placement, Run, file};
 use crate::sys::CreationPattern;
 
 /// Files that are handed over at a time. Fewer wake the writer more often, which costs the maker time.
@@ -28,7 +28,7 @@ impl Run<'_> {
     /// Returns whether so many threads write these files best this way.
     pub(super) fn is_relay(&self, threads: usize) -> bool {
         let one_directory = || self.units.windows(2).all(|pair| matches!(pair, [a, b] if a.directory == b.directory));
-        let plain = self.options.placing == Placing::InPlace && self.options.flush != Flush::EachFile;
+        let plain = self.options.placement == Placement::InPlace && self.options.flush != Flush::EachFile;
         self.making == CreationPattern::HandedOver && threads == 2 && plain && self.units.len() > 1 && one_directory()
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::engine::{Location, Source, check_replaceable, sweep_staged};
 use crate::error::Error;
-use crate::options::{CloneOptions, Existing};
+use crate::options::{CloneOptions, ExistingDestination};
 use crate::reason::WarningCode;
 use crate::tree::exclude::Exclude;
 use crate::tree::notes::Notes;
@@ -35,8 +35,8 @@ pub(super) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Cl
         return Err(Error::SourceInsideDestination { src, dst });
     }
     match options.existing {
-        Existing::Refuse => Err(Error::DestinationExists(dst)),
-        Existing::Replace => {
+        ExistingDestination::Refuse => Err(Error::DestinationExists(dst)),
+        ExistingDestination::Replace => {
             check_replaceable(&source, &destination, &options.protect)?;
             Ok(CloneRequest { source, destination, exclude })
         }

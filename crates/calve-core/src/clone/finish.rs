@@ -8,9 +8,9 @@ use rustix::io::Errno;
 
 use super::stage::Part;
 use crate::choice::Requirement;
-use crate::error::{Error, Required, Shown};
+use crate::error::{Error, ShownPath, StatedRequirement};
 use crate::operation::Operation;
-use crate::options::{Keep, Verify};
+use crate::options::{CloneVerification, KeptProperties};
 use crate::reason::{SkipReason, WarningCode};
 use crate::strategy::WholeRoot;
 use crate::sys::{self, XattrTarget};
@@ -34,7 +34,7 @@ pub(super) fn check(part: &Part<'_>, made: BorrowedFd<'_>, started: Option<Momen
         let detail = format!("{} entries changed while they were cloned", told.changed.len());
         return Err(refusal(Requirement::Stable, detail));
     }
-    if part.options.verify == Verify::Contents {
+    if part.options.verify == CloneVerification::Contents {
         verify(part, made, &told)?;
     }
     let Some(since) = started else { return Ok(()) };
@@ -45,7 +45,7 @@ pub(super) fn check(part: &Part<'_>, made: BorrowedFd<'_>, started: Option<Momen
 
 pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
     Error::RequirementRefused {
-        requirement: Required::Property(requirement),
+        requirement: StatedRequirement::Property(requirement),
         refused: Vec::new(),
         detail: Some(detail),
     }
@@ -61,7 +61,7 @@ pub(super) fn require_quiet(quiet: &Quiet<'_>, what: &str) -> Result<(), Error> 
     let Some(below) = changed(quiet)? else { return Ok(()) };
     let root = quiet.source.path();
     let path = if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) };
-    Err(refusal(Requirement::Stable, format!("`{}` {what}", Shown(path))))
+    Err(refusal(Requirement::Stable, format!("`{}` {what}", ShownPath(path))))
 }
 
 fn verify(part: &Part<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(), Error> {
@@ -92,7 +92,7 @@ fn verify(part: &Part<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(
 pub(super) fn seal(
     source: &Source,
     root: BorrowedFd<'_>,
-    keep: &Keep,
+    keep: &KeptProperties,
     notes: &Notes,
     path: &Path,
 ) -> Result<(), Error> {

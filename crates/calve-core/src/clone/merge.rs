@@ -21,7 +21,7 @@ use crate::tree::source::Source;
 
 /// The fate of a file of the destination that has the name of one of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overwrite {
+pub enum OverwriteRule {
     /// The new one takes its place.
     Yes,
     /// It stays.
@@ -40,7 +40,7 @@ pub enum Overwrite {
 /// Leaves `dst` as it was, unless the error is of the last step: when somebody changes `dst` meanwhile. Fails where an entry cannot
 /// take its place by a rename: a directory and another kind of file have one name; a symlink would replace something; source and
 /// destination are the same file; directories hand something down to what is made in them (default ACLs, the set-group-ID bit).
-pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Overwrite) -> Result<(), Error> {
+pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: OverwriteRule) -> Result<(), Error> {
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
     let unfit = |errno| Error::io(Operation::OpenDirectory, dst, errno);
@@ -95,7 +95,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
 
 /// The rules of one merge.
 struct Merge {
-    overwrite: Overwrite,
+    overwrite: OverwriteRule,
     /// Neither the source nor the destination may have a symlink.
     refuses_links: bool,
     device: u64,
@@ -155,8 +155,8 @@ impl Merge {
                 (_, FileType::Symlink) if self.refuses_links => return Err(Error::DestinationExists(path())),
                 (FileType::Directory, FileType::Directory) => both.push((name, existing)),
                 (FileType::RegularFile, found) if found != FileType::Directory => match self.overwrite {
-                    Overwrite::Yes => here.replacing.push(name),
-                    Overwrite::No => {}
+                    OverwriteRule::Yes => here.replacing.push(name),
+                    OverwriteRule::No => {}
                 },
                 _ => return Err(Error::DestinationExists(path())),
             }

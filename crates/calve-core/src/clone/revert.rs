@@ -54,7 +54,7 @@ impl CloneState {
     ///
     /// # Errors
     /// Fails if `clone` cannot be read, or has sockets, other file systems or subvolumes in it.
-    pub fn record(clone: &Path, after: Option<&Reverted>, cancel: &Cancel) -> Result<Option<Self>, Error> {
+    pub fn record(clone: &Path, after: Option<&RevertReport>, cancel: &Cancel) -> Result<Option<Self>, Error> {
         let made = Source::open(clone)?;
         let failed = |operation| move |errno| Error::io(operation, clone, errno);
         if made.single().is_some() {
@@ -96,7 +96,7 @@ pub struct RevertOptions {
 /// The result of a [`revert`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Reverted {
+pub struct RevertReport {
     /// The number of entries that differed.
     pub entries: u64,
     began: Moment,
@@ -116,7 +116,7 @@ pub fn revert(
     src: &Path,
     state: &CloneState,
     options: &RevertOptions,
-) -> Result<Option<Reverted>, Error> {
+) -> Result<Option<RevertReport>, Error> {
     let RevertOptions { strategy, threads, cancel } = options.clone();
     let options = &CloneOptions { strategy, threads, cancel, ..CloneOptions::default() };
     let (made, source) = (Source::open(clone)?, Source::open(src)?);
@@ -173,7 +173,7 @@ pub fn revert(
     seal(&source, made.directory(), &options.keep, &notes, clone)?;
     let told = notes.tell();
     let is_complete = told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty();
-    Ok(is_complete.then_some(Reverted { entries, began }))
+    Ok(is_complete.then_some(RevertReport { entries, began }))
 }
 
 /// The directories of a clone as they were made.

@@ -20,11 +20,11 @@ use crate::choice::{Refusal, Requirement, Strategy};
 use crate::choose::{Criteria, Reason};
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::{CloneOptions, Durability, Existing};
+use crate::options::{CloneOptions, Durability, ExistingDestination};
 use crate::reason::WarningCode;
 use crate::remove::delete::{Deletion, delete};
 use crate::remove::guard;
-use crate::report::{CloneReport, Plan, Trashed, Warning};
+use crate::report::{ClonePlan, CloneReport, TrashedTree, Warning};
 use crate::spare::claim::available;
 use crate::spare::names::SpareNames;
 use crate::staging::{Publication, RootKind, Staging};
@@ -46,8 +46,8 @@ pub use supersede::supersede;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct StageReport {
-    /// The entry that [`Existing::Replace`] moved away.
-    pub trashed: Option<Trashed>,
+    /// The entry that [`ExistingDestination::Replace`] moved away.
+    pub trashed: Option<TrashedTree>,
     /// The old tree that [`supersede`] kept, because something was written both in it and in the tree that replaced it.
     pub kept: Option<PathBuf>,
     /// Whether there is trash beside the destination: work for [`crate::reap`].
@@ -82,14 +82,14 @@ fn start(dst: &Path, notes: &Notes, options: &CloneOptions) -> Result<(Location,
     let destination = Location::of_destination(dst)?;
     match (destination.stat()?, options.existing) {
         (None, _) => {}
-        (Some(_), Existing::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf())),
-        (Some(_), Existing::Replace) => guard::check(&destination, &options.protect)?,
+        (Some(_), ExistingDestination::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf())),
+        (Some(_), ExistingDestination::Replace) => guard::check(&destination, &options.protect)?,
     }
     let trash_waits = sweep_leftovers(&destination, notes, options)?;
     Ok((destination, trash_waits))
 }
 
-fn report(trashed: Option<Trashed>, kept: Option<PathBuf>, trash_waits: bool, notes: &Notes) -> StageReport {
+fn report(trashed: Option<TrashedTree>, kept: Option<PathBuf>, trash_waits: bool, notes: &Notes) -> StageReport {
     StageReport { trash_waits: trash_waits || trashed.is_some(), trashed, kept, warnings: notes.tell().warnings }
 }
 
@@ -275,13 +275,13 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Tries what cloning `source` would try, and makes nothing that stays.
-    pub(crate) fn plan(mut self, source: &Source) -> Result<Plan, Error> {
+    pub(crate) fn plan(mut self, source: &Source) -> Result<ClonePlan, Error> {
         let mut facts = Facts::from_places(source, self.destination.parent());
         self.make_root()?;
         facts.try_in(source, &self.staging)?;
         let without_spare = match available(source, self.destination.parent(), self.options) {
             Ok(()) if !self.options.requires(Requirement::Instant) => {
-                return Ok(Plan { strategy: Strategy::Spare, refused: Vec::new() });
+                return Ok(ClonePlan { strategy: Strategy::Spare, refused: Vec::new() });
             }
             Ok(()) => None,
             Err(reason) => reason.map(|reason| reason.by(Strategy::Spare)),
@@ -291,7 +291,7 @@ impl<'p> StagedTree<'p> {
         if self.options.requires(Requirement::Stable) && method.strategy() != Strategy::Snapshot {
             watchable(source, self.options.mounts)?;
         }
-        Ok(Plan { strategy: method.strategy(), refused })
+        Ok(ClonePlan { strategy: method.strategy(), refused })
     }
 
     /// Deletes what is at `at`, a path below the root, through no link. Returns how many entries that were.
@@ -336,7 +336,7 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Gives the tree its metadata and its name. Returns what it replaced.
-    pub(crate) fn publish(self, notes: &Notes) -> Result<Option<Trashed>, Error> {
+    pub(crate) fn publish(self, notes: &Notes) -> Result<Option<TrashedTree>, Error> {
         self.seal(notes)?;
         let (destination, options) = (self.destination, self.options);
         let publication = self.staging.publish(options.existing, &options.protect, None)?;

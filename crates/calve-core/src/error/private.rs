@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Shown;
+use super::ShownPath;
 use crate::remedy::Remedy;
 
 /// Why a command does not run in a private copy of a directory. It has not been started.
@@ -12,10 +12,10 @@ use crate::remedy::Remedy;
 #[non_exhaustive]
 pub enum PrivateError {
     /// Something is mounted in the directory, which an overlay would hide.
-    #[error("something is mounted at `{}`, which the command would not see", Shown(.0))]
+    #[error("something is mounted at `{}`, which the command would not see", ShownPath(.0))]
     MountBelow(PathBuf),
     /// The changes would be kept in the directory itself, in this place.
-    #[error("the changes would be kept in the directory itself, in `{}`", Shown(.0))]
+    #[error("the changes would be kept in the directory itself, in `{}`", ShownPath(.0))]
     ChangesInside(PathBuf),
     /// The system refuses namespaces to this user.
     #[error("the system does not let this user make namespaces: {0}")]
@@ -24,7 +24,7 @@ pub enum PrivateError {
     #[error("the system lets this user have no network namespace: {0}")]
     NoNetworkNamespace(#[source] io::Error),
     /// The overlay could not be mounted.
-    #[error("cannot mount an overlay of `{}`: {source}", Shown(.tree))]
+    #[error("cannot mount an overlay of `{}`: {source}", ShownPath(.tree))]
     NoOverlay {
         /// The directory.
         tree: PathBuf,
@@ -33,13 +33,13 @@ pub enum PrivateError {
         source: io::Error,
     },
     /// An entry that the command has changed was changed in the directory too. Nothing was made there.
-    #[error("`{}` was changed while the command ran; nothing was applied", Shown(.0))]
+    #[error("`{}` was changed while the command ran; nothing was applied", ShownPath(.0))]
     ChangedMeanwhile(PathBuf),
     /// A process that the command left behind has changed the copy since its changes were listed. Nothing was made in the directory.
-    #[error("the copy of `{}` has changed since the changes were listed; nothing was applied", Shown(.0))]
+    #[error("the copy of `{}` has changed since the changes were listed; nothing was applied", ShownPath(.0))]
     ChangedSinceShown(PathBuf),
     /// The directory does not take the changes. Nothing was made there.
-    #[error("cannot apply the change of `{}`: {source}; nothing was applied", Shown(.path))]
+    #[error("cannot apply the change of `{}`: {source}; nothing was applied", ShownPath(.path))]
     NotApplied {
         /// The entry.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum PrivateError {
         source: io::Error,
     },
     /// The directory took some of the changes, and could not be put back.
-    #[error("some changes were applied and others were not; cannot take back that of `{}`: {source}", Shown(.path))]
+    #[error("some changes were applied and others were not; cannot take back that of `{}`: {source}", ShownPath(.path))]
     HalfApplied {
         /// An entry that could not be put back.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum PrivateError {
         kept: PathBuf,
     },
     /// The command itself could not be started.
-    #[error("cannot run `{}`: {source}", Shown(Path::new(.program)))]
+    #[error("cannot run `{}`: {source}", ShownPath(Path::new(.program)))]
     NotStarted {
         /// The first word of the command.
         program: OsString,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Shown;
+use crate::error::ShownPath;
 use crate::remedy::Remedy;
 
 /// Why a template cannot be made or used.
@@ -10,7 +10,7 @@ use crate::remedy::Remedy;
 #[non_exhaustive]
 pub enum TemplateError {
     /// A name that is not allowed.
-    #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", Shown(.name))]
+    #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", ShownPath(.name))]
     BadName {
         /// As given.
         name: String,
@@ -27,10 +27,10 @@ pub enum TemplateError {
     #[error("the template `{0}` already exists")]
     Exists(String),
     /// The source of a template is no directory.
-    #[error("`{}` is not a directory", Shown(.0))]
+    #[error("`{}` is not a directory", ShownPath(.0))]
     NotADirectory(PathBuf),
     /// Templates would be kept inside of the directory that this one is made of.
-    #[error("templates are kept in `{}`, which is inside `{}`", Shown(.place), Shown(.source_path))]
+    #[error("templates are kept in `{}`, which is inside `{}`", ShownPath(.place), ShownPath(.source_path))]
     PlaceInsideSource {
         /// Where templates are kept.
         place: PathBuf,
@@ -38,10 +38,10 @@ pub enum TemplateError {
         source_path: PathBuf,
     },
     /// A directory of templates that somebody else could write to.
-    #[error("`{}` belongs to another user, or others can write to it", Shown(.0))]
+    #[error("`{}` belongs to another user, or others can write to it", ShownPath(.0))]
     NotOwn(PathBuf),
     /// Its files are gone, or the file system that they are on is not mounted.
-    #[error("the template `{name}` has no files: `{}` is not there", Shown(.path))]
+    #[error("the template `{name}` has no files: `{}` is not there", ShownPath(.path))]
     Gone {
         /// Its name.
         name: String,
@@ -49,7 +49,7 @@ pub enum TemplateError {
         path: PathBuf,
     },
     /// Something in it changed after it was made.
-    #[error("the template `{name}` was changed after it was made: `{}`", Shown(.path))]
+    #[error("the template `{name}` was changed after it was made: `{}`", ShownPath(.path))]
     Changed {
         /// Its name.
         name: String,
@@ -57,7 +57,7 @@ pub enum TemplateError {
         path: PathBuf,
     },
     /// Its record or its manifest cannot be used.
-    #[error("the template `{name}` is damaged: `{}` {what}", Shown(.path))]
+    #[error("the template `{name}` is damaged: `{}` {what}", ShownPath(.path))]
     Damaged {
         /// Its name.
         name: String,
@@ -67,7 +67,7 @@ pub enum TemplateError {
         what: &'static str,
     },
     /// It has something that does not travel to other machines.
-    #[error("the template `{name}` cannot travel: `{}` {what}", Shown(.path))]
+    #[error("the template `{name}` cannot travel: `{}` {what}", ShownPath(.path))]
     NotPortable {
         /// Its name.
         name: String,
@@ -77,7 +77,7 @@ pub enum TemplateError {
         what: &'static str,
     },
     /// The tree that came from another machine differs from its manifest.
-    #[error("the template `{name}` is not as its manifest says: `{}` differs", Shown(.path))]
+    #[error("the template `{name}` is not as its manifest says: `{}` differs", ShownPath(.path))]
     NotAsSent {
         /// Its name.
         name: String,

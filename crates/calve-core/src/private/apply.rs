@@ -16,7 +16,7 @@ use super::changes::{Change, Layer, file_type, is_directory};
 use super::xattrs::{Xattrs, set_xattrs, with_changes, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
-use crate::options::{Decision, Keep, Latency, Mounts, Selection, Unreadable};
+use crate::options::{Decision, KeptProperties, Latency, Mounts, Selection, UnreadableEntry};
 use crate::progress::{Cancel, Progress};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::created_in;
@@ -281,10 +281,10 @@ impl Apply<'_> {
             strict: false,
             exclude: &exclude,
             mounts: Mounts::Cross,
-            keep: &Keep::Everything,
+            keep: &KeptProperties::Everything,
             is_upper: true,
             frozen: None,
-            unreadable: Unreadable::Fail,
+            unreadable: UnreadableEntry::Fail,
             created: created_in(staging)?,
             keeps_nocow: sys::magic(self.lower) == Ok(sys::BTRFS_MAGIC),
             threads: thread_count(None),

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Protection};
 use crate::operation::Operation;
-use crate::report::Trashed;
+use crate::report::TrashedTree;
 use crate::sys;
 use crate::tree::location::{DIRECTORY, any_upwards, identity};
 use crate::tree::lock::{Lock, Purpose};
@@ -28,7 +28,7 @@ pub(crate) fn move_in(
     name: &CStr,
     parent_path: &Path,
     expected: Option<(u64, u64)>,
-) -> Result<(Trashed, Lock), Error> {
+) -> Result<(TrashedTree, Lock), Error> {
     let path = || parent_path.join(OsStr::from_bytes(name.to_bytes()));
     let failed = |errno| Error::io(Operation::MoveToTrash, path(), errno);
     let named = |name| rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|stat| identity(&stat));
@@ -60,7 +60,7 @@ pub(crate) fn move_in(
     }
     close(parent, lock.name(), moved);
     let name = OsStr::from_bytes(lock.name().to_bytes()).to_owned();
-    Ok((Trashed { parent: parent_path.to_path_buf(), name }, lock))
+    Ok((TrashedTree { parent: parent_path.to_path_buf(), name }, lock))
 }
 
 fn rename(parent: BorrowedFd<'_>, name: &CStr, trash: &CStr) -> sys::Result<()> {

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::cache::KnownContent;
 use super::catalog::{Item, Opener};
 use super::content::Content;
-use super::dedupe::{Apply, DedupeReport, LeftAlone};
+use super::dedupe::{DedupeMode, DedupeReport, LeftFiles};
 use super::find::{Finder, Method};
 use super::pieces::{Groups, Piece, pieces};
 use super::share::{INLINE, ONE_IS_NOCOW, ShareOutcome, common_bytes, extents_of, place, placed_bytes, refusal, share};
@@ -127,7 +127,7 @@ impl Sharing {
         let path = |index: u32| finder.catalog.path(&finder.catalog.items[index as usize], finder.roots);
         let left = self.left.into_iter();
         report.left_alone = left
-            .map(|(reason, (files, first))| LeftAlone {
+            .map(|(reason, (files, first))| LeftFiles {
                 reason,
                 files,
                 first_path: first.map(path).unwrap_or_default(),
@@ -301,7 +301,7 @@ impl<'a> Worker<'a> {
             Err(errno) => return self.leave(index, reason(errno).text()),
         };
         let differs_in_nocow = || sys::differ_in_nocow(file.as_fd(), opened.as_fd());
-        if finder.options.apply == Apply::DryRun {
+        if finder.options.mode == DedupeMode::DryRun {
             if differs_in_nocow() {
                 return Member::DiffersInNocow;
             }

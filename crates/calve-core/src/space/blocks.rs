@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::apply::Sharing;
 use super::catalog::Opener;
 use super::content::{read_at, shortened};
-use super::dedupe::Apply;
+use super::dedupe::DedupeMode;
 use super::find::Finder;
 use super::share::{common_bytes, extents_of, refusal};
 use super::turns::{Turns, for_each};
@@ -28,7 +28,7 @@ struct Match {
 
 pub(super) fn share_blocks(finder: &Finder<'_>, sharing: &mut Sharing) {
     let matches = matches(finder, sharing);
-    if finder.options.apply == Apply::DryRun {
+    if finder.options.mode == DedupeMode::DryRun {
         sharing.ranges += matches.len() as u64;
         sharing.range_bytes += matches.iter().map(|one| u64::from(one.blocks) * BLOCK).sum::<u64>();
         return;

@@ -17,17 +17,17 @@ use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
 use crate::reason::WarningCode;
-use crate::report::{Skipped, Warning};
+use crate::report::{SkippedEntry, Warning};
 use crate::sys;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 
 /// Whether to share, or only to find out what could be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Apply {
+pub enum DedupeMode {
     /// Share.
     #[default]
-    Yes,
+    Share,
     /// Say what would be shared. Nothing changes.
     DryRun,
 }
@@ -47,7 +47,7 @@ pub enum Granularity {
 #[non_exhaustive]
 pub struct DedupeOptions {
     /// Whether to share at all.
-    pub apply: Apply,
+    pub mode: DedupeMode,
     /// Whole files, or parts of them too.
     pub granularity: Granularity,
     /// Smaller files are left alone.
@@ -68,7 +68,7 @@ pub struct DedupeOptions {
 
 /// Files that were left alone for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftAlone {
+pub struct LeftFiles {
     /// In a few words.
     pub reason: &'static str,
     /// How many.
@@ -103,11 +103,11 @@ pub struct DedupeReport {
     /// Free space that was won, by statvfs(3) before and after. Other programs move it too. `None` in a dry run.
     pub gained_bytes: Option<i64>,
     /// The files that were left alone, and why.
-    pub left_alone: Vec<LeftAlone>,
+    pub left_alone: Vec<LeftFiles>,
     /// Entries that could not be looked at.
     pub unreadable: u64,
     /// The first 1,000 of them.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEntry>,
     /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
     /// From the call to its return.
@@ -169,7 +169,7 @@ fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<Dedup
     let known = Finder::order(&mut catalog, |item| caches[usize::from(item.device)].find(cache::key(item)));
     let free =
         |used: &[&Arc<Volume>]| used.iter().filter(|one| one.device == one.file_system).map(|one| free(one)).sum();
-    if options.apply == Apply::Yes {
+    if options.mode == DedupeMode::Share {
         // Data that wait in memory have no place yet, and would be written file by file.
         for volume in &used {
             let _ = sys::sync_file_system(volume.directory());
@@ -180,13 +180,13 @@ fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<Dedup
     let mut sharing = Sharing::new(catalog.items.len(), elsewhere);
     finder.find_and_share(&mut sharing);
     save_caches(&all, &caches, &finder, options, &mut report);
-    if options.apply == Apply::Yes && sharing.shared_files() > 0 {
+    if options.mode == DedupeMode::Share && sharing.shared_files() > 0 {
         for volume in used.iter().filter(|volume| volume.rules == sys::SpaceRules::Btrfs) {
             // Freed space counts as free only then.
             let _ = sys::sync_file_system(volume.directory());
         }
     }
-    if options.apply == Apply::Yes {
+    if options.mode == DedupeMode::Share {
         report.gained_bytes = Some(free(&used) - before);
     }
     sharing.tell(&finder, &mut report);

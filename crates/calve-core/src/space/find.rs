@@ -8,7 +8,7 @@ use super::apply::Sharing;
 use super::cache::KnownContent;
 use super::catalog::{Catalog, Item, Opener};
 use super::content::{Content, Reader};
-use super::dedupe::{Apply, DedupeOptions, Granularity};
+use super::dedupe::{DedupeMode, DedupeOptions, Granularity};
 use super::pieces::Groups;
 use super::share::{INLINE, extents_of, place};
 use super::turns::{Turns, for_each};
@@ -139,7 +139,7 @@ impl<'a> Finder<'a> {
         if first.is_known() && self.known[class.clone()].iter().all(|known| known.content == first.content) {
             return;
         }
-        let dry = self.options.apply == Apply::DryRun;
+        let dry = self.options.mode == DedupeMode::DryRun;
         let mut alone = Vec::new();
         let mut begin = class.start;
         let mut hashed = false;

@@ -20,5 +20,5 @@ mod verdict;
 mod volumes;
 mod walk;
 
-pub use dedupe::{Apply, DedupeOptions, DedupeReport, Granularity, LeftAlone, dedupe, reshare};
+pub use dedupe::{DedupeMode, DedupeOptions, DedupeReport, Granularity, LeftFiles, dedupe, reshare};
 pub use usage::{DiskUsage, DiskUsageOptions, PathUsage, Usage, disk_usage};

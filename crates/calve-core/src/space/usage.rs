@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
-use crate::report::{Skipped, Warning};
+use crate::report::{SkippedEntry, Warning};
 use crate::tree::location::is_inside;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
@@ -90,7 +90,7 @@ pub struct DiskUsage {
     /// How many entries could not be looked at. They are in none of the figures.
     pub unreadable: u64,
     /// The first 1,000 of them.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEntry>,
     /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
     /// From the call to its return.

@@ -12,13 +12,13 @@ use crate::error::Error;
 use crate::options::Mounts;
 use crate::progress::{Cancel, Progress};
 use crate::reason::SkipReason;
-use crate::report::Skipped;
+use crate::report::SkippedEntry;
 use crate::sys;
 use crate::tree::location::identity;
 use crate::tree::node::{Node, open_source};
 use crate::tree::source::Source;
 pub(super) use crate::tree::walk::reason;
-use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
+use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 
 use super::volumes::{Volume, Volumes};
 
@@ -51,7 +51,7 @@ pub(super) struct Walk<'a> {
 
 /// The entries that could not be looked at.
 #[derive(Default)]
-pub(super) struct UnreadableEntries(Mutex<(u64, Vec<Skipped>)>);
+pub(super) struct UnreadableEntries(Mutex<(u64, Vec<SkippedEntry>)>);
 
 impl UnreadableEntries {
     /// The list is cut here; the number is not.
@@ -61,11 +61,11 @@ impl UnreadableEntries {
         let mut troubles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         troubles.0 += 1;
         if troubles.1.len() < Self::MOST {
-            troubles.1.push(Skipped { path, reason });
+            troubles.1.push(SkippedEntry { path, reason });
         }
     }
 
-    pub(super) fn take(&self) -> (u64, Vec<Skipped>) {
+    pub(super) fn take(&self) -> (u64, Vec<SkippedEntry>) {
         let mut troubles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         troubles.1.sort_by(|a, b| a.path.cmp(&b.path));
         std::mem::take(&mut troubles)
@@ -150,11 +150,11 @@ impl<V: Visit> Walker for Worker<'_, V> {
         Ok(())
     }
 
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent {
         if kind == FileType::Directory {
-            return Descend::Yes;
+            return Descent::Yes;
         }
-        let Some(volume) = &self.volume else { return Descend::No };
+        let Some(volume) = &self.volume else { return Descent::No };
         match rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
                 self.failed(folder.tree, folder.node.path_of(name), Errno::STALE);
@@ -162,7 +162,7 @@ impl<V: Visit> Walker for Worker<'_, V> {
             Ok(stat) => self.visitor.entry(&here(folder, volume), name, &stat),
             Err(errno) => self.failed(folder.tree, folder.node.path_of(name), errno),
         }
-        Descend::No
+        Descent::No
     }
 
     fn listed(&mut self, entries: u64) {

@@ -15,8 +15,8 @@ use super::order::Subtrees;
 use super::record::{Block, blocks};
 use super::select::{EntryChange, now};
 use crate::options::RecordBody;
-use crate::report::Skipped;
-use crate::tree::walk::{Descend, Folder, ScanReport, Visitor, reason};
+use crate::report::SkippedEntry;
+use crate::tree::walk::{Descent, Folder, ScanReport, Visitor, reason};
 
 /// The names in a tree that was a spare when it was handed over.
 pub struct SpareNames {
@@ -125,12 +125,12 @@ impl<V: Visitor> Visit<'_, V> {
                 Ok(directory) => directory,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return,
                 Err(errno) => {
-                    self.scanned.skipped.push(Skipped { path: block.path.to_path_buf(), reason: reason(*errno) });
+                    self.scanned.skipped.push(SkippedEntry { path: block.path.to_path_buf(), reason: reason(*errno) });
                     return;
                 }
             };
             let folder = Folder::of(&place, self.root, directory.as_fd(), block.path);
-            if visitor.entry(&folder, entry.name, kind.into()) == Descend::No && kind == FileType::Directory {
+            if visitor.entry(&folder, entry.name, kind.into()) == Descent::No && kind == FileType::Directory {
                 self.left.insert(&path_of(entry.name));
             }
         }

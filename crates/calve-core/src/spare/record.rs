@@ -31,7 +31,7 @@ use crate::tree::location::DIRECTORY;
 use crate::tree::node::open_source;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
-use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
+use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 
 /// The identity of an entry at one moment. Whatever changes an entry, changes its change time (ctime), which nobody can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -418,12 +418,12 @@ impl Walker for Taker<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent {
         if is_calves_own(name.to_bytes()) {
-            return Descend::No;
+            return Descent::No;
         }
         if !self.exclude.is_empty() && self.exclude.matches(&folder.node.path_of(name), kind == FileType::Directory) {
-            return Descend::No;
+            return Descent::No;
         }
         match kind {
             FileType::Directory => {
@@ -432,17 +432,17 @@ impl Walker for Taker<'_> {
             }
             FileType::Socket => {
                 self.fail(folder.node.path_of(name), RecordObstacle::Because("it has a socket in it"));
-                return Descend::No;
+                return Descent::No;
             }
             _ => {
                 if let Err(reason) = self.record(folder, name) {
                     self.fail(folder.node.path_of(name), reason);
-                    return Descend::No;
+                    return Descent::No;
                 }
                 self.entries += 1;
             }
         }
-        Descend::Yes
+        Descent::Yes
     }
 
     fn listed(&mut self, _entries: u64) {}

@@ -29,7 +29,7 @@ use super::record::{Head, Record};
 use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::operation::Operation;
-use crate::options::{CloneOptions, Mounts, Unreadable};
+use crate::options::{CloneOptions, Mounts, UnreadableEntry};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::DIRECTORY;
 
@@ -49,7 +49,7 @@ const VERSION_1: &str = "calve-spares-1";
 pub(crate) struct Shape {
     pub(crate) exclude: Vec<String>,
     pub(crate) mounts: Mounts,
-    pub(crate) unreadable: Unreadable,
+    pub(crate) unreadable: UnreadableEntry,
     /// See [`crate::SpareOptions::staged`].
     pub(crate) staged: bool,
 }
@@ -147,7 +147,7 @@ impl Definition {
             self.count.to_string().into_bytes(),
             flag(self.shape.staged),
             flag(self.shape.mounts == Mounts::Stay),
-            flag(self.shape.unreadable == Unreadable::Skip),
+            flag(self.shape.unreadable == UnreadableEntry::Skip),
         ];
         fields.extend(self.shape.exclude.iter().map(|pattern| pattern.as_bytes().to_vec()));
         fields
@@ -171,7 +171,7 @@ impl Definition {
         let count = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
         let staged = version != VERSION_1.as_bytes() && fields.next()? == b"1";
         let mounts = if fields.next()? == b"1" { Mounts::Stay } else { Mounts::Cross };
-        let unreadable = if fields.next()? == b"1" { Unreadable::Skip } else { Unreadable::Fail };
+        let unreadable = if fields.next()? == b"1" { UnreadableEntry::Skip } else { UnreadableEntry::Fail };
         let exclude = fields.map(|field| String::from_utf8_lossy(field).into_owned()).collect();
         Some(Self { source, place, count, shape: Shape { exclude, mounts, unreadable, staged } })
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use self::known::{KnownEntry, KnownSource};
-pub use self::watch::{Untracked, WatchEnd, WatchNote, WatchOptions, Watching};
+pub use self::watch::{UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome};
 use crate::choice::Strategy;
 use crate::choose::Reason;
 use crate::error::Error;

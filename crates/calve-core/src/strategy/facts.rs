@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::sample;
 use crate::choose::Reason;
-use crate::error::{Error, Shown};
+use crate::error::{Error, ShownPath};
 use crate::operation::Operation;
 use crate::remedy::Remedy;
 use crate::staging::Staging;
@@ -128,7 +128,7 @@ fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason
     let mounts = sys::mounts_below(src)
         .map_err(|errno| Reason::new(format!("cannot tell what is mounted below the source: {errno}")))?;
     if let Some(first) = mounts.first() {
-        return Err(Reason::new(format!("`{}` is mounted below the source", Shown(first)))
+        return Err(Reason::new(format!("`{}` is mounted below the source", ShownPath(first)))
             .with_remedy(Remedy::Unmount(first.clone())));
     }
     let nested = sys::nested_subvolumes(src).map_err(cannot_list)?;
@@ -154,13 +154,13 @@ fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), R
         // The root itself is its owner's to change until it is published.
         if !above.is_empty() && (stat.st_uid != user || stat.st_mode & OWNER_MAY_CHANGE != OWNER_MAY_CHANGE) {
             let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
-            let why = format!("the nested subvolume `{}` is in a directory that you may not change", Shown(path));
+            let why = format!("the nested subvolume `{}` is in a directory that you may not change", ShownPath(path));
             return Err(Reason::new(why));
         }
         let below = open_below(parent.as_fd(), std::iter::once(&name)).map_err(cannot_list)?;
         if rustix::fs::fstat(&below).map_err(cannot_list)?.st_uid != user {
             let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
-            let why = format!("only the owner of the nested subvolume `{}` (or root) may snapshot it", Shown(path));
+            let why = format!("only the owner of the nested subvolume `{}` (or root) may snapshot it", ShownPath(path));
             return Err(Reason::new(why).with_remedy(Remedy::RunAsOwner));
         }
         only_own(below.as_fd(), &sys::nested_subvolumes(below.as_fd()).map_err(cannot_list)?, user)?;

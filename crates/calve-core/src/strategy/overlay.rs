@@ -13,7 +13,7 @@ use super::{Criteria, Failure, Job, Method, Outcome, Reason};
 use crate::choice::Strategy;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::Keep;
+use crate::options::KeptProperties;
 use crate::progress::{Cancel, Progress};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
@@ -184,7 +184,7 @@ impl State {
         let now = rustix::fs::fstat(&upper).map_err(failed)?;
         let notes = Notes::default();
         let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
-        let mut keeper = Keeper::new(created, &Keep::Everything, &notes);
+        let mut keeper = Keeper::new(created, &KeptProperties::Everything, &notes);
         let src = XattrTarget::Open(source.directory());
         keeper
             .load_xattrs(src)

@@ -25,10 +25,10 @@ use crate::tree::stable::Moment;
 
 pub use create::{CreatedTemplate, TemplateOptions};
 pub use name::{LONGEST_TEMPLATE_NAME, is_template_name, template_name};
-pub use portable::{NotPortable, PortableEntry, PortableKind, PortableTemplate};
+pub use portable::{PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate};
 pub use receive::{CheckedFiles, ReceivedTemplate, sync_during};
 pub use record::Template;
-pub use verify::{Difference, Differing, Verification};
+pub use verify::{Difference, DifferenceKind, Verification};
 
 /// A template's name, and what is known about it.
 pub type ListedTemplate = (String, Result<Template, Error>);

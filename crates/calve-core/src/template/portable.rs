@@ -62,7 +62,7 @@ pub enum PortableKind {
 
 /// Why a manifest does not describe a template that can travel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotPortable {
+pub struct PortabilityObstacle {
     /// The entry, if it is about one.
     pub path: Vec<u8>,
     /// The obstacle.
@@ -74,14 +74,15 @@ impl PortableTemplate {
     ///
     /// # Errors
     /// Fails for a text that no template can have: an entry outside of the root, or not in a directory, or twice.
-    pub fn parse(text: String) -> Result<Self, NotPortable> {
+    pub fn parse(text: String) -> Result<Self, PortabilityObstacle> {
         let mut entries: Vec<PortableEntry> = Vec::new();
         let mut index: HashMap<Vec<u8>, usize> = HashMap::new();
-        let unreadable = || NotPortable { path: Vec::new(), what: "is not a manifest that this version can read" };
+        let unreadable =
+            || PortabilityObstacle { path: Vec::new(), what: "is not a manifest that this version can read" };
         let mut end = PORTABLE.len();
         for line in lines_after(PORTABLE, &text).ok_or_else(unreadable)? {
             let Line { path, keywords } = line.ok_or_else(unreadable)?;
-            let refused = |what| NotPortable { path: path.clone(), what };
+            let refused = |what| PortabilityObstacle { path: path.clone(), what };
             let start = end;
             end = start + text[start..].find('\n').ok_or_else(unreadable)? + 1;
             let in_order = entries.last().is_none_or(|last| order(&last.path).lt(order(&path)));
@@ -114,7 +115,7 @@ impl PortableTemplate {
     }
 
     /// Leaves out of the manifest of a template what does not travel.
-    pub(super) fn of_manifest(manifest: &str) -> Result<Self, NotPortable> {
+    pub(super) fn of_manifest(manifest: &str) -> Result<Self, PortabilityObstacle> {
         let mut text = String::with_capacity(manifest.len());
         text.push_str(PORTABLE);
         for line in portable_lines(manifest)? {
@@ -141,11 +142,11 @@ impl PortableTemplate {
 /// Returns the lines of a template's manifest, reduced to what travels.
 pub(super) fn portable_lines(
     manifest: &str,
-) -> Result<impl Iterator<Item = Result<String, NotPortable>> + use<'_>, NotPortable> {
-    let unreadable = || NotPortable { path: Vec::new(), what: "is not a manifest that this version can read" };
+) -> Result<impl Iterator<Item = Result<String, PortabilityObstacle>> + use<'_>, PortabilityObstacle> {
+    let unreadable = || PortabilityObstacle { path: Vec::new(), what: "is not a manifest that this version can read" };
     Ok(lines_after(HEAD, manifest).ok_or_else(unreadable)?.map(move |line| {
         let line = line.ok_or_else(unreadable)?;
-        let refused = |what| NotPortable { path: line.path.clone(), what };
+        let refused = |what| PortabilityObstacle { path: line.path.clone(), what };
         let mut text = String::new();
         super::manifest::name(&line.path, &mut text);
         for keyword in line.keywords.split(' ') {
@@ -248,7 +249,7 @@ mod tests {
     const FILE: &str = "type=file mode=0644 time=1.000000000 size=0 blake3digest=";
     const ROOT: &str = ". type=dir mode=0755 time=1.000000000\n";
 
-    fn parse(lines: &[&str]) -> Result<PortableTemplate, NotPortable> {
+    fn parse(lines: &[&str]) -> Result<PortableTemplate, PortabilityObstacle> {
         PortableTemplate::parse(format!("{PORTABLE}{}", lines.concat()))
     }
 

@@ -19,7 +19,7 @@ use crate::tree::location::{DIRECTORY, identity};
 use crate::tree::node::open_source;
 use crate::tree::pool::thread_count;
 use crate::tree::stable::Moment;
-use crate::tree::walk::{Descend, Folder, Walker, walk, whole_tree};
+use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 
 /// Everything that was found in a tree.
 #[derive(Default)]
@@ -86,9 +86,9 @@ impl Walker for Reader<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent {
         if kind == FileType::Directory {
-            return Descend::Yes;
+            return Descent::Yes;
         }
         let read = match kind {
             FileType::RegularFile => self.file(folder.directory(), name),
@@ -99,7 +99,7 @@ impl Walker for Reader<'_> {
             Ok((stat, keywords)) => self.add(&path, &stat, keywords),
             Err(errno) => self.found.unreadable.push((path, errno)),
         }
-        Descend::No
+        Descent::No
     }
 
     fn listed(&mut self, _entries: u64) {}

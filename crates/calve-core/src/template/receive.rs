@@ -13,7 +13,7 @@ use rustix::fs::{Mode, Stat};
 
 use super::create::{TreeOrigin, canonical, freeze};
 use super::manifest::{Manifest, key};
-use super::portable::{NotPortable, PortableKind, PortableTemplate, portable_lines};
+use super::portable::{PortabilityObstacle, PortableKind, PortableTemplate, portable_lines};
 use super::record::Template;
 use super::store::{self, ReservedVersion, TREE};
 use super::{HeldTemplate, SweptTemplates, TemplateOptions, Templates, name};
@@ -78,7 +78,7 @@ impl Templates {
     /// Returns what of a template travels.
     ///
     /// # Errors
-    /// Fails with [`TemplateError::NotPortable`] if something in it would change who may do what on another machine.
+    /// Fails with [`TemplateError::PortabilityObstacle`] if something in it would change who may do what on another machine.
     pub fn portable(&self, template: &HeldTemplate) -> Result<PortableTemplate, Error> {
         let (name, path) = (template.name.clone(), template.manifest());
         let text = store::read_file(&path)?.filter(|text| key(text) == template.key);
@@ -183,7 +183,7 @@ pub fn sync_during<T>(file_system: BorrowedFd<'_>, write: impl FnOnce() -> T) ->
 fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), Error> {
     let not_as_sent = |path: &[u8]| TemplateError::NotAsSent { name: name.into(), path: shown(path) };
     // The file system gave it an attribute.
-    let in_the_way = |refused: NotPortable| not_as_sent(&refused.path);
+    let in_the_way = |refused: PortabilityObstacle| not_as_sent(&refused.path);
     let mut entries = sent.entries.iter();
     for line in portable_lines(&found.text).map_err(in_the_way)? {
         let line = line.map_err(in_the_way)?;
@@ -196,7 +196,7 @@ fn compare(name: &str, found: &Manifest, sent: &PortableTemplate) -> Result<(), 
 }
 
 fn portable(name: &str, text: &str) -> Result<PortableTemplate, Error> {
-    let in_the_way = |refused: NotPortable| TemplateError::NotPortable {
+    let in_the_way = |refused: PortabilityObstacle| TemplateError::NotPortable {
         name: name.into(),
         path: shown(&refused.path),
         what: refused.what,

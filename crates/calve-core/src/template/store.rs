@@ -222,7 +222,7 @@ impl ReservedVersion {
 
     /// Removes what was built, in the foreground.
     pub(super) fn discard(self) {
-        let options = RemoveOptions { wait: crate::options::Wait::Yes, ..RemoveOptions::default() };
+        let options = RemoveOptions { wait: crate::options::RemovalWait::Yes, ..RemoveOptions::default() };
         match remove_tree(&self.directory, &options) {
             Ok(_) | Err(Error::Missing(_)) => {
                 let _ = rustix::fs::unlink(&self.path);

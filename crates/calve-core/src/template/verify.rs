@@ -32,13 +32,13 @@ pub struct Difference {
     /// Its path below the root; `.` for the root.
     pub path: PathBuf,
     /// How it differs.
-    pub what: Differing,
+    pub what: DifferenceKind,
 }
 
 /// How an entry differs from the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Differing {
+pub enum DifferenceKind {
     /// It is gone.
     Missing,
     /// It was not there.
@@ -49,7 +49,7 @@ pub enum Differing {
     Changed(Vec<String>),
 }
 
-impl Differing {
+impl DifferenceKind {
     /// Returns the stable name.
     pub fn code(&self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ impl Templates {
         for (path, errno) in found.unreadable {
             let path = shown(path);
             differences.retain(|difference| difference.path != path);
-            differences.push(Difference { path, what: Differing::Unreadable(reason(errno).text()) });
+            differences.push(Difference { path, what: DifferenceKind::Unreadable(reason(errno).text()) });
         }
         differences.sort_by(|a, b| a.path.cmp(&b.path));
         if differences.is_empty() {
@@ -129,12 +129,12 @@ fn compare(written: &str, now: &str) -> Option<Vec<Difference>> {
     let mut differences = Vec::new();
     while let Some(next) = next(&mut written, &mut now)? {
         let (line, what) = match next {
-            (Some(line), None) => (line, Differing::Missing),
-            (None, Some(line)) => (line, Differing::Added),
+            (Some(line), None) => (line, DifferenceKind::Missing),
+            (None, Some(line)) => (line, DifferenceKind::Added),
             (Some(old), Some(new)) if old.keywords == new.keywords => continue,
             (Some(old), Some(new)) => {
                 let keywords = changed(old.keywords, new.keywords);
-                (old, Differing::Changed(keywords))
+                (old, DifferenceKind::Changed(keywords))
             }
             (None, None) => continue,
         };

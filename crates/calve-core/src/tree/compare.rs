@@ -84,7 +84,7 @@ fn verdict(comparison: &Comparison<'_>, differences: Mutex<Differences>) -> Resu
         Some((path, what)) => Err(Error::VerifyFailed {
             path: comparison.src_path.to_path_buf(),
             count,
-            first: format!("`{}`: {what}", crate::error::Shown(path)),
+            first: format!("`{}`: {what}", crate::error::ShownPath(path)),
         }),
     }
 }

@@ -41,7 +41,7 @@ use crate::choice::Strategy;
 use crate::error::{Error, TemplateError};
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::options::{Decision, FrozenSince, Keep, Latency, Mounts, Unreadable};
+use crate::options::{Decision, FrozenSince, KeptProperties, Latency, Mounts, UnreadableEntry};
 use crate::progress::{Cancel, Progress};
 use crate::reason::SkipReason;
 use crate::report::{Bytes, Entries};
@@ -72,10 +72,10 @@ pub(crate) struct Fill<'a> {
     pub(crate) strict: bool,
     pub(crate) exclude: &'a Exclude,
     pub(crate) mounts: Mounts,
-    pub(crate) keep: &'a Keep,
+    pub(crate) keep: &'a KeptProperties,
     /// The source is the upper directory of an overlay.
     pub(crate) is_upper: bool,
-    pub(crate) unreadable: Unreadable,
+    pub(crate) unreadable: UnreadableEntry,
     pub(crate) created: NewFileDefaults,
     /// The destination knows files without copy-on-write (btrfs).
     pub(crate) keeps_nocow: bool,
@@ -472,7 +472,7 @@ impl<'f> Worker<'f> {
 
     /// Returns whether an entry of the source that could not be opened is left out, with a note, instead of ending the run.
     fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
-        let skips = self.fill.unreadable == Unreadable::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
+        let skips = self.fill.unreadable == UnreadableEntry::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
         if skips {
             self.fill.notes.skipped(path(), SkipReason::Unreadable);
         }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::choice::Strategy;
 use crate::error::Error;
 use crate::reason::{SkipReason, WarningCode};
-use crate::report::{FellBack, Skipped, Warning};
+use crate::report::{Fallback, SkippedEntry, Warning};
 
 /// A list longer than this is cut, and says so: a receipt must not grow with the tree.
 const MOST: usize = 10_000;
@@ -17,8 +17,8 @@ pub(crate) struct Notes(Mutex<NoteLists>);
 
 #[derive(Default, Clone)]
 struct NoteLists {
-    fell_back: Vec<FellBack>,
-    skipped: Vec<Skipped>,
+    fell_back: Vec<Fallback>,
+    skipped: Vec<SkippedEntry>,
     /// Never cut: there are few.
     skipped_for: Vec<SkipReason>,
     skipped_beyond: u64,
@@ -40,8 +40,8 @@ struct LostAttribute {
 
 /// All of it so far, for the report.
 pub(crate) struct NoteSummary {
-    pub(crate) fell_back: Vec<FellBack>,
-    pub(crate) skipped: Vec<Skipped>,
+    pub(crate) fell_back: Vec<Fallback>,
+    pub(crate) skipped: Vec<SkippedEntry>,
     /// Every reason for which something was skipped, also where the list is cut.
     pub(crate) skipped_for: Vec<SkipReason>,
     pub(crate) changed: Vec<PathBuf>,
@@ -72,7 +72,7 @@ impl Notes {
         let mut notes = self.lock();
         match notes.fell_back.iter_mut().find(|known| (known.from, known.to, known.errno) == (from, to, errno)) {
             Some(known) => known.files += 1,
-            None => notes.fell_back.push(FellBack { from, to, errno, files: 1, first_path: path() }),
+            None => notes.fell_back.push(Fallback { from, to, errno, files: 1, first_path: path() }),
         }
     }
 
@@ -83,7 +83,7 @@ impl Notes {
             notes.skipped_for.push(reason);
         }
         if notes.skipped.len() < MOST {
-            notes.skipped.push(Skipped { path, reason });
+            notes.skipped.push(SkippedEntry { path, reason });
         } else {
             notes.skipped_beyond += 1;
         }

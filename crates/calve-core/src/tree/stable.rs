@@ -19,7 +19,7 @@ use super::fill::metadata::same_version;
 use super::node::Node;
 use super::pool::Pool;
 use crate::choice::Requirement;
-use crate::error::{Error, Required, Shown};
+use crate::error::{Error, ShownPath, StatedRequirement};
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::Mounts;
@@ -133,11 +133,11 @@ pub(crate) fn watchable(source: &Source, mounts: Mounts) -> Result<Vec<(OwnedFd,
     for (file_system, path) in &found {
         if !sys::shows_stores(file_system.as_fd()).map_err(|errno| failed(path, errno))? {
             return Err(Error::RequirementRefused {
-                requirement: Required::Property(Requirement::Stable),
+                requirement: StatedRequirement::Property(Requirement::Stable),
                 refused: Vec::new(),
                 detail: Some(format!(
                     "`{}` is on {}, where programs can change files through a mapping (mmap) without a trace",
-                    Shown(path),
+                    ShownPath(path),
                     sys::file_system_name(file_system.as_fd()),
                 )),
             });

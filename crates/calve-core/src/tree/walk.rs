@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::progress::Cancel;
 use crate::reason::SkipReason;
-use crate::report::Skipped;
+use crate::report::SkippedEntry;
 use crate::sys::{self, Listing, ListingBuffer};
 
 use super::ahead::{self, Ahead};
@@ -23,7 +23,7 @@ use super::pool::{Pool, open_directories_per_worker};
 /// One worker of [`crate::scan_tree`].
 pub trait Visitor: Send {
     /// Receives an entry of `folder`. The answer counts for directories.
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend;
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent;
 
     /// Returns whether an entry of the directory `folder` has to be received. Asked where names are known without opening directories.
     fn wants(&self, _folder: &Path, _name: &CStr, _kind: EntryKind) -> bool {
@@ -57,7 +57,7 @@ impl From<FileType> for EntryKind {
 
 /// Whether to go into a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Descend {
+pub enum Descent {
     /// Its entries are visited too.
     Yes,
     /// It is left alone.
@@ -107,7 +107,7 @@ pub struct ScanReport<V> {
     /// How many entries were found.
     pub entries: u64,
     /// Entries that could not be read, and why.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEntry>,
 }
 
 /// Returns where to start for a path below `root`. `None` if nothing is there, and for a path that does not go down.
@@ -152,7 +152,7 @@ pub(crate) trait Walker: Send {
     }
 
     /// Receives an entry. The answer counts for directories.
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descend;
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent;
 
     /// Receives the number of entries that a directory had.
     fn listed(&mut self, entries: u64);
@@ -259,7 +259,7 @@ impl<W: Walker> Worker<'_, W> {
         let folder = Folder { tree, node: &parent.node, root, directory: above.as_fd(), path: &path };
         if !visited {
             self.walker.listed(1);
-            if self.walker.entry(&folder, name, kind) == Descend::No || kind != FileType::Directory {
+            if self.walker.entry(&folder, name, kind) == Descent::No || kind != FileType::Directory {
                 return Ok(None);
             }
         }
@@ -308,7 +308,7 @@ impl<W: Walker> Worker<'_, W> {
                 kind => kind,
             };
             entries += 1;
-            if self.walker.entry(folder, entry.name, kind) == Descend::Yes && kind == FileType::Directory {
+            if self.walker.entry(folder, entry.name, kind) == Descent::Yes && kind == FileType::Directory {
                 below.push(kind, entry.name);
             }
         }

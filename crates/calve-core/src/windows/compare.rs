@@ -36,9 +36,9 @@ pub(super) fn compare(comparison: &Comparison<'_>, single: Option<&OsStr>) -> Re
         let failed = |error| Error::io(Operation::Compare, below(comparison.shown_src, &relative), error);
         match entry(comparison, &relative, &mut waiting) {
             Ok(None) => {}
-            Ok(Some(what)) => differences.push(format!("`{}`: {what}", crate::error::Shown(&relative))),
+            Ok(Some(what)) => differences.push(format!("`{}`: {what}", crate::error::ShownPath(&relative))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                differences.push(format!("`{}`: only one side has it", crate::error::Shown(&relative)));
+                differences.push(format!("`{}`: only one side has it", crate::error::ShownPath(&relative)));
             }
             Err(error) => return Err(failed(error)),
         }

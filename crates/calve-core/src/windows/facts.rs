@@ -11,7 +11,7 @@ use super::source::Source;
 use super::staging::Staging;
 use crate::choice::{Refusal, Requirement, Strategy};
 use crate::choose::{Criteria, Reason, choose};
-use crate::error::{Error, Shown};
+use crate::error::{Error, ShownPath};
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::remedy::Remedy;
@@ -129,7 +129,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         Ok(()) => None,
         Err(error) if [ERROR_ACCESS_DENIED, ERROR_WRITE_PROTECT].iter().any(|number| error.is_errno(code(*number))) => {
             let reason = io::Error::from_raw_os_error(error.errno().unwrap_or_default());
-            Some(Reason::new(format!("cannot write to `{}`: {reason}", Shown(location.given_parent()))))
+            Some(Reason::new(format!("cannot write to `{}`: {reason}", ShownPath(location.given_parent()))))
         }
         Err(error) => return Err(error),
     };

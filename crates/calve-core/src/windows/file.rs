@@ -16,7 +16,7 @@ use windows_sys::Win32::Storage::FileSystem::{
 use super::fill::{Files, Worker};
 use super::location::code;
 use crate::choice::{Requirement, Strategy};
-use crate::error::{Error, Required};
+use crate::error::{Error, StatedRequirement};
 use crate::operation::Operation;
 use crate::reason::{SkipReason, WarningCode};
 use crate::sys::{self, Info};
@@ -149,7 +149,7 @@ impl Worker<'_> {
                 self.copied(&src, dst, relative, info)
             }
             Err(error) if may_be_copied(&error) => Err(Error::RequirementRefused {
-                requirement: Required::Property(Requirement::Cow),
+                requirement: StatedRequirement::Property(Requirement::Cow),
                 refused: Vec::new(),
                 detail: Some(self.src_error(Operation::ShareExtents, relative, error).to_string()),
             }),

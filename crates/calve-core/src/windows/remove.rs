@@ -13,17 +13,17 @@ use super::lock::Lock;
 use crate::error::{Error, Protection};
 use crate::hidden::Purpose;
 use crate::operation::Operation;
-use crate::options::{Background, RemoveOptions, Wait};
+use crate::options::{Background, RemovalWait, RemoveOptions};
 use crate::progress::Cancel;
 use crate::progress::Progress;
 use crate::reap::reap_all;
-use crate::report::{ReapReport, RemoveReport, Trashed};
+use crate::report::{ReapReport, RemoveReport, TrashedTree};
 use crate::sys;
 
 /// Removes whatever is at `path`.
 ///
 /// A directory is renamed to a hidden trash sibling, which takes the same time whatever its size; [`reap`] deletes it later. With
-/// [`Wait::Yes`] it is deleted before the call returns. A directory in which a program has something open cannot be renamed: then
+/// [`RemovalWait::Yes`] it is deleted before the call returns. A directory in which a program has something open cannot be renamed: then
 /// nothing is removed. Links are removed, never followed.
 ///
 /// # Errors
@@ -38,8 +38,8 @@ pub fn remove_tree(path: &Path, options: &RemoveOptions) -> Result<RemoveReport,
     let mut deleted = 0;
     if location.look()?.is_some_and(|info| info.is_directory() && !info.is_link()) {
         let lock = move_to_trash(&location)?;
-        let hidden = Trashed { parent: location.given_parent(), name: lock.name().into() };
-        if options.wait == Wait::Yes {
+        let hidden = TrashedTree { parent: location.given_parent(), name: lock.name().into() };
+        if options.wait == RemovalWait::Yes {
             deleted = delete_protected(&lock, &hidden.parent.join(&hidden.name), deletion)?;
             lock.remove();
         } else {

@@ -8,9 +8,9 @@ use super::source::Source;
 use super::staging::Staging;
 use crate::choice::{Requirement, Strategy};
 use crate::choose::Criteria;
-use crate::error::{Error, Required};
-use crate::options::{CloneOptions, Durability, Verify};
-use crate::report::{Bytes, Plan, Trashed};
+use crate::error::{Error, StatedRequirement};
+use crate::options::{CloneOptions, CloneVerification, Durability};
+use crate::report::{Bytes, ClonePlan, TrashedTree};
 use crate::strategy_run::StrategyRun;
 use crate::tree::exclude::Exclude;
 use crate::tree::notes::Notes;
@@ -42,7 +42,7 @@ impl<'p> StagedTree<'p> {
         if options.keep.plain().is_some() {
             let detail = Some("plain copies are not made on Windows".into());
             return Err(Error::RequirementRefused {
-                requirement: Required::Strategy(Strategy::Copy),
+                requirement: StatedRequirement::Strategy(Strategy::Copy),
                 refused: Vec::new(),
                 detail,
             });
@@ -78,7 +78,7 @@ impl<'p> StagedTree<'p> {
         if source.single().is_some() && tally.entries.total() == 0 {
             return Err(notes.tell().nothing_made_of(source.given()));
         }
-        if options.verify == Verify::Contents {
+        if options.verify == CloneVerification::Contents {
             let comparison = Comparison {
                 src: source.directory(),
                 dst: self.staging.path(),
@@ -101,17 +101,17 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Gives the tree its name. Nothing goes to the trash here: only files can be replaced.
-    pub(crate) fn publish(self, _notes: &Notes) -> Result<Option<Trashed>, Error> {
+    pub(crate) fn publish(self, _notes: &Notes) -> Result<Option<TrashedTree>, Error> {
         self.options.still_wanted()?;
         self.staging.publish(self.inside.as_deref(), self.options.existing)?;
         Ok(None)
     }
 
     /// Tries what cloning `source` would try, and makes nothing that stays.
-    pub(crate) fn plan(self, source: &Source) -> Result<Plan, Error> {
+    pub(crate) fn plan(self, source: &Source) -> Result<ClonePlan, Error> {
         let mut facts = Facts::from_places(source, self.destination)?;
         facts.try_in(source, &self.staging)?;
         let (strategy, refused) = facts.choose(&Criteria::of(self.options))?;
-        Ok(Plan { strategy, refused })
+        Ok(ClonePlan { strategy, refused })
     }
 }

@@ -14,7 +14,7 @@ use super::lock::Lock;
 use crate::error::Error;
 use crate::hidden::Purpose;
 use crate::operation::Operation;
-use crate::options::Existing;
+use crate::options::ExistingDestination;
 use crate::progress::{Cancel, Progress};
 use crate::sys;
 
@@ -47,7 +47,11 @@ impl<'p> Staging<'p> {
     }
 
     /// Gives the staged directory, or the entry `inside` of it, the name of the destination.
-    pub(super) fn publish(mut self, inside: Option<&std::ffi::OsStr>, existing: Existing) -> Result<(), Error> {
+    pub(super) fn publish(
+        mut self,
+        inside: Option<&std::ffi::OsStr>,
+        existing: ExistingDestination,
+    ) -> Result<(), Error> {
         let lost = || Error::StagingLost(self.location.given_parent());
         let is_own = sys::look(&self.path).is_ok_and(|info| info.identity == self.identity);
         if !is_own || !self.lock.as_ref().is_some_and(Lock::is_held) {
@@ -64,11 +68,15 @@ impl<'p> Staging<'p> {
         let renamed = match sys::patiently(sys::PUBLISH_PATIENCE, rename) {
             Err(error) if is_taken(&error) && is_there() => match (existing, inside) {
                 // A file is exchanged for a file in one step; for directories there is no such call.
-                (Existing::Replace, Some(_)) => sys::patiently(sys::PATIENCE, || sys::rename_replace_file(&from, to)),
-                (Existing::Replace, None) => {
+                (ExistingDestination::Replace, Some(_)) => {
+                    sys::patiently(sys::PATIENCE, || sys::rename_replace_file(&from, to))
+                }
+                (ExistingDestination::Replace, None) => {
                     return Err(Error::ReplaceUnsupported(self.location.given().to_path_buf()));
                 }
-                (Existing::Refuse, _) => return Err(Error::DestinationExists(self.location.given().to_path_buf())),
+                (ExistingDestination::Refuse, _) => {
+                    return Err(Error::DestinationExists(self.location.given().to_path_buf()));
+                }
             },
             other => other,
         };

@@ -12,8 +12,8 @@ use super::lock::Lock;
 use crate::hidden::Purpose;
 use crate::reason::WarningCode;
 use crate::{
-    Background, Cancel, Choice, CloneOptions, Error, RemoveOptions, Strategy, Verify, Wait, clone_tree, reap,
-    remove_tree, sys,
+    Background, Cancel, Choice, CloneOptions, CloneVerification, Error, RemovalWait, RemoveOptions, Strategy,
+    clone_tree, reap, remove_tree, sys,
 };
 
 fn source() -> TempDir {
@@ -48,7 +48,7 @@ fn attributes_and_times_are_kept_of_files_and_directories() {
         file.set_times(std::fs::FileTimes::new().set_modified(old).set_accessed(old)).unwrap();
         sys::set_attributes(&path(name), attributes).unwrap();
     }
-    clone(&folder, &CloneOptions { verify: Verify::Contents, ..Default::default() }).unwrap();
+    clone(&folder, &CloneOptions { verify: CloneVerification::Contents, ..Default::default() }).unwrap();
     for name in ["sub", "sub/b", "a", "."] {
         let [src, dst] = ["src", "dst"].map(|root| std::fs::metadata(path(root).join(name)).unwrap());
         assert_eq!(src.last_write_time(), dst.last_write_time(), "{name}");
@@ -58,7 +58,7 @@ fn attributes_and_times_are_kept_of_files_and_directories() {
     let attributes_kept = std::fs::metadata(path("dst/sub/b")).unwrap().file_attributes();
     assert_ne!(attributes_kept & FILE_ATTRIBUTE_READONLY, 0);
     // Read-only and all, it can be removed.
-    remove_tree(&path("dst"), &RemoveOptions { wait: Wait::Yes, ..Default::default() }).unwrap();
+    remove_tree(&path("dst"), &RemoveOptions { wait: RemovalWait::Yes, ..Default::default() }).unwrap();
     assert_eq!(names(folder.path()), ["src"]);
 }
 

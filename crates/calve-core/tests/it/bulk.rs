@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_core::{
-    Cancel, Directory, Error, ExistingFile, Flush, OnError, Placing, ReadOptions, WriteEntry, WriteOptions, Writer,
+    Cancel, Directory, Error, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, Writer,
     read_files, write_files,
 };
 use calve_testkit::{FileSystem, Volume, require_root};
@@ -32,11 +32,11 @@ fn everything_is_written_on_every_file_system() {
             .map(|n| (format!("{}/d{}/f{n}", n % 7, n % 40), format!("contents of {n}").repeat(n % 50)))
             .collect();
         let entries: Vec<_> = names.iter().map(|(path, contents)| entry(path, contents)).collect();
-        for placing in [Placing::InPlace, Placing::Rename] {
+        for placement in [Placement::InPlace, Placement::Rename] {
             for threads in [None, std::num::NonZeroUsize::new(5)] {
                 let root = volume.path().join("root");
                 let mut options = making();
-                (options.placing, options.threads, options.flush) = (placing, threads, Flush::AtEnd);
+                (options.placement, options.threads, options.flush) = (placement, threads, Flush::AtEnd);
                 let report = write_files(&root, &entries, options).unwrap();
                 let bytes = names.iter().map(|(_, contents)| contents.len() as u64).sum::<u64>();
                 assert_eq!((report.files, report.bytes, report.failures.len()), (3000, bytes, 0));
@@ -86,7 +86,7 @@ fn nothing_is_written_outside_of_the_root() {
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "old");
     // By rename the link itself is replaced.
     let mut options = making();
-    options.placing = Placing::Rename;
+    options.placement = Placement::Rename;
     write_files(&root, &[entry("file", "new")], options).unwrap();
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "old");
     assert_eq!(fs::read_to_string(root.join("file")).unwrap(), "new");
@@ -101,9 +101,9 @@ fn files_that_are_there_are_overwritten_or_refused() {
     write_files(folder.path(), &entries, WriteOptions::default()).unwrap();
     assert_eq!(fs::read_to_string(folder.path().join("old")).unwrap(), "o");
     assert_eq!(fs::metadata(folder.path().join("old")).unwrap().ino(), inode);
-    for placing in [Placing::InPlace, Placing::Rename] {
+    for placement in [Placement::InPlace, Placement::Rename] {
         let mut options = WriteOptions::default();
-        (options.existing, options.on_error, options.placing) = (ExistingFile::Refuse, OnError::Collect, placing);
+        (options.existing, options.on_error, options.placement) = (ExistingFile::Refuse, OnError::Collect, placement);
         fs::remove_file(folder.path().join("new2")).unwrap();
         let report = write_files(folder.path(), &entries, options).unwrap();
         let failed: Vec<_> = report.failures.iter().map(|failure| (failure.index, failure.error.errno())).collect();
@@ -126,7 +126,7 @@ fn a_file_that_is_replaced_by_rename_keeps_its_permissions() {
     symlink("script", folder.path().join("link")).unwrap();
     let entries = ["script", "secret", "read-only", "set-user-id", "link", "new"].map(|name| entry(name, "new"));
     let mut options = WriteOptions::default();
-    (options.placing, options.mode) = (Placing::Rename, 0o640);
+    (options.placement, options.mode) = (Placement::Rename, 0o640);
     write_files(folder.path(), &entries, options).unwrap();
     let modes = ["script", "secret", "read-only", "set-user-id", "link"].map(mode);
     // What is in it now was never meant to run as somebody else.
@@ -147,7 +147,7 @@ fn a_file_that_is_replaced_by_rename_stays_its_owners() {
     fs::write(&file, "old").unwrap();
     std::os::unix::fs::chown(&file, Some(12), Some(34)).unwrap();
     let mut options = WriteOptions::default();
-    options.placing = Placing::Rename;
+    options.placement = Placement::Rename;
     write_files(folder.path(), &[entry("file", "new")], options).unwrap();
     let data = fs::metadata(&file).unwrap();
     assert_eq!((data.uid(), data.gid()), (12, 34));

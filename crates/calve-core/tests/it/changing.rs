@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use calve_core::{Choice, CloneOptions, CloneReport, Error, Required, Requirement, Strategy, clone_tree};
+use calve_core::{Choice, CloneOptions, CloneReport, Error, Requirement, StatedRequirement, Strategy, clone_tree};
 use calve_testkit::{BindMount, FileSystem, Tree, Volume, fingerprint, require_program};
 use fs_err as fs;
 
@@ -67,7 +67,7 @@ fn is_noticed(file_system: FileSystem, strategy: Strategy, expected: &[&str], ch
     assert!(noticed.changed.iter().all(|path| expected.contains(path)), "{:?}", noticed.changed);
     match refused {
         Some(Error::RequirementRefused { requirement, detail, .. }) => {
-            assert_eq!(requirement, Required::Property(Requirement::Stable));
+            assert_eq!(requirement, StatedRequirement::Property(Requirement::Stable));
             assert!(detail.unwrap().contains("changed"));
         }
         other => panic!("`stable` was not refused: {other:?}"),

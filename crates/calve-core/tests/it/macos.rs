@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use calve_core::{Existing, Requirement, Strategy, Verify, WarningCode};
+use calve_core::{CloneVerification, ExistingDestination, Requirement, Strategy, WarningCode};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, skip};
 use fs_err as fs;
 use rustix::fs::XattrFlags;
@@ -35,7 +35,7 @@ fn a_tree_is_cloned_by_one_call_and_verified() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
     everything(&src);
-    let report = clone_with(&options(|options| options.verify = Verify::Contents), &src, &dst);
+    let report = clone_with(&options(|options| options.verify = CloneVerification::Contents), &src, &dst);
     assert_eq!((report.strategy, report.entries), (Strategy::Clonefile, None));
     assert!(report.warnings.iter().any(|warning| warning.code == WarningCode::ClonefileDrops));
 }
@@ -131,7 +131,7 @@ fn a_locked_root_is_published_locked_and_not_removed() {
     clone(&src, &dst);
     let error = calve_core::remove_tree(&dst, &calve_core::RemoveOptions::default()).unwrap_err();
     assert!(error.to_string().contains("Operation not permitted"), "{error}");
-    let replace = options(|options| options.existing = Existing::Replace);
+    let replace = options(|options| options.existing = ExistingDestination::Replace);
     Tree::new(volume.path()).file("other/file", "2");
     assert!(calve_core::clone_tree(&volume.path().join("other"), &dst, &replace).is_err());
     for path in [&src, &dst] {
@@ -150,7 +150,7 @@ fn long_attributes_arrive_whole() {
     for (name, value) in &values {
         rustix::fs::setxattr(src.join("file"), *name, value, XattrFlags::empty()).unwrap();
     }
-    clone_with(&options(|options| options.verify = Verify::Contents), &src, &dst);
+    clone_with(&options(|options| options.verify = CloneVerification::Contents), &src, &dst);
     for (name, value) in values {
         assert_eq!(xattr(dst.join("file"), name), Some(value));
     }
@@ -162,7 +162,7 @@ fn a_directory_whose_listing_passes_over_names_is_emptied() {
     let file = |tree: Tree, number| tree.file(format!("a/{}/{number}", number % 7), "1");
     (0..2000).fold(Tree::new(volume.path()), file);
     let mut options = calve_core::RemoveOptions::default();
-    options.wait = calve_core::Wait::Yes;
+    options.wait = calve_core::RemovalWait::Yes;
     calve_core::remove_tree(&volume.path().join("a"), &options).unwrap();
     assert_holds(volume.path(), &[] as &[&str]);
 }
@@ -199,7 +199,7 @@ fn lists_below_the_root_are_kept_and_the_clone_has_none_of_its_parents() {
     rustix::fs::setxattr(volume.path(), ACL, b"deny read inherit", XattrFlags::empty()).unwrap();
     for (name, wanted) in [("src", Strategy::Clonefile), ("src/plain", Strategy::Clonefile)] {
         let _ = fs::remove_dir_all(&dst);
-        let verified = options(|options| options.verify = Verify::Contents);
+        let verified = options(|options| options.verify = CloneVerification::Contents);
         assert_eq!(clone_with(&verified, volume.path().join(name), &dst).strategy, wanted);
         assert_same(volume.path().join(name), &dst);
         assert_eq!(xattr(&dst, ACL), None);
@@ -231,7 +231,7 @@ fn a_copy_keeps_flags_and_says_which_it_could_not() {
     set("appended", IFlags::APPEND);
     let all = ["a/b/file", "a/b", "a/linked", "a", ""];
     all.iter().for_each(|path| locked(src.join(path), true));
-    let report = clone_with(&options(|options| options.verify = Verify::Contents), &src, &dst);
+    let report = clone_with(&options(|options| options.verify = CloneVerification::Contents), &src, &dst);
     assert_eq!(report.strategy, Strategy::Copy);
     let told = report.warnings.iter().filter(|warning| warning.code == WarningCode::AttributeNotKept);
     let mut told: Vec<_> = told.map(|warning| warning.path.clone().unwrap()).collect();

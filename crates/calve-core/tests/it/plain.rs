@@ -5,17 +5,18 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    CloneOptions, Error, Keep, KeptLinks, KeptTimes, KeptXattrs, LeftLinks, Overwrite, Plain, Strategy, merge_tree,
+    CloneOptions, Error, KeptLinks, KeptProperties, KeptTimes, KeptXattrs, LeftLinks, OverwriteRule, PlainCopy,
+    Strategy, merge_tree,
 };
 use calve_testkit::{FileSystem, Tree, Volume, is_root, require_root};
 use fs_err as fs;
 
 use crate::cloning::{clone_with, options, refused};
 
-const NOTHING: Plain = Plain { times: KeptTimes::None, xattrs: KeptXattrs::No, links: KeptLinks::Verbatim };
+const NOTHING: PlainCopy = PlainCopy { times: KeptTimes::None, xattrs: KeptXattrs::No, links: KeptLinks::Verbatim };
 
-fn plain(plain: Plain) -> CloneOptions {
-    options(|options| options.keep = Keep::Plain(plain))
+fn plain(plain: PlainCopy) -> CloneOptions {
+    options(|options| options.keep = KeptProperties::Plain(plain))
 }
 
 /// Type, mode, and contents or target, by path.
@@ -92,13 +93,13 @@ fn times_and_attributes_are_kept_as_far_as_asked_for() {
     source(&src).mtime("file", LONG_AGO, 5).mtime("d/up", LONG_AGO, 5).mtime("d", LONG_AGO, 5).mtime("", LONG_AGO, 5);
     for (times, expected) in [(KeptTimes::OfFiles, [true, false, false, false]), (KeptTimes::OfAll, [true; 4])] {
         let dst = folder.path().join(format!("{times:?}"));
-        clone_with(&plain(Plain { times, ..NOTHING }), &src, &dst);
+        clone_with(&plain(PlainCopy { times, ..NOTHING }), &src, &dst);
         assert_eq!(["file", "d/up", "d", ""].map(|name| is_old(&dst.join(name))), expected);
     }
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     let (src, dst) = (volume.path().join("src"), volume.path().join("dst"));
     source(&src).xattr("file", "user.note", "x");
-    clone_with(&plain(Plain { xattrs: KeptXattrs::Yes, ..NOTHING }), &src, &dst);
+    clone_with(&plain(PlainCopy { xattrs: KeptXattrs::Yes, ..NOTHING }), &src, &dst);
     assert_eq!(rustix::fs::getxattr(dst.join("file"), "user.note", &mut [0; 8][..]), Ok(1));
 }
 
@@ -107,13 +108,13 @@ fn links_are_resolved_or_refused_if_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));
     source(&src);
-    clone_with(&plain(Plain { links: KeptLinks::Absolute(src.clone()), ..NOTHING }), &src, &dst);
+    clone_with(&plain(PlainCopy { links: KeptLinks::Absolute(src.clone()), ..NOTHING }), &src, &dst);
     assert_eq!(fs::read_link(dst.join("d/up")).unwrap(), src.join("file"));
     assert_eq!(fs::read_link(dst.join("absolute")).unwrap(), Path::new("/etc/../etc"));
-    let error = refused(&plain(Plain { links: KeptLinks::Refuse, ..NOTHING }), &src, folder.path().join("other"));
+    let error = refused(&plain(PlainCopy { links: KeptLinks::Refuse, ..NOTHING }), &src, folder.path().join("other"));
     assert!(matches!(error, Error::NotClonable { .. }), "{error}");
     let (left, other) = (LeftLinks::default(), folder.path().join("other"));
-    clone_with(&plain(Plain { links: KeptLinks::Listed(left.clone()), ..NOTHING }), &src, &other);
+    clone_with(&plain(PlainCopy { links: KeptLinks::Listed(left.clone()), ..NOTHING }), &src, &other);
     let mut links = left.paths();
     links.sort();
     assert_eq!(links, ["absolute", "d/up"].map(PathBuf::from));
@@ -152,7 +153,7 @@ fn destination(root: &Path) -> Tree {
 
 #[test]
 fn merging_replaces_files_or_not_and_leaves_directories_as_they_are() {
-    for (overwrite, script) in [(Overwrite::Yes, "#!"), (Overwrite::No, "mine")] {
+    for (overwrite, script) in [(OverwriteRule::Yes, "#!"), (OverwriteRule::No, "mine")] {
         let folder = tempfile::tempdir().unwrap();
         let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));
         source(&src);
@@ -202,7 +203,7 @@ fn a_merge_that_cannot_be_done_leaves_everything_as_it_was() {
         destination(&dst);
         spoil(&src, &dst);
         let before = seen(folder.path());
-        merge_tree(&src, &dst, &plain(NOTHING), Overwrite::Yes).expect_err(what);
+        merge_tree(&src, &dst, &plain(NOTHING), OverwriteRule::Yes).expect_err(what);
         assert_eq!(seen(folder.path()), before, "{what}");
     }
 }
@@ -213,7 +214,7 @@ fn what_hands_something_down_is_not_merged_into() {
     let (src, dst) = (volume.path().join("src"), volume.path().join("dst"));
     source(&src);
     destination(&dst).acl("d", "default:user:1234:rwx");
-    merge_tree(&src, &dst, &plain(NOTHING), Overwrite::Yes).unwrap_err();
+    merge_tree(&src, &dst, &plain(NOTHING), OverwriteRule::Yes).unwrap_err();
     assert_eq!(fs::read_to_string(dst.join("d/script")).unwrap(), "mine");
 }
 
@@ -223,7 +224,7 @@ fn source_and_destination_of_a_merge_are_not_inside_each_other() {
     let src = folder.path().join("src");
     source(&src);
     let merge = |from: &str, to: &str| {
-        merge_tree(&folder.path().join(from), &folder.path().join(to), &plain(NOTHING), Overwrite::Yes).unwrap_err()
+        merge_tree(&folder.path().join(from), &folder.path().join(to), &plain(NOTHING), OverwriteRule::Yes).unwrap_err()
     };
     assert!(matches!(merge("src", "src"), Error::Same { .. }));
     assert!(matches!(merge("src", "src/d"), Error::DestinationInsideSource { .. }));
@@ -239,14 +240,14 @@ fn a_destination_that_changes_type_during_a_merge_is_not_replaced() {
     let spoiled = dst.clone();
     // The last look is taken between the check and the moves.
     let options = options(|options| {
-        options.keep = Keep::Plain(NOTHING);
+        options.keep = KeptProperties::Plain(NOTHING);
         options.last_look = Some(calve_core::LastLook::new(move || {
             fs::remove_file(spoiled.join("d/script")).unwrap();
             fs::create_dir(spoiled.join("d/script")).unwrap();
             fs::create_dir(spoiled.join("second")).unwrap();
         }));
     });
-    merge_tree(&src, &dst, &options, Overwrite::Yes).unwrap_err();
+    merge_tree(&src, &dst, &options, OverwriteRule::Yes).unwrap_err();
     assert!(fs::metadata(dst.join("second")).unwrap().is_dir() && fs::metadata(dst.join("d/script")).unwrap().is_dir());
 }
 
@@ -261,7 +262,7 @@ fn a_directory_that_cannot_be_written_to_is_not_moved() {
     source(&src).mode("d", 0o555);
     Tree::new(&dst).file("own", "");
     let before = seen(&dst);
-    let failed = merge_tree(&src, &dst, &plain(NOTHING), Overwrite::Yes);
+    let failed = merge_tree(&src, &dst, &plain(NOTHING), OverwriteRule::Yes);
     fs::set_permissions(src.join("d"), std::fs::Permissions::from_mode(0o755)).unwrap();
     failed.unwrap_err();
     assert_eq!(seen(&dst), before);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{CloneOptions, Error, Existing, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
+use calve_core::{CloneOptions, Error, ExistingDestination, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, fingerprint, spawn_written};
 use fs_err as fs;
 use rustix::fs::{FileType, Timestamps};
@@ -145,7 +145,7 @@ fn a_symlink_at_the_destination_is_never_written_through() {
             assert!(matches!(error, Error::DestinationExists(_)), "{error}");
         }
         for (src, dst) in [("src", "link"), ("src/file", "file link"), ("src/file", "dangling")] {
-            let replacing = options(|options| options.existing = Existing::Replace);
+            let replacing = options(|options| options.existing = ExistingDestination::Replace);
             clone_with(&replacing, volume.path().join(src), volume.path().join(dst));
             assert!(
                 !fs::symlink_metadata(volume.path().join(dst)).unwrap().is_symlink(),
@@ -194,7 +194,7 @@ fn trash_inside_the_source_is_not_cloned() {
         let dst = volume.path().join(strategy.name());
         let wish = options(|options| {
             options.strategy = calve_core::Choice::Only(strategy);
-            options.verify = calve_core::Verify::Contents;
+            options.verify = calve_core::CloneVerification::Contents;
         });
         let report = clone_with(&wish, tree.path(), &dst);
         assert_eq!(names_in(&dst), [".calve.toml", "kept", "sub"]);
@@ -245,7 +245,7 @@ fn access_times_of_the_source_are_spared() {
         let times = Timestamps { last_access: old, last_modification: old };
         rustix::fs::utimensat(rustix::fs::CWD, path, &times, rustix::fs::AtFlags::empty()).unwrap();
     }
-    let verified = options(|options| options.verify = calve_core::Verify::Contents);
+    let verified = options(|options| options.verify = calve_core::CloneVerification::Contents);
     clone_with(&verified, tree.path(), volume.path().join("dst"));
     clone_with(&only(Strategy::Hardlink), tree.path(), volume.path().join("linked"));
     for path in &paths {

@@ -12,12 +12,12 @@ mod trash;
 
 use std::path::Path;
 
-use calve_core::{Background, Cancel, Error, ReapReport, RemoveOptions, RemoveReport, Wait, reap, remove_tree};
+use calve_core::{Background, Cancel, Error, ReapReport, RemovalWait, RemoveOptions, RemoveReport, reap, remove_tree};
 use fs_err as fs;
 
 fn waiting() -> RemoveOptions {
     let mut options = RemoveOptions::default();
-    options.wait = Wait::Yes;
+    options.wait = RemovalWait::Yes;
     options
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, CloneOptions, CloneState, RevertOptions, Reverted, clone_tree, revert};
+use calve_core::{Cancel, CloneOptions, CloneState, RevertOptions, RevertReport, clone_tree, revert};
 use calve_testkit::{
     BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, is_root, node_modules_like,
     require_program,
@@ -32,7 +32,7 @@ impl Place {
         Some(place)
     }
 
-    fn record(&mut self, after: Option<&Reverted>) {
+    fn record(&mut self, after: Option<&RevertReport>) {
         self.state = CloneState::record(&self.clone(), after, &Cancel::default()).unwrap();
     }
 
@@ -44,14 +44,14 @@ impl Place {
         self.volume.path().join("clone")
     }
 
-    fn revert(&self) -> Option<Reverted> {
+    fn revert(&self) -> Option<RevertReport> {
         let state = self.state.as_ref().unwrap();
         revert(&self.clone(), &self.src(), state, &RevertOptions::default()).unwrap()
     }
 
     /// Reverts the clone, and compares.
     #[track_caller]
-    fn reverted(&self) -> Reverted {
+    fn reverted(&self) -> RevertReport {
         let reverted = self.revert().unwrap();
         assert_same(self.src(), self.clone());
         reverted

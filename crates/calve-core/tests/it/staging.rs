@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Once;
 
 use calve_core::{
-    CloneOptions, Decision, Error, Overwrite, Required, Requirement, Selection, StagedTree, Verify, clone_tree,
-    merge_tree, plan, stage, supersede,
+    CloneOptions, CloneVerification, Decision, Error, OverwriteRule, Requirement, Selection, StagedTree,
+    StatedRequirement, clone_tree, merge_tree, plan, stage, supersede,
 };
 use calve_testkit::{FileSystem, Tree, Volume};
 use fs_err as fs;
@@ -32,7 +32,7 @@ type Clone = dyn Fn(&Path, &Path, &CloneOptions) -> Result<(), Error>;
 /// Clones by `make` what changes meanwhile and what does not, with both demands.
 #[track_caller]
 fn holds(make: &Clone) {
-    let verified = |options: &mut CloneOptions| options.verify = Verify::Contents;
+    let verified = |options: &mut CloneOptions| options.verify = CloneVerification::Contents;
     let stable = |options: &mut CloneOptions| options.require = vec![Requirement::Stable];
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let [src, place] = ["place/src", "place"].map(|name| volume.path().join(name));
@@ -48,7 +48,7 @@ fn holds(make: &Clone) {
     let mut demand = changing(&src);
     stable(&mut demand);
     let error = make(&src, &dst, &demand).unwrap_err();
-    let requirement = Required::Property(Requirement::Stable);
+    let requirement = StatedRequirement::Property(Requirement::Stable);
     assert!(matches!(&error, Error::RequirementRefused { requirement: found, .. } if *found == requirement), "{error}");
     assert!(error.to_string().contains("a` changed while the clone was made"), "{error}");
     assert_holds(&place, &["src"]);
@@ -97,7 +97,7 @@ fn a_tree_that_supersedes_its_source_is_verified_and_stable() {
 fn a_merge_is_verified_and_stable() {
     holds(&|src, dst, options| {
         fs::create_dir(dst).unwrap();
-        let merged = merge_tree(src, dst, options, Overwrite::No);
+        let merged = merge_tree(src, dst, options, OverwriteRule::No);
         if merged.is_err() {
             // It is as it was: empty.
             fs::remove_dir(dst).unwrap();
@@ -125,7 +125,7 @@ fn a_plan_is_refused_where_a_clone_would_be() {
         assert!(error.to_string().contains("is on tmpfs, where"), "{error}");
     }
     assert_holds(volume.path(), &["src"]);
-    let verified = options(|options| options.verify = Verify::Contents);
+    let verified = options(|options| options.verify = CloneVerification::Contents);
     plan(&src, &dst, &verified).unwrap();
     assert_holds(volume.path(), &["src"]);
 }

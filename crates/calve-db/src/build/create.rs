@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
@@ -304,7 +304,7 @@ fn build(
     });
     if made.is_err() {
         keep_log(&path, &log);
-        let _ = sweep::take_away(home, &path, Wait::Yes);
+        let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
     drop(held);
     // Without a command it is as it was taken over.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use fs_err as fs;
 
 use super::create::wait_for_others;
@@ -89,7 +89,7 @@ pub fn promote(
     });
     drop(held);
     if !matches!(made, Ok(Some(_))) {
-        let _ = sweep::take_away(home, &path, Wait::Yes);
+        let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
     if let Ok(Some(template)) = &made {
         // The template is there, whatever becomes of these.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use rustix::fs::FlockOperation;
 
 use super::create::wait_for_others;
@@ -181,7 +181,7 @@ pub fn receive<E: From<Error>>(
         made.map_err(|error| of_pull(error, name).into())
     });
     if made.is_err() {
-        let _ = sweep::take_away(home, &path, Wait::Yes);
+        let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
     drop((place, held));
     let template = made?;

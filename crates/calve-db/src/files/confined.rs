@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use rustix::fs::FileType;
 
 use crate::error::{Error, Result, Unusable};
@@ -40,7 +40,7 @@ pub(crate) fn walk(root: &Directory, visit: &mut Visit<'_>) -> Result<()> {
 pub(crate) fn check(data: &Directory, pointers: &[&str]) -> Result<()> {
     walk(data, &mut |directory, entry, below| {
         let refuse = |what: &str| {
-            let reason = format!("{what}: `{}`, which leads to `{}`", Shown(below), target(directory, entry));
+            let reason = format!("{what}: `{}`, which leads to `{}`", ShownPath(below), target(directory, entry));
             Err(Error::not_usable(data.path(), Unusable::LeadsOut(reason)))
         };
         match entry.kind {
@@ -77,7 +77,7 @@ fn target(directory: &Directory, entry: &Entry) -> String {
         FileType::Symlink => directory.target(&entry.name).ok(),
         _ => directory.read_to_string(&entry.name, 4096).ok().flatten().map(|text| text.trim().into()),
     };
-    Shown(&text.unwrap_or_default()).to_string()
+    ShownPath(&text.unwrap_or_default()).to_string()
 }
 
 #[cfg(test)]

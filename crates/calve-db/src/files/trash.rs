@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 
-use calve_core::{Background, Cancel, RemoveOptions, Wait};
+use calve_core::{Background, Cancel, RemovalWait, RemoveOptions};
 use fs_err as fs;
 
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 
 /// Removes a tree, if it exists. Without waiting, its contents are deleted with the trash beside it.
-pub(crate) fn remove(path: &Path, wait: Wait) -> Result<()> {
+pub(crate) fn remove(path: &Path, wait: RemovalWait) -> Result<()> {
     let mut options = RemoveOptions::default();
     options.wait = wait;
     match calve_core::remove_tree(path, &options) {

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use calve_core::{Cancel, CloneOptions, CloneState, Reverted, Strategy, Wait};
+use calve_core::{Cancel, CloneOptions, CloneState, RemovalWait, RevertReport, Strategy};
 use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
@@ -70,7 +70,7 @@ pub(crate) enum ResetData {
     /// A new clone is there.
     Cloned(DataClone),
     /// The one from before is there, and the entries that had changed were put back.
-    Reverted(DataClone, Reverted),
+    Reverted(DataClone, RevertReport),
 }
 
 impl ResetData {
@@ -117,7 +117,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     // Nobody else gets there while root writes to what is the server's, and what an earlier server has left is out of reach.
     private::close(&place)?;
     let settings = runtime::renew(wanted.directory, spec.account)?;
-    trash::remove(&wanted.files.join("tmp"), Wait::No)?;
+    trash::remove(&wanted.files.join("tmp"), RemovalWait::No)?;
     private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
     let output = private::append(&log::path(spec.files()))?;
     let PreparedData { placed, template, mut neutralised } = unless_left(&wanted.owners, wanted.cancel, || {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
@@ -191,7 +191,7 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         // What was published is not there any more.
-        let _ = trash::remove(&self.place, Wait::No);
+        let _ = trash::remove(&self.place, RemovalWait::No);
         let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use calve_core::Wait;
+use calve_core::RemovalWait;
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
@@ -45,7 +45,7 @@ pub fn doom(home: &Home, name: &str, written: Written) -> Result<Doomed> {
 impl Doomed {
     /// Removes the data: out of sight on return, and deleted with the trash of the next [`crate::sweep`].
     pub fn remove(self) -> Result<()> {
-        trash::remove(&self.service.place, Wait::No)
+        trash::remove(&self.service.place, RemovalWait::No)
     }
 
     /// Leaves the data after all.

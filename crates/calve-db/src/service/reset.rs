@@ -1,6 +1,6 @@
 //! The data of a service, put back to what its template has.
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -35,7 +35,7 @@ pub fn reset(home: &Home, name: &str, cancel: &Cancel) -> Result<Service> {
     match renameat_with(CWD, &staged.place, CWD, &former.place, RenameFlags::EXCHANGE) {
         // There are file systems that cannot do that. Whoever comes between finds no data, and clones it from the template.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            trash::remove(&former.place, Wait::No)?;
+            trash::remove(&former.place, RemovalWait::No)?;
             fs::rename(&staged.place, &former.place)
                 .map_err(|error| Error::io(Operation::Rename, &staged.place, error))?;
         }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::FdFlags;
 
@@ -46,7 +46,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &Cancel) -
     let spec = new_spec(home, name, &place.path, &service.engine, &service.program, service.account)?;
     let directory = home.runtime().join(&service.runtime);
     // Leftovers of a killed one.
-    runtime::remove(&directory, Wait::Yes);
+    runtime::remove(&directory, RemovalWait::Yes);
     let mut spec = Spec {
         template: Some(service.template.clone()),
         version: service.version.clone(),

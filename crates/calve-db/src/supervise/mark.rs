@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{End, ORDERLY_END, Supervisor, with_log};
@@ -96,7 +96,7 @@ impl Supervisor<'_> {
             Ok(mark)
         });
         if made.is_err() {
-            let _ = trash::remove(&staged, Wait::Yes);
+            let _ = trash::remove(&staged, RemovalWait::Yes);
         }
         made
     }
@@ -147,7 +147,7 @@ impl Supervisor<'_> {
         self.launched.server = renewed.server;
         self.launched.seen = renewed.seen;
         if self.directory != self.spec.directory {
-            trash::remove(&self.directory, Wait::No)?;
+            trash::remove(&self.directory, RemovalWait::No)?;
             self.directory.clone_from(&self.spec.directory);
         }
         self.write_record()

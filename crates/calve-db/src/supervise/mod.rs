@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
@@ -105,8 +105,8 @@ fn clear(spec: &Spec, isolated: bool) {
     if let Ok(engine) = engine::named(&spec.engine) {
         sweep::end_children(engine, spec.files(), None, isolated);
     }
-    runtime::remove(&spec.directory, Wait::Yes);
-    let _ = trash::remove(&spec.place, Wait::Yes);
+    runtime::remove(&spec.directory, RemovalWait::Yes);
+    let _ = trash::remove(&spec.place, RemovalWait::Yes);
 }
 
 struct Supervisor<'a> {
@@ -482,7 +482,7 @@ impl<'a> Supervisor<'a> {
                 self.launched.seen.hide();
                 // The files become somebody else's business, and not the account's any more.
                 let _ = Directory::open(&self.spec.place).and_then(|place| private::close(&place));
-                runtime::remove(&self.spec.directory, Wait::Yes);
+                runtime::remove(&self.spec.directory, RemovalWait::Yes);
                 let _ = send(talk, &answer);
             }
             end => {
@@ -495,11 +495,11 @@ impl<'a> Supervisor<'a> {
                 // The process that waits for the answer may want to remove the template, or the port.
                 self.launched.template = None;
                 self.port = None;
-                runtime::remove(&self.spec.directory, Wait::Yes);
+                runtime::remove(&self.spec.directory, RemovalWait::Yes);
                 if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some() && !self.record.waits) {
                     Ending::of(self.spec.files(), &self.record.name, *reason, copied.clone()).keep(&self.spec.logs);
                 }
-                let _ = trash::remove(&self.spec.place, Wait::No);
+                let _ = trash::remove(&self.spec.place, RemovalWait::No);
                 match end {
                     End::Asked(mut asked) => {
                         let _ = send(&mut asked, &Answer::Stopped { copied });

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use calve_core::{Cancel, Strategy, Wait};
+use calve_core::{Cancel, RemovalWait, Strategy};
 use rustix::fs::FlockOperation;
 
 use super::Supervisor;
@@ -37,7 +37,7 @@ impl Drop for NextData {
         if let Some(work) = self.work.take() {
             let _ = work.join();
         }
-        let _ = trash::remove(&self.files, Wait::No);
+        let _ = trash::remove(&self.files, RemovalWait::No);
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Cancel, Wait};
+use calve_core::{Cancel, RemovalWait};
 use rustix::process::Signal;
 
 use super::next_data::NextData;
@@ -66,7 +66,7 @@ impl Drop for PreparedServer {
             false => [self.files.clone(), self.directory.clone()],
         };
         for path in gone {
-            let _ = trash::remove(&path, Wait::No);
+            let _ = trash::remove(&path, RemovalWait::No);
         }
     }
 }
@@ -170,7 +170,7 @@ impl Supervisor<'_> {
             }
             Err(error) => {
                 for path in [&files, &directory] {
-                    let _ = trash::remove(path, Wait::No);
+                    let _ = trash::remove(path, RemovalWait::No);
                 }
                 Err(error)
             }
@@ -198,7 +198,7 @@ impl Supervisor<'_> {
         old.launched = Some(launched);
         old.is_first = old.files == self.spec.place;
         // The old server's, since the exchange.
-        let _ = trash::remove(&runtime::sockets(&self.directory), Wait::No);
+        let _ = trash::remove(&runtime::sockets(&self.directory), RemovalWait::No);
         self.origin = next.origin;
         self.record.template_identity = next.identity;
         self.record.standby = true;
@@ -210,8 +210,8 @@ impl Supervisor<'_> {
     /// Goes back to the first directories, which a server prepared ahead had left.
     pub(super) fn move_back(&mut self) -> Result<()> {
         if self.directory != self.spec.directory {
-            trash::remove(&self.directory, Wait::No)?;
-            trash::remove(&self.files, Wait::No)?;
+            trash::remove(&self.directory, RemovalWait::No)?;
+            trash::remove(&self.files, RemovalWait::No)?;
             self.directory.clone_from(&self.spec.directory);
             self.files.clone_from(&self.spec.place);
         }

@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use calve_core::{Cancel, Choice, RevertOptions, Strategy, Wait};
+use calve_core::{Cancel, Choice, RemovalWait, RevertOptions, Strategy};
 
 use super::next_data::NextData;
 use super::{End, Supervisor, with_log};
@@ -131,7 +131,7 @@ impl Supervisor<'_> {
         if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
             return Ok(overlay.unmount()?);
         }
-        trash::remove(&self.files.join("data"), Wait::No)?;
+        trash::remove(&self.files.join("data"), RemovalWait::No)?;
         if self.record.clone_strategy() == Some(Strategy::Copy) {
             let _ = trash::reap(&self.files);
         }

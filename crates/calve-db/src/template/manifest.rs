@@ -51,7 +51,7 @@ pub(crate) fn difference(place: &Path) -> Result<Option<String>> {
         confined::walk(&data, &mut |directory, entry, below| {
             let found = directory.stat(&entry.name)?.map(|found| line(below, &found));
             if difference.is_none() && expected.next() != found.as_deref() {
-                let path = calve_core::Shown(below);
+                let path = calve_core::ShownPath(below);
                 difference = Some(format!("`{path}` is not what was made, or something before it is missing"));
             }
             Ok(())

@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
@@ -128,6 +128,6 @@ impl EnvFilePlace {
     }
 
     fn error(&self, what: &str, error: &io::Error) -> io::Error {
-        io::Error::new(error.kind(), format!("failed to {what} `{}`: {error}", Shown(&self.path)))
+        io::Error::new(error.kind(), format!("failed to {what} `{}`: {error}", ShownPath(&self.path)))
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{FlockOperation, flock};
 
@@ -117,7 +117,10 @@ impl Leases {
             other => other?,
         };
         parse(&bytes).ok_or_else(|| {
-            Error::refused(format!("`{}` is damaged, or of another version", Shown(&file)), Remedy::RemoveLeases(file))
+            Error::refused(
+                format!("`{}` is damaged, or of another version", ShownPath(&file)),
+                Remedy::RemoveLeases(file),
+            )
         })
     }
 

@@ -19,7 +19,7 @@ use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Descend, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree};
+use calve_core::{Descent, EntryKind, Folder, ScanOptions, ScanReport, Visitor, scan_tree};
 
 use crate::error::Result;
 use detectors::{DETECTORS, dist_info};
@@ -96,7 +96,7 @@ impl Visitor for Auditor<'_> {
         DETECTORS.iter().any(|detector| detector.wants(&entry)) || dist_info::is_record(&entry) || is_left()
     }
 
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
         let entry = WalkEntry::new(folder, name, kind);
         let before = self.found.len();
         if self.moved == Moved::Sought && entry.is_file() {
@@ -106,16 +106,16 @@ impl Visitor for Auditor<'_> {
             if detector.wants(&entry) {
                 detector.look(&entry, self.trees, &mut self.found);
                 if self.found[before..].iter().any(|found| found.takes_away(&entry)) {
-                    return Descend::No;
+                    return Descent::No;
                 }
             }
         }
         match kind {
             EntryKind::File if dist_info::is_record(&entry) => self.records.push(entry.path()),
             // A repository's own files name nothing that its worktree runs on. Another worktree has an audit of its own.
-            EntryKind::Directory if entry.name() == b".git" || self.trees.is_another(&entry) => return Descend::No,
+            EntryKind::Directory if entry.name() == b".git" || self.trees.is_another(&entry) => return Descent::No,
             _ => {}
         }
-        Descend::Yes
+        Descent::Yes
     }
 }

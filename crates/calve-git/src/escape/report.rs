@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use calve_core::{Cancel, Skipped, SpareNames};
+use calve_core::{Cancel, SkippedEntry, SpareNames};
 
 use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
@@ -66,7 +66,7 @@ pub struct AuditReport {
     /// How many entries were come across.
     pub entries: u64,
     /// The entries that could not be looked at.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEntry>,
     /// How long it took.
     pub elapsed: Duration,
 }

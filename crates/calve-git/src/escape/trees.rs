@@ -264,5 +264,8 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 
 pub(super) fn failed(doing: &str, path: &Path, errno: rustix::io::Errno) -> Error {
     let source = std::io::Error::from(errno);
-    Error::Io(std::io::Error::new(source.kind(), format!("failed to {doing} `{}`: {source}", calve_core::Shown(path))))
+    Error::Io(std::io::Error::new(
+        source.kind(),
+        format!("failed to {doing} `{}`: {source}", calve_core::ShownPath(path)),
+    ))
 }

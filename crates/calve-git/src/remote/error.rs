@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::error::Error;
 use crate::redact::{self, Url};
@@ -37,7 +37,7 @@ pub enum RemoteError {
     #[error("this repository has no remote `origin` to fetch from")]
     NoRemote,
     /// The destination is there, and is not an empty directory.
-    #[error("`{}` exists and is not an empty directory", Shown(.0))]
+    #[error("`{}` exists and is not an empty directory", ShownPath(.0))]
     NotEmpty(PathBuf),
     /// git is too old.
     #[error("git {version} is too old: 2.30 is the oldest that works")]

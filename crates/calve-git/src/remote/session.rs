@@ -108,7 +108,7 @@ impl Session<'_> {
     }
 
     fn hear(&self, piece: &str, said: &mut Transcript) {
-        let clean = self.url.censored(&calve_core::Shown(Path::new(piece)).to_string());
+        let clean = self.url.censored(&calve_core::ShownPath(Path::new(piece)).to_string());
         (self.listener)(&clean);
         said.add(&clean);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::redact::{self, Url};
 use crate::remote::error::RemoteError;
@@ -57,7 +57,7 @@ impl fmt::Debug for RepositoryUrl {
 impl fmt::Display for RepositoryUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Transport::Local | Transport::File => write!(f, "{}", Shown(Path::new(self.text.as_os_str()))),
+            Transport::Local | Transport::File => write!(f, "{}", ShownPath(Path::new(self.text.as_os_str()))),
             Transport::Http | Transport::Ssh | Transport::Git => self.text.fmt(f),
         }
     }

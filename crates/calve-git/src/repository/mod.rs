@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use self::state::{LinkedWorktree, WorktreeState};
 use crate::error::{Error, Result};
@@ -179,7 +179,7 @@ impl Repository {
         let found = self.worktrees.iter().find(by_branch).or_else(|| self.worktrees.iter().find(by_path));
         found.or_else(|| self.worktrees.iter().find(by_name)).ok_or_else(|| {
             Error::refused(
-                format!("there is no worktree of the branch or at the path `{}`", Shown(what)),
+                format!("there is no worktree of the branch or at the path `{}`", ShownPath(what)),
                 Remedy::NameListedWorktree,
             )
         })
@@ -218,13 +218,13 @@ impl Repository {
             Some((path, Ok(_))) => Err(Error::refused(
                 format!(
                     "`{}` is a copy of the worktree `{}`, so git commands here act on that one",
-                    Shown(here),
-                    Shown(path)
+                    ShownPath(here),
+                    ShownPath(path)
                 ),
                 Remedy::RepairOrAdd,
             )),
             _ => Err(Error::refused(
-                format!("the repository does not know that `{}` is its worktree", Shown(here)),
+                format!("the repository does not know that `{}` is its worktree", ShownPath(here)),
                 Remedy::RepairWorktree,
             )),
         }
@@ -236,7 +236,7 @@ impl Repository {
             return Err(Error::refused(
                 format!(
                     "this repository keeps its references as `{}`, in which Calve cannot register a worktree",
-                    Shown(format)
+                    ShownPath(format)
                 ),
                 Remedy::AddWithGit,
             ));
@@ -253,7 +253,7 @@ impl Repository {
         ];
         if let Some((unknown, _)) = self.settings_below("extensions.").find(|(name, _)| !KNOWN.contains(name)) {
             return Err(Error::refused(
-                format!("this repository uses the extension `{}`, which Calve does not know", Shown(unknown)),
+                format!("this repository uses the extension `{}`, which Calve does not know", ShownPath(unknown)),
                 Remedy::AddWithGit,
             ));
         }
@@ -271,7 +271,7 @@ impl Repository {
 pub(crate) fn asked(start: &Path, arguments: &[&str]) -> Result<PathBuf> {
     match Git::at(start).line(arguments) {
         Err(Error::Git { said, .. }) if said.contains("must be run in a work tree") => Err(Error::refused(
-            format!("`{}` is in a git repository, but not in a worktree of it", Shown(start)),
+            format!("`{}` is in a git repository, but not in a worktree of it", ShownPath(start)),
             Remedy::EnterWorktree,
         )),
         Err(Error::Git { said, .. }) => Err(not_a_repository(start, &said)),
@@ -285,13 +285,16 @@ fn not_a_repository(start: &Path, said: &str) -> Error {
         Some(git) if git.is_file() => Error::refused(
             format!(
                 "`{}` points to a repository that is not there: {}",
-                Shown(git),
+                ShownPath(git),
                 said.trim_start_matches("fatal: ")
             ),
             Remedy::RepairMovedMain,
         ),
         Some(_) if said.contains("dubious ownership") => Error::refused(
-            format!("`{}` is in a repository that belongs to somebody else, and git does not trust it", Shown(start)),
+            format!(
+                "`{}` is in a repository that belongs to somebody else, and git does not trust it",
+                ShownPath(start)
+            ),
             Remedy::TrustOwner,
         ),
         Some(_) if said.contains("unknown repository") => Error::refused(
@@ -299,7 +302,7 @@ fn not_a_repository(start: &Path, said: &str) -> Error {
             Remedy::UpdateGit,
         ),
         Some(_) => Error::refused(said.trim_start_matches("fatal: ").to_owned(), Remedy::EnterRepository),
-        None => Error::refused(format!("`{}` is not in a git repository", Shown(start)), Remedy::EnterRepository),
+        None => Error::refused(format!("`{}` is not in a git repository", ShownPath(start)), Remedy::EnterRepository),
     }
 }
 

@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -66,7 +66,7 @@ impl WorktreeState {
 
     /// Returns the error for an operation on the worktree at `path`, which something is wrong with.
     pub(crate) fn refusal(&self, path: &Path) -> Error {
-        let path = Shown(path);
+        let path = ShownPath(path);
         match self {
             WorktreeState::Intact | WorktreeState::Gone => {
                 Error::refused(format!("the worktree `{path}` is gone"), Remedy::Prune)
@@ -80,11 +80,11 @@ impl WorktreeState {
                 Remedy::RepairFromMain,
             ),
             WorktreeState::Foreign(repository) => Error::refused(
-                format!("`{path}` is a worktree of another repository, `{}`", Shown(repository)),
+                format!("`{path}` is a worktree of another repository, `{}`", ShownPath(repository)),
                 Remedy::PruneOrRepair,
             ),
             WorktreeState::Linked(real) => Error::refused(
-                format!("`{path}` is a link to the worktree, which is at `{}`", Shown(real)),
+                format!("`{path}` is a link to the worktree, which is at `{}`", ShownPath(real)),
                 Remedy::RepairLinkedPath,
             ),
             WorktreeState::Replaced(what) => {
@@ -235,5 +235,5 @@ fn no_directory(entry: &Path, path: &Path) -> WorktreeState {
 }
 
 fn unseen(operation: &str, path: &Path, errno: Errno) -> WorktreeState {
-    WorktreeState::Unseen(format!("cannot {operation} `{}`: {}", Shown(path), std::io::Error::from(errno)))
+    WorktreeState::Unseen(format!("cannot {operation} `{}`: {}", ShownPath(path), std::io::Error::from(errno)))
 }

@@ -89,7 +89,7 @@ fn marked(entry: &Path) -> Option<String> {
 /// Marks a worktree as made for this agent and finished.
 pub fn finish_for_agent(root: &Path, maker: &str) -> Result<()> {
     let Some(entry) = entry_of(root)? else {
-        let reason = format!("`{}` is not a linked worktree", calve_core::Shown(root));
+        let reason = format!("`{}` is not a linked worktree", calve_core::ShownPath(root));
         return Err(Error::refused(reason, Remedy::CheckWorktree));
     };
     fs_err::write(entry.join(MARK), format!("{maker}\n"))?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, Requirement, Shown, StagedTree, Trashed, Verify, supersede};
+use calve_core::{CloneOptions, CloneVerification, Requirement, ShownPath, StagedTree, TrashedTree, supersede};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -21,7 +21,7 @@ pub struct ConvertReport {
     /// It was one before; nothing was done.
     pub was_one: bool,
     /// Where the old directory waits for [`calve_core::reap`].
-    pub trashed: Option<Trashed>,
+    pub trashed: Option<TrashedTree>,
     /// The path of the old directory, if something was written both in it and in the new one during the exchange.
     pub kept: Option<PathBuf>,
     /// From the call to its return.
@@ -50,12 +50,12 @@ pub fn convert(start: &Path, options: &CloneOptions) -> Result<ConvertReport> {
     let make = |staged: &mut StagedTree<'_>| {
         if !staged.make_root()? {
             return Err(Error::refused(
-                format!("`{}` is not on btrfs, and only btrfs has subvolumes", Shown(&path)),
+                format!("`{}` is not on btrfs, and only btrfs has subvolumes", ShownPath(&path)),
                 Remedy::AddWithoutConversion,
             ));
         }
         let mut clone = options.clone();
-        clone.verify = Verify::Contents;
+        clone.verify = CloneVerification::Contents;
         clone.require.push(Requirement::Stable);
         staged.clone_root(&path, &clone)?;
         restat(&repository, &path, &staged.path())?;
@@ -109,7 +109,7 @@ pub(super) fn check_idle(path: &Path) -> Result<()> {
         if let Some(what) = inside(&process.path(), path) {
             let command = fs_err::read_to_string(process.path().join("comm")).unwrap_or_default();
             return Err(Error::refused(
-                format!("the process {name} ({}) is inside: `{}`", Shown(command.trim()), Shown(&what)),
+                format!("the process {name} ({}) is inside: `{}`", ShownPath(command.trim()), ShownPath(&what)),
                 Remedy::LeaveDirectory,
             ));
         }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, RemoveOptions, Shown, Trashed};
+use calve_core::{Cancel, RemoveOptions, ShownPath, TrashedTree};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -62,7 +62,7 @@ pub struct RemoveReport {
     /// worktree was in.
     pub home: PathBuf,
     /// Where its files wait for [`calve_core::reap`].
-    pub trashed: Option<Trashed>,
+    pub trashed: Option<TrashedTree>,
     /// From the call to its return.
     pub elapsed: Duration,
 }
@@ -153,7 +153,7 @@ fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<boo
 fn check_linked(worktree: &Worktree) -> Result<()> {
     if worktree.is_main || worktree.is_bare {
         return Err(Error::refused(
-            format!("`{}` is the main worktree, with the repository in it", Shown(&worktree.path)),
+            format!("`{}` is the main worktree, with the repository in it", ShownPath(&worktree.path)),
             Remedy::NameLinkedWorktree,
         ));
     }
@@ -162,8 +162,8 @@ fn check_linked(worktree: &Worktree) -> Result<()> {
 
 fn check_unlocked(worktree: &Worktree) -> Result<()> {
     let Some(reason) = &worktree.locked else { return Ok(()) };
-    let why = if reason.is_empty() { String::new() } else { format!(": {}", Shown(reason)) };
-    Err(Error::refused(format!("the worktree `{}` is locked{why}", Shown(&worktree.path)), Remedy::UnlockOrForce))
+    let why = if reason.is_empty() { String::new() } else { format!(": {}", ShownPath(reason)) };
+    Err(Error::refused(format!("the worktree `{}` is locked{why}", ShownPath(&worktree.path)), Remedy::UnlockOrForce))
 }
 
 /// Refuses if another worktree is registered at a path inside this one, and something else is there: nobody knows whose that is.
@@ -176,8 +176,8 @@ fn check_places_inside(repository: &Repository, worktree: &Worktree) -> Result<(
         Some(inside) => Err(Error::refused(
             format!(
                 "`{}` in the worktree `{}` is registered as another worktree, but something else is there",
-                Shown(&inside.path),
-                Shown(&worktree.path)
+                ShownPath(&inside.path),
+                ShownPath(&worktree.path)
             ),
             Remedy::MoveAwayOrForce,
         )),
@@ -229,8 +229,8 @@ fn check_clean(git: &Git, path: &Path) -> Result<()> {
         return Err(Error::refused(
             format!(
                 "the worktree `{}` has changes that are not committed (first: `{}`)",
-                Shown(path),
-                Shown(Path::new(name))
+                ShownPath(path),
+                ShownPath(Path::new(name))
             ),
             Remedy::CommitOrForce,
         ));
@@ -262,8 +262,8 @@ fn check_hidden(git: &Git, path: &Path) -> Result<()> {
             return Err(Error::refused(
                 format!(
                     "`{}` in the worktree `{}` has changes that git was told to ignore (`--{}`)",
-                    Shown(&name),
-                    Shown(path),
+                    ShownPath(&name),
+                    ShownPath(path),
                     mark.name()
                 ),
                 Remedy::KeepHiddenOrForce(mark),

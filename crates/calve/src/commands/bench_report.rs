@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use calve_bench::Report;
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::cli::report::ReportArguments;
 use crate::failure::{FAILED, Failure, USAGE};
@@ -34,7 +34,7 @@ impl Outlet {
         let files: Vec<_> = paths.into_iter().filter_map(|(path, form)| Some((path.clone()?, form))).collect();
         for (index, (path, _)) in files.iter().enumerate() {
             if files[..index].iter().any(|(other, _)| other == path) {
-                let text = format!("`{}` is named for two forms of the report", Shown(path));
+                let text = format!("`{}` is named for two forms of the report", ShownPath(path));
                 return Err(Failure::stated(USAGE, text, "name a file of its own for each"));
             }
             check_writable(path)?;
@@ -90,6 +90,6 @@ fn check_writable(path: &Path) -> Result<(), Failure> {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let text = format!("the report cannot be written to `{}`: {error}", Shown(path));
+    let text = format!("the report cannot be written to `{}`: {error}", ShownPath(path));
     Failure::stated(FAILED, text, "name a file in a directory that is there and that you may write to")
 }

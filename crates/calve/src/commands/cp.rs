@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{
-    Cancel, Choice, CloneOptions, CloneReport, Durability, Existing, InlinedBytes, Mounts, Progress, Verify,
-    clone_tree, plan, with_source,
+    Cancel, Choice, CloneOptions, CloneReport, CloneVerification, Durability, ExistingDestination, InlinedBytes,
+    Mounts, Progress, clone_tree, plan, with_source,
 };
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
@@ -103,10 +103,10 @@ fn options(arguments: &CpArguments, cancel: &Cancel) -> CloneOptions {
     options.strategy = arguments.strategy.map_or(Choice::Fastest, Choice::Only);
     options.require.clone_from(&arguments.require);
     options.exclude.clone_from(&arguments.exclude);
-    options.existing = if arguments.replace { Existing::Replace } else { Existing::Refuse };
+    options.existing = if arguments.replace { ExistingDestination::Replace } else { ExistingDestination::Refuse };
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.durability = if arguments.sync { Durability::Synced } else { Durability::Cached };
-    options.verify = if arguments.verify { Verify::Contents } else { Verify::No };
+    options.verify = if arguments.verify { CloneVerification::Contents } else { CloneVerification::No };
     // The line for people does without a look at the extents of every small file.
     options.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     options.threads = arguments.threads;

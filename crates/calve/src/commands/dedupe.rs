@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calve_core::{Apply, Cancel, DedupeOptions, Error, Granularity, Mounts, Progress, dedupe};
+use calve_core::{Cancel, DedupeMode, DedupeOptions, Error, Granularity, Mounts, Progress, dedupe};
 
 use crate::cli::DedupeArguments;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ pub(super) const INTERRUPTED: &str = "the files shared so far stay shared; run t
 
 pub(crate) fn run(arguments: &DedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
     let mut options = DedupeOptions::default();
-    options.apply = if arguments.dry_run { Apply::DryRun } else { Apply::Yes };
+    options.mode = if arguments.dry_run { DedupeMode::DryRun } else { DedupeMode::Share };
     options.granularity = if arguments.blocks { Granularity::Blocks } else { Granularity::Files };
     options.min_size = arguments.min_size;
     options.against.clone_from(&arguments.against);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use calve_agent::configuration::Direction;
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_git::hooks::{Hook, repository_of};
 use calve_git::worktree::{AgentBranch, for_agent};
 use calve_git::{Config, trust};
@@ -66,12 +66,15 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
         // An agent that comes back to its work finds it where it was.
         AgentBranch::Ready(path) => return answer(&path),
         AgentBranch::TakenByMain(path) => {
-            let text =
-                format!("the branch `{}` is checked out in the main worktree, `{}`", Shown(&branch), Shown(&path));
+            let text = format!(
+                "the branch `{}` is checked out in the main worktree, `{}`",
+                ShownPath(&branch),
+                ShownPath(&path)
+            );
             return Err(Failure::stated(FAILED, text, "ask for another name: an agent gets a worktree of its own"));
         }
         AgentBranch::Taken(path) => {
-            let (branch, path) = (Shown(&branch), Shown(&path));
+            let (branch, path) = (ShownPath(&branch), ShownPath(&path));
             let text = format!(
                 "the branch `{branch}` is checked out in `{path}`, which is not a finished worktree of this agent"
             );
@@ -100,7 +103,7 @@ fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {
     let question = question()?;
     let path = PathBuf::from(required(&question, &["worktree_path", "path"])?);
     if !path.is_absolute() {
-        let what = format!("`worktree_path` is not an absolute path: `{}`", Shown(&path));
+        let what = format!("`worktree_path` is not an absolute path: `{}`", ShownPath(&path));
         return Err(Failure::stated(USAGE, what, EXPECTED));
     }
     // Asked from the repository's main worktree: the shell of an agent is mostly in the one that goes.
@@ -150,12 +153,12 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
     if arguments.trust {
         if trust::trust(&root)? {
-            output::say(&format!("`{}` is trusted from now on", Shown(&root)));
+            output::say(&format!("`{}` is trusted from now on", ShownPath(&root)));
         }
     } else if trust::is_untrusted(&root) && !arguments.revoke {
         let text = format!(
             "`{}` is the worktree of a pull request that is not trusted, so its hooks do not run",
-            Shown(&root)
+            ShownPath(&root)
         );
         let hint =
             "run it in a worktree of your own; if you have read the pull request, `--trust` trusts it from now on";
@@ -165,7 +168,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)];
     let hooks: Vec<(Hook, String)> = hooks.into_iter().filter_map(|(hook, text)| Some((hook, text?))).collect();
     if hooks.is_empty() {
-        output::say(&format!("`{}` has no hooks in .calve.toml", Shown(&root)));
+        output::say(&format!("`{}` has no hooks in .calve.toml", ShownPath(&root)));
         return Ok(());
     }
     let approvals = consent::approvals()?;

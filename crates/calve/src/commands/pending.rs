@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Background, Cancel, Error, Remedy, RemoveReport, Shown, is_trash, pending_trash};
+use calve_core::{Background, Cancel, Error, Remedy, RemoveReport, ShownPath, is_trash, pending_trash};
 use calve_receipt::{PendingReceipt, PendingReceipts, PendingState};
 
 use crate::cli::RmArguments;
@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
         let failure = may_try.then(|| try_again(&directory, cancel)).transpose()?.flatten();
         let after = if arguments.dry_run { before.clone() } else { pending_trash(&directory)? };
         if before.is_empty() && !arguments.quiet {
-            output::say(&format!("nothing waits to be deleted in `{}`", Shown(&directory)));
+            output::say(&format!("nothing waits to be deleted in `{}`", ShownPath(&directory)));
         }
         for trash in &before {
             let left = after.iter().find(|left| left.path == trash.path);
@@ -75,7 +75,7 @@ fn directories(paths: &[PathBuf]) -> BTreeSet<PathBuf> {
 }
 
 fn sentence(path: &Path, state: PendingState, dry_run: bool) -> String {
-    let path = Shown(path);
+    let path = ShownPath(path);
     match state {
         PendingState::Stuck if dry_run => format!("`{path}` could not be deleted"),
         PendingState::Stuck => format!("`{path}` is still there"),
@@ -101,7 +101,7 @@ pub(super) fn left_in_trash(path: &Path, error: Error) -> Failure {
     let Error::Io { path: place, .. } = &error else { return error.into() };
     let is_trash = |above: &&Path| above.file_name().is_some_and(|name| is_trash(name.as_encoded_bytes()));
     let Some(trash) = place.ancestors().find(is_trash).filter(|trash| *trash != path) else { return error.into() };
-    let text = format!("`{}` is out of sight, but not all of it could be deleted: {error}", Shown(path));
+    let text = format!("`{}` is out of sight, but not all of it could be deleted: {error}", ShownPath(path));
     let again = trash.parent().filter(|parent| !parent.as_os_str().is_empty());
     let again = again.map(|parent| format!("; `calve rm --pending {}` tries again", word(parent)));
     Failure::stated(FAILED, text, hint(trash, &error) + &again.unwrap_or_default())
@@ -111,10 +111,10 @@ pub(super) fn left_in_trash(path: &Path, error: Error) -> Failure {
 pub(super) fn warn_of_stuck(report: &RemoveReport) {
     let parent = report.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for trash in pending_trash(parent).unwrap_or_default().iter().filter(|trash| trash.is_stuck) {
-        let path = Shown(&trash.path);
+        let path = ShownPath(&trash.path);
         output::say(&format!(
             "warning: `{path}`, removed earlier, could not be deleted; `calve rm --pending {}` says why",
-            Shown(parent)
+            ShownPath(parent)
         ));
     }
 }

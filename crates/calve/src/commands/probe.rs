@@ -1,6 +1,6 @@
 //! `calve probe`.
 
-use calve_core::{PlaceReport, ProbeReport, Shown, Strategy, probe};
+use calve_core::{PlaceReport, ProbeReport, ShownPath, Strategy, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
 fn table(report: &ProbeReport) -> String {
     let place = |place: &PlaceReport| {
         let (major, minor) = place.device;
-        format!("{} ({}, device {major}:{minor})", Shown(&place.path), place.file_system)
+        format!("{} ({}, device {major}:{minor})", ShownPath(&place.path), place.file_system)
     };
     let mut table = format!("from  {}\nto    {}\n", place(&report.src), place(&report.dst));
     for offer in &report.offers {

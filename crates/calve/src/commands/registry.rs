@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Progress, Shown, TemplateOptions};
+use calve_core::{Cancel, Progress, ShownPath, TemplateOptions};
 use calve_oci::{ConnectionOptions, CredentialFiles, PolicyFiles, Pushed, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, size};
 use calve_receipt::{PullFields, PushFields};
@@ -102,7 +102,7 @@ impl<'a> Pull<'a> {
                 let (fetched, took) = (size(fetched), duration(elapsed));
                 format!("pulled the template `{name}`: {amount}, fetched {fetched}, in {took}")
             };
-            output::say(&Shown(text).to_string());
+            output::say(&ShownPath(text).to_string());
         }
         PullFields {
             reference: self.reference.to_string(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Apply, Cancel, DedupeOptions, Error, Progress, Shown, reshare};
+use calve_core::{Cancel, DedupeMode, DedupeOptions, Error, Progress, ShownPath, reshare};
 
 use super::dedupe::INTERRUPTED;
 use crate::cli::ReshareArguments;
@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), F
         None => in_main_worktree(&arguments.dst)?,
     };
     let mut options = DedupeOptions::default();
-    options.apply = if arguments.dry_run { Apply::DryRun } else { Apply::Yes };
+    options.mode = if arguments.dry_run { DedupeMode::DryRun } else { DedupeMode::Share };
     options.min_size = 1;
     options.threads = arguments.threads;
     options.progress = Arc::new(Progress::default());
@@ -47,7 +47,7 @@ fn in_main_worktree(dst: &Path) -> Result<PathBuf, Failure> {
         Some(repository.parent()?.join(dst.strip_prefix(worktree).ok()?))
     });
     found.ok_or_else(|| {
-        let text = format!("`{}` is in no linked git worktree: name its source with `--with SRC`", Shown(&dst));
+        let text = format!("`{}` is in no linked git worktree: name its source with `--with SRC`", ShownPath(&dst));
         Failure::stated(USAGE, text, "see `calve reshare --help`")
     })
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use calve_core::{Cancel, Error, Progress, RemoveOptions, RemoveReport, Shown, Wait, remove_tree};
+use calve_core::{Cancel, Error, Progress, RemovalWait, RemoveOptions, RemoveReport, ShownPath, remove_tree};
 
 use super::{protected, reap};
 use crate::cli::RmArguments;
@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
         return super::pending::run(arguments, cancel);
     }
     let mut options = RemoveOptions::default();
-    options.wait = if arguments.wait { Wait::Yes } else { Wait::No };
+    options.wait = if arguments.wait { RemovalWait::Yes } else { RemovalWait::No };
     options.protect = protected();
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
@@ -59,7 +59,7 @@ fn one(
             other => other?,
         }
         if !arguments.quiet {
-            output::say(&format!("would remove `{}`", Shown(path)));
+            output::say(&format!("would remove `{}`", ShownPath(path)));
         }
         receipts.would_remove.get_or_insert_default().push(receipt_path(path));
         return Ok(());
@@ -91,7 +91,7 @@ fn one(
 
 fn sentence(report: &RemoveReport) -> String {
     let took = duration(report.elapsed);
-    let path = Shown(&report.path);
+    let path = ShownPath(&report.path);
     match &report.trashed {
         Some(_) => format!("removed `{path}` in {took}; its files are being deleted in the background"),
         None => format!("removed `{path}`: {} deleted in {took}", entries(report.deleted)),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use calve_core::{
-    Beginning, Cancel, Changes, CloneOptions, EntryKind, Error, Network, PrivateError, PrivateOverlay, Shown,
+    Beginning, Cancel, Changes, CloneOptions, EntryKind, Error, Network, PrivateError, PrivateOverlay, ShownPath,
 };
 use calve_receipt::RunReceipt;
 use calve_receipt::human::{count, counted, size};
@@ -244,7 +244,7 @@ fn keep_beside(copies: &Copies, error: &Error) -> bool {
     for (overlay, _) in copies.iter().filter(|(_, changes)| !changes.is_empty()) {
         let dst = free_name_beside(overlay.tree());
         match overlay.keep(&dst, &CloneOptions::default()) {
-            Ok(_) => output::say(&format!("a copy with the command's changes is kept in `{}`", Shown(&dst))),
+            Ok(_) => output::say(&format!("a copy with the command's changes is kept in `{}`", ShownPath(&dst))),
             Err(error) => {
                 is_kept = false;
                 output::failure(&error.into());
@@ -263,8 +263,8 @@ fn set_aside(copies: &Copies) {
         match aside.and_then(|dst| Ok(overlay.set_aside(&dst).map(|()| dst)?)) {
             Ok(dst) => output::say(&format!(
                 "the entries that the command changed in `{}` are kept in `{}`; a character device stands for one that it deleted",
-                Shown(overlay.tree()),
-                Shown(&dst)
+                ShownPath(overlay.tree()),
+                ShownPath(&dst)
             )),
             Err(failure) => drop(output::failure(&failure)),
         }
@@ -276,7 +276,7 @@ fn free_name_beside(tree: &Path) -> PathBuf {
     name.push(".run");
     let free = (1..).map(|number| match number {
         1 => tree.with_file_name(&name),
-        number => tree.with_file_name(format!("{}-{number}", Shown(Path::new(&name)))),
+        number => tree.with_file_name(format!("{}-{number}", ShownPath(Path::new(&name)))),
     });
     free.take(1000).find(|dst| dst.symlink_metadata().is_err()).unwrap_or_else(|| tree.to_path_buf())
 }
@@ -292,7 +292,7 @@ fn trees(arguments: &RunArguments, here: &Path) -> Result<Vec<PathBuf>, Failure>
         if let Some((_, around)) = others.find(|(_, other)| tree.starts_with(other)) {
             return Err(Failure::stated(
                 USAGE,
-                format!("`{}` is inside `{}`, or is the same", Shown(tree), Shown(around)),
+                format!("`{}` is inside `{}`, or is the same", ShownPath(tree), ShownPath(around)),
                 "name directories none of which is inside another one",
             ));
         }
@@ -320,7 +320,7 @@ fn outside(dst: &Path, trees: &[PathBuf]) -> Result<PathBuf, Failure> {
     if let Some(tree) = trees.iter().find(|tree| parent.starts_with(tree)) {
         return Err(Failure::stated(
             USAGE,
-            format!("`{}` is inside `{}`", Shown(&dst), Shown(tree)),
+            format!("`{}` is inside `{}`", ShownPath(&dst), ShownPath(tree)),
             "name a destination outside of the directory",
         ));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_db::{Doomed, Error, Home, NewService, Service, Unsaved, Written};
 use calve_git::ServiceConfig;
 use calve_git::environment::Keeper;
@@ -239,7 +239,7 @@ impl DataFrom {
             match self {
                 _ if has_data => {}
                 Self::Worktree(worktree) => {
-                    let (worktree, template) = (Shown(worktree), &config.template);
+                    let (worktree, template) = (ShownPath(worktree), &config.template);
                     let text =
                         format!("`{worktree}` has no data of the service `{name}` from the template `{template}`");
                     return Err(Failure::stated(FAILED, text, "run `calve up` there, or leave --data-from out"));
@@ -277,7 +277,7 @@ pub(crate) fn of_named(home: &Home, name: &Path, service: Option<&str>) -> Resul
     services.retain(|found| service.is_none_or(|service| found.service == service));
     if services.is_empty() {
         let of = service.map_or("any service".into(), |service| format!("a service `{}`", service.escape_default()));
-        let text = format!("`{}` has no data of {of}", Shown(name));
+        let text = format!("`{}` has no data of {of}", ShownPath(name));
         return Err(Failure::stated(FAILED, text, "`calve up` in that worktree clones the data of its services"));
     }
     Ok(services)

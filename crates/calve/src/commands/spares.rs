@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use calve_core::{
-    Background, Cancel, Mounts, Progress, Readiness, RefillOptions, RefillReport, Shown, SpareOptions, SpareOrigin,
+    Background, Cancel, Mounts, Progress, Readiness, RefillOptions, RefillReport, ShownPath, SpareOptions, SpareOrigin,
     SpareSet, SpareSource, SpareState, SpareUse, Spares, Templates, WatchEnd, WatchOptions, WatcherStart,
     template_name,
 };
@@ -41,7 +41,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failur
             let source = source(&arguments.src)?;
             known(store()?.remove(&source, cancel)?, &source)?;
             if !arguments.output.quiet {
-                output::say(&format!("removed the spares of `{}`", Shown(named(&source))));
+                output::say(&format!("removed the spares of `{}`", ShownPath(named(&source))));
             }
             if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
         }
@@ -116,7 +116,7 @@ pub(crate) fn wished(added: &AddReport) -> Option<String> {
             return Ok(None);
         }
         if !wish.is_own {
-            let command = format!("calve spares add --worktree --count {} {}", wish.count, Shown(&root));
+            let command = format!("calve spares add --worktree --count {} {}", wish.count, ShownPath(&root));
             return Ok(Some(format!(
                 "the project proposes spares, for which new worktrees need not wait: `{command}`"
             )));
@@ -181,7 +181,7 @@ fn known(sets: usize, source: &SpareSource) -> Result<(), Failure> {
     if sets > 0 {
         return Ok(());
     }
-    let text = format!("there are no spares of `{}`", Shown(named(source)));
+    let text = format!("there are no spares of `{}`", ShownPath(named(source)));
     Err(Failure::stated(FAILED, text, "`calve spares list` shows the directories that have spares"))
 }
 
@@ -232,7 +232,7 @@ fn sentence(set: &SpareSet) -> String {
         Some(bytes) => format!(", the next one takes {}", size(bytes)),
     };
     let source = named(&set.source);
-    let (source, place) = (Shown(source), Shown(&set.place));
+    let (source, place) = (ShownPath(source), ShownPath(&set.place));
     format!(
         "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{place}`",
         counted(set.count as u64, "spare")

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use calve_core::{
-    Cancel, CreatedTemplate, Difference, Differing, Error, Progress, Shown, SweptTemplates, Template, TemplateError,
-    TemplateOptions, Templates,
+    Cancel, CreatedTemplate, Difference, DifferenceKind, Error, Progress, ShownPath, SweptTemplates, Template,
+    TemplateError, TemplateOptions, Templates,
 };
 use calve_oci::{Reference, Transport};
 use calve_receipt::human::{count, duration, entries, size};
@@ -62,7 +62,7 @@ fn has_a_source(template: &Template) -> Result<(), Failure> {
         return Err(Failure::stated(FAILED, text, hint));
     }
     if !template.source.exists() {
-        let text = format!("`{}`, of which the template was made, does not exist", Shown(&template.source));
+        let text = format!("`{}`, of which the template was made, does not exist", ShownPath(&template.source));
         let hint = format!("if you moved it, name its new place: calve template refresh {name} DIR");
         return Err(Failure::stated(FAILED, text, hint));
     }
@@ -116,7 +116,7 @@ fn list(templates: &Templates, arguments: &ListArguments) -> Result<(), Failure>
     let line = |(name, state, template): &(String, TemplateState, Option<Template>)| {
         let what = template.as_ref().map_or_else(String::new, |template| {
             let (entries, bytes) = (count(template.entries), size(template.bytes));
-            format!("{entries} entries, {bytes}, of {}", Shown(&template.source))
+            format!("{entries} entries, {bytes}, of {}", ShownPath(&template.source))
         });
         format!("{}\n", format!("{name:widest$}  {:<7}  {what}", state.name()).trim_end())
     };
@@ -138,15 +138,15 @@ fn show(templates: &Templates, arguments: &ShowArguments) -> Result<(), Failure>
     line("name", template.name.clone());
     line("state", state.name().into());
     line("key", template.key.clone());
-    line("source", Shown(&template.source).to_string());
+    line("source", ShownPath(&template.source).to_string());
     for pattern in &template.exclude {
-        line("exclude", Shown(pattern).to_string());
+        line("exclude", ShownPath(pattern).to_string());
     }
     line("entries", count(template.entries));
     line("bytes", size(template.bytes));
     line("strategy", template.strategy.to_string());
-    line("tree", Shown(&template.tree).to_string());
-    line("manifest", Shown(template.manifest()).to_string());
+    line("tree", ShownPath(&template.tree).to_string());
+    line("manifest", ShownPath(template.manifest()).to_string());
     output::result(&text)
 }
 
@@ -173,11 +173,11 @@ fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &Cancel) -
 
 fn difference_line(difference: &Difference) -> String {
     let detail = match &difference.what {
-        Differing::Changed(keywords) => format!(" ({})", keywords.join(", ")),
-        Differing::Unreadable(reason) => format!(" ({reason})"),
+        DifferenceKind::Changed(keywords) => format!(" ({})", keywords.join(", ")),
+        DifferenceKind::Unreadable(reason) => format!(" ({reason})"),
         _ => String::new(),
     };
-    format!("{:<10} {}{detail}\n", difference.what.code(), Shown(&difference.path))
+    format!("{:<10} {}{detail}\n", difference.what.code(), ShownPath(&difference.path))
 }
 
 fn remove(templates: &Templates, arguments: &RemoveArguments) -> Result<(), Failure> {

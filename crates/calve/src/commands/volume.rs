@@ -1,6 +1,6 @@
 //! `calve volume`.
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
 use calve_volume::{Error, Finding, Listed, NewVolume, Plan, Volume, Volumes, WayToRoot};
@@ -54,7 +54,7 @@ fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
                 let listed = volumes.look(volume)?;
                 let (bytes, taken) = (size(listed.bytes), size(listed.allocated_bytes));
                 let state = if listed.is_attached { "attached" } else { "detached" };
-                let at = Shown(&listed.volume.mount_point);
+                let at = ShownPath(&listed.volume.mount_point);
                 lines.push_str(&format!("{name:<16} {state:<9} {bytes:>9}, {taken:>9} on disk  {at}\n"));
                 receipt(&listed)
             }

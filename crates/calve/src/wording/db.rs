@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_db::Remedy;
 
 /// Returns what the user can do next, as one sentence without a full stop.
@@ -13,11 +13,11 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::FreeSpace(path) if is_below_home(path) => {
             "free some space, or set CALVE_HOME to a directory on a larger file system".into()
         }
-        Remedy::FreeSpace(path) => format!("free some space on the file system of `{}`", Shown(path)),
+        Remedy::FreeSpace(path) => format!("free some space on the file system of `{}`", ShownPath(path)),
         Remedy::CheckOwner(path) if is_below_home(path) => {
             "check who owns it, or set CALVE_HOME to a directory of your own".into()
         }
-        Remedy::CheckOwner(path) => format!("check the owner and the mode of `{}`", Shown(path)),
+        Remedy::CheckOwner(path) => format!("check the owner and the mode of `{}`", ShownPath(path)),
         Remedy::ChooseHome => "set CALVE_HOME to a directory of your own that others may enter".into(),
         Remedy::CreateTemplate(name) => {
             format!("see `calve db template list`, or create it: calve db template create {name} --engine …")

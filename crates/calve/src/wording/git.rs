@@ -1,6 +1,6 @@
 //! Words for calve-git: what to type next, and what a repaired reference means.
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_git::escape::{Explanation, Finding, ReferenceKind};
 use calve_git::remote::{Notice, NoticeCode, TransferFailure};
 use calve_git::worktree::Warning;
@@ -10,10 +10,10 @@ use calve_git::{Operation, Remedy};
 pub(crate) fn hint(remedy: &Remedy) -> String {
     match remedy {
         Remedy::RenameBranch(branch) => {
-            format!("rename it (`git branch -m {} NEW`), then run this again", Shown(branch))
+            format!("rename it (`git branch -m {} NEW`), then run this again", ShownPath(branch))
         }
         Remedy::ListPullRequests(remote) => {
-            format!("`git ls-remote {} 'refs/pull/*/head' 'refs/merge-requests/*/head'` lists them", Shown(remote))
+            format!("`git ls-remote {} 'refs/pull/*/head' 'refs/merge-requests/*/head'` lists them", ShownPath(remote))
         }
         Remedy::FinishElsewhere(operation) => format!(
             "finish that, or abandon it with `{}`; `--detach` checks out the commit without the branch",
@@ -30,7 +30,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             mark.name()
         ),
         Remedy::RemoveLeases(file) => {
-            format!("remove it (`rm {}`): worktrees then get ports anew", Shown(file))
+            format!("remove it (`rm {}`): worktrees then get ports anew", ShownPath(file))
         }
         other => {
             let fixed = repository(other).or_else(|| add(other)).or_else(|| remove(other)).or_else(|| remote(other));
@@ -221,8 +221,8 @@ pub(crate) fn warning(warning: &Warning) -> String {
         Warning::Unfiltered { filter, command, files } => format!(
             "{} stored, because the filter `{}` would run code of the pull request (`{}`); `--trust` runs it",
             if *files == 1 { "1 file is as".to_owned() } else { format!("{files} files are as") },
-            Shown(filter),
-            Shown(command)
+            ShownPath(filter),
+            ShownPath(command)
         ),
         Warning::Engine(warning) => warning.message.clone(),
         other => format!("{other:?}"),
@@ -245,12 +245,12 @@ pub(crate) fn explanation(finding: &Finding) -> String {
         },
         Explanation::HashesRemoved => "the hashes of the files that were repaired are left out",
         Explanation::SameTarget => {
-            return format!("it leads to what it led to before: `{}`", Shown(&finding.names));
+            return format!("it leads to what it led to before: `{}`", ShownPath(&finding.names));
         }
         Explanation::TargetMissing(path) => {
             return format!(
                 "there is no `{}` in this worktree; clone it here with `calve cp`, or remove the link",
-                Shown(path)
+                ShownPath(path)
             );
         }
         Explanation::Unwritable => {
@@ -260,11 +260,14 @@ pub(crate) fn explanation(finding: &Finding) -> String {
         Explanation::Unchangeable { path, reason } => {
             return format!(
                 "`{}` could not be changed: {reason}; free what holds it, then run `calve worktree check --fix`",
-                Shown(path)
+                ShownPath(path)
             );
         }
         Explanation::RunCMake(directory) => {
-            return format!("its options are kept, what was generated is dropped: run `cmake {}`", Shown(directory));
+            return format!(
+                "its options are kept, what was generated is dropped: run `cmake {}`",
+                ShownPath(directory)
+            );
         }
         Explanation::MadeAgain => "the next build makes it again",
         Explanation::CompiledAgain => "the path is compiled in: cargo compiles this unit again, and what depends on it",

@@ -14,11 +14,11 @@ pub(crate) mod volume;
 
 use std::path::Path;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 /// Returns a path as a word of a shell's command line, which can be copied into it as it stands.
 pub(crate) fn word(path: &Path) -> String {
-    let shown = Shown(path).to_string();
+    let shown = ShownPath(path).to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%\\".contains(c);
     // On Windows a quoted path is the same in every shell that has one.
     let quote = if cfg!(windows) { '"' } else { '\'' };

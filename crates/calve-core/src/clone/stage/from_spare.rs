@@ -4,7 +4,7 @@ use super::{Part, StagedTree};
 use crate::choice::{Choice, Refusal, Requirement, Strategy};
 use crate::choose::Reason;
 use crate::clone::finish::check;
-use crate::error::{Error, Required};
+use crate::error::{Error, StatedRequirement};
 use crate::remove::delete::Deletion;
 use crate::spare::check::Differences;
 use crate::spare::claim::{Claim, Spare, claim};
@@ -47,7 +47,7 @@ impl StagedTree<'_> {
         }
         let refused = refused.map(|reason| reason.by(Strategy::Spare));
         if options.strategy == Choice::Only(Strategy::Spare) {
-            let requirement = Required::Strategy(Strategy::Spare);
+            let requirement = StatedRequirement::Strategy(Strategy::Spare);
             let none = || Reason::new("there is none of this source").by(Strategy::Spare);
             let refused = vec![refused.unwrap_or_else(none)];
             return Err(Error::RequirementRefused { requirement, refused, detail: None });

@@ -8,8 +8,8 @@ use rustix::fs::{AtFlags, Stat};
 use super::{Origin, StageReport, StagedTree, conclude, report, start};
 use crate::choice::Requirement;
 use crate::clone::finish::{refusal, require_quiet};
-use crate::error::{Error, Shown};
-use crate::options::{CloneOptions, Existing};
+use crate::error::{Error, ShownPath};
+use crate::options::{CloneOptions, ExistingDestination};
 use crate::staging::{Oversight, Publication, RootKind, Verdict};
 use crate::tree::exclude::Exclude;
 use crate::tree::location::identity;
@@ -36,7 +36,7 @@ pub fn supersede<E: From<Error>>(
     is_left: impl Fn(&Path) -> Result<(), E>,
 ) -> Result<StageReport, E> {
     let mut options = options.clone();
-    options.existing = Existing::Replace;
+    options.existing = ExistingDestination::Replace;
     let notes = Notes::default();
     let (destination, trash_waits) = start(path, &notes, &options)?;
     let mut staged = StagedTree::reserve(&destination, RootKind::Subvolume, &options)?;
@@ -63,14 +63,14 @@ pub fn supersede<E: From<Error>>(
 }
 
 fn changed_meanwhile(path: &Path) -> Error {
-    refusal(Requirement::Stable, format!("`{}` changed during the exchange", Shown(path)))
+    refusal(Requirement::Stable, format!("`{}` changed during the exchange", ShownPath(path)))
 }
 
 fn changed_in_both(path: &Path, kept: &Path) -> Error {
     let detail = format!(
         "`{}` changed during the exchange; `{}` has what was written in the new directory by then",
-        Shown(path),
-        Shown(kept)
+        ShownPath(path),
+        ShownPath(kept)
     );
     refusal(Requirement::Stable, detail)
 }
@@ -111,7 +111,7 @@ impl StagedTree<'_> {
             },
             may_drop: &is_quiet,
         };
-        let published = self.staging.publish(Existing::Replace, &options.protect, Some(oversight));
+        let published = self.staging.publish(ExistingDestination::Replace, &options.protect, Some(oversight));
         published.map_err(|error| match error {
             Error::DestinationExists(_) => changed_meanwhile(path),
             other => other,

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use self::serve::QuestionSocket;
-pub use self::tracker::Untracked;
+pub use self::tracker::UntrackedReason;
 use self::tracker::{Tracker, WatchBudget};
 use super::Spares;
 use crate::error::Error;
@@ -73,13 +73,13 @@ pub enum WatchNote<'a> {
         /// The source.
         source: &'a Path,
         /// Why.
-        why: Untracked,
+        why: UntrackedReason,
     },
 }
 
 /// Why [`Spares::watch`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Watching {
+pub enum WatchOutcome {
     /// It was cancelled.
     Ended,
     /// Another process watches for this user.
@@ -91,10 +91,10 @@ impl Spares {
     ///
     /// # Errors
     /// Fails where the system has no watches that tell everything (all but Linux), and where the store cannot be used.
-    pub fn watch(&self, options: &mut WatchOptions<'_>) -> Result<Watching, Error> {
+    pub fn watch(&self, options: &mut WatchOptions<'_>) -> Result<WatchOutcome, Error> {
         possible(&self.home)?;
         let home = Home::create(&self.home)?;
-        let Some(door) = QuestionSocket::open(&home)? else { return Ok(Watching::Elsewhere) };
+        let Some(door) = QuestionSocket::open(&home)? else { return Ok(WatchOutcome::Elsewhere) };
         let mut watcher = Watcher {
             home,
             sources: HashMap::new(),
@@ -104,7 +104,7 @@ impl Spares {
         };
         match watcher.run(&door, options) {
             // In the middle of a comparison.
-            Ok(()) | Err(Error::Interrupted) => Ok(Watching::Ended),
+            Ok(()) | Err(Error::Interrupted) => Ok(WatchOutcome::Ended),
             Err(error) => Err(error),
         }
     }
@@ -128,7 +128,7 @@ struct Watcher {
 /// The source of one set.
 struct WatchedSource {
     path: PathBuf,
-    tracker: Result<Tracker, Untracked>,
+    tracker: Result<Tracker, UntrackedReason>,
     /// The differences of each spare, and since when they are known.
     bases: HashMap<String, Base>,
     again: Instant,
@@ -222,7 +222,7 @@ impl Watcher {
 impl WatchedSource {
     fn new(path: PathBuf) -> Self {
         let now = Instant::now();
-        Self { path, tracker: Err(Untracked::Gone), bases: HashMap::new(), again: now, pause: QUIET }
+        Self { path, tracker: Err(UntrackedReason::Gone), bases: HashMap::new(), again: now, pause: QUIET }
     }
 
     /// Begins to watch, unless it does, and compares the source with the records of those spares that are new.
@@ -259,7 +259,7 @@ impl WatchedSource {
         let exclude = Exclude::new(&set.definition.shape.exclude);
         self.tracker = match (Source::open(&self.path), exclude) {
             (Ok(source), Ok(exclude)) => Tracker::start(&source, exclude, budget),
-            _ => Err(Untracked::Gone),
+            _ => Err(UntrackedReason::Gone),
         };
         (options.told)(match &self.tracker {
             Ok(tracker) => WatchNote::Watching { source: &self.path, directories: tracker.watched() },

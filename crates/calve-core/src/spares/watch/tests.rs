@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use fs_err as fs;
 
-use super::tracker::{Tracker, Untracked, WatchBudget};
+use super::tracker::{Tracker, UntrackedReason, WatchBudget};
 use crate::sys;
 use crate::tree::exclude::Exclude;
 use crate::tree::source::Source;
@@ -66,7 +66,7 @@ impl Watched {
         changed
     }
 
-    fn lost(&mut self) -> Option<Untracked> {
+    fn lost(&mut self) -> Option<UntrackedReason> {
         self.tracker.catch_up().err()
     }
 }
@@ -231,7 +231,7 @@ fn after_a_removal_nothing_is_known() {
     for (number, removal) in removals.into_iter().enumerate() {
         let Some(mut watched) = Watched::new() else { return };
         removal(&watched.path(""));
-        assert_eq!(watched.lost(), Some(Untracked::Removal), "removal {number}");
+        assert_eq!(watched.lost(), Some(UntrackedReason::Removal), "removal {number}");
     }
 }
 
@@ -239,7 +239,7 @@ fn after_a_removal_nothing_is_known() {
 fn a_tree_that_is_moved_or_removed_is_lost() {
     let Some(mut watched) = Watched::new() else { return };
     fs::rename(watched.path(""), watched.directory.path().join("elsewhere")).unwrap();
-    assert_eq!(watched.lost(), Some(Untracked::Gone));
+    assert_eq!(watched.lost(), Some(UntrackedReason::Gone));
     let Some(mut watched) = Watched::new() else { return };
     fs::remove_dir_all(watched.path("")).unwrap();
     assert!(watched.lost().is_some());
@@ -256,18 +256,18 @@ fn more_directories_than_it_may_watch() {
     let started = |budget: &Rc<WatchBudget>| Tracker::start(&source, Exclude::new(&[]).unwrap(), budget);
     let watched = |budget: &Rc<WatchBudget>| started(budget).map(|tracker| tracker.watched());
     assert_eq!(watched(&WatchBudget::new(3)), Ok(3));
-    assert_eq!(watched(&WatchBudget::new(2)), Err(Untracked::TooManyDirectories));
+    assert_eq!(watched(&WatchBudget::new(2)), Err(UntrackedReason::TooManyDirectories));
     // Of several sources together.
     let budget = WatchBudget::new(5);
     let mut first = started(&budget).unwrap();
-    assert_eq!(watched(&budget), Err(Untracked::TooManyDirectories));
+    assert_eq!(watched(&budget), Err(UntrackedReason::TooManyDirectories));
     fs::remove_dir_all(directory.path().join("src/a")).unwrap();
     let _ = first.catch_up();
     drop(first);
     let first = started(&budget).unwrap();
     assert_eq!((first.watched(), watched(&budget)), (2, Ok(2)));
     fs::create_dir_all(directory.path().join("src/c/d/e/f")).unwrap();
-    assert_eq!(started(&budget).map(|_| ()), Err(Untracked::TooManyDirectories));
+    assert_eq!(started(&budget).map(|_| ()), Err(UntrackedReason::TooManyDirectories));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn more_events_than_the_queue_holds() {
     for round in 0..=limit {
         set_mode(if round % 2 == 0 { &one } else { &two }, 0o600);
     }
-    assert_eq!(watched.lost(), Some(Untracked::Overflow));
+    assert_eq!(watched.lost(), Some(UntrackedReason::Overflow));
 }
 
 #[test]

@@ -31,7 +31,7 @@ use crate::tree::source::Source;
 /// Why nothing is known about a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Untracked {
+pub enum UntrackedReason {
     /// More watches are needed than a quarter of what the user has.
     TooManyDirectories,
     /// The system gives no more watches.
@@ -91,7 +91,7 @@ pub(crate) struct Tracker {
     came: Vec<PathBuf>,
     /// A file was moved away; the next event says where to.
     moved: Option<u32>,
-    lost: Option<Untracked>,
+    lost: Option<UntrackedReason>,
     /// There are suspects that [`Tracker::settle`] has not tried to clear.
     is_unsettled: bool,
     settling: Vec<i32>,
@@ -125,15 +125,15 @@ const BATCH: usize = 64;
 
 impl Tracker {
     /// Watches a tree.
-    pub(crate) fn start(source: &Source, exclude: Exclude, budget: &Rc<WatchBudget>) -> Result<Self, Untracked> {
+    pub(crate) fn start(source: &Source, exclude: Exclude, budget: &Rc<WatchBudget>) -> Result<Self, UntrackedReason> {
         if !sys::tells_watches(source.directory()) {
-            return Err(Untracked::FileSystem);
+            return Err(UntrackedReason::FileSystem);
         }
         let mut tracker = Self {
             path: source.path().to_path_buf(),
             identity: source.identity(),
             exclude,
-            watches: Watches::new().map_err(|_| Untracked::NoWatches)?,
+            watches: Watches::new().map_err(|_| UntrackedReason::NoWatches)?,
             budget: Rc::clone(budget),
             directories: HashMap::new(),
             by_path: BTreeMap::new(),
@@ -150,7 +150,7 @@ impl Tracker {
     }
 
     /// Takes note of everything that has happened before this call. Returns the moment, for [`Self::changed_since`].
-    pub(crate) fn catch_up(&mut self) -> Result<u64, Untracked> {
+    pub(crate) fn catch_up(&mut self) -> Result<u64, UntrackedReason> {
         self.drain();
         while self.lost.is_none() && !self.came.is_empty() {
             match self.root() {
@@ -159,12 +159,12 @@ impl Tracker {
                         self.enter(root.directory(), path);
                     }
                 }
-                None => self.lose(Untracked::Gone),
+                None => self.lose(UntrackedReason::Gone),
             }
             self.drain();
         }
         if self.moved.is_some() {
-            self.lose(Untracked::Removal);
+            self.lose(UntrackedReason::Removal);
         }
         self.lost.map_or(Ok(self.sequence), Err)
     }
@@ -190,7 +190,7 @@ impl Tracker {
         Source::open(&self.path).ok().filter(|root| root.identity() == self.identity)
     }
 
-    fn lose(&mut self, why: Untracked) {
+    fn lose(&mut self, why: UntrackedReason) {
         self.lost.get_or_insert(why);
     }
 
@@ -201,7 +201,7 @@ impl Tracker {
             events.push((event.watch, event.happening, event.is_directory, event.cookie, name));
         };
         if self.watches.drain(&mut take).is_err() {
-            self.lose(Untracked::Overflow);
+            self.lose(UntrackedReason::Overflow);
         }
         for (watch, happening, is_directory, cookie, name) in events {
             self.apply(&WatchEvent { watch, happening, is_directory, cookie, name: name.as_deref() });
@@ -210,15 +210,15 @@ impl Tracker {
 
     fn apply(&mut self, event: &WatchEvent<'_>) {
         match event.happening {
-            Happening::Overflow => return self.lose(Untracked::Overflow),
-            Happening::Unmounted => return self.lose(Untracked::Gone),
+            Happening::Overflow => return self.lose(UntrackedReason::Overflow),
+            Happening::Unmounted => return self.lose(UntrackedReason::Gone),
             _ => {}
         }
         let Some(directory) = self.directories.get_mut(&event.watch) else { return };
         let is_root = directory.path.as_os_str().is_empty();
         match event.happening {
             // The directory above tells of changes to another directory.
-            Happening::DirectoryTaken if is_root => return self.lose(Untracked::Gone),
+            Happening::DirectoryTaken if is_root => return self.lose(UntrackedReason::Gone),
             Happening::DirectoryTaken => return,
             Happening::WatchEnded => return self.forget(event.watch),
             Happening::Opened if event.is_directory => return,
@@ -252,7 +252,7 @@ impl Tracker {
                 self.forget_tree(&path);
                 self.came.push(path);
             }
-            _ => self.lose(Untracked::Removal),
+            _ => self.lose(UntrackedReason::Removal),
         }
     }
 
@@ -262,7 +262,7 @@ impl Tracker {
         if let Some(cookie) = self.moved.take()
             && (event.happening, event.cookie) != (Happening::MovedHere, cookie)
         {
-            return self.lose(Untracked::Removal);
+            return self.lose(UntrackedReason::Removal);
         }
         let Some(directory) = self.directories.get_mut(&event.watch) else { return };
         match event.happening {
@@ -275,14 +275,14 @@ impl Tracker {
                 self.is_unsettled = true;
                 // The first entry of that name is in the records. Those in between are not.
                 if !directory.replaced.insert(name.to_owned()) {
-                    self.lose(Untracked::Removal);
+                    self.lose(UntrackedReason::Removal);
                 }
             }
             Happening::MovedAway => {
                 directory.suspects.remove(name);
                 self.moved = Some(event.cookie);
             }
-            Happening::Removed => self.lose(Untracked::Removal),
+            Happening::Removed => self.lose(UntrackedReason::Removal),
             // It may have been the last that somebody wrote.
             _ => self.is_unsettled |= !directory.suspects.is_empty(),
         }
@@ -315,9 +315,9 @@ impl Tracker {
             match self.enter_one(root, path, &mut waiting) {
                 // It is gone, or is no directory any more: another event says so.
                 Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
-                Err(Errno::XDEV) => self.lose(Untracked::Mounted),
-                Err(Errno::NOSPC | Errno::NOMEM) => self.lose(Untracked::NoWatches),
-                Err(_) => self.lose(Untracked::Unreadable),
+                Err(Errno::XDEV) => self.lose(UntrackedReason::Mounted),
+                Err(Errno::NOSPC | Errno::NOMEM) => self.lose(UntrackedReason::NoWatches),
+                Err(_) => self.lose(UntrackedReason::Unreadable),
             }
         }
     }
@@ -325,7 +325,7 @@ impl Tracker {
     fn enter_one(&mut self, root: BorrowedFd<'_>, path: PathBuf, waiting: &mut Vec<PathBuf>) -> sys::Result<()> {
         let directory = open(root, &path)?;
         let Some(share) = self.budget.take() else {
-            self.lose(Untracked::TooManyDirectories);
+            self.lose(UntrackedReason::TooManyDirectories);
             return Ok(());
         };
         let watch = self.watches.add(directory.as_fd())?;
@@ -403,7 +403,7 @@ impl Tracker {
             let suspected = self.directories.iter().filter(|(_, one)| !one.suspects.is_empty());
             self.settling = suspected.map(|(watch, _)| *watch).collect();
         }
-        let Some(root) = self.root() else { return self.lose(Untracked::Gone) };
+        let Some(root) = self.root() else { return self.lose(UntrackedReason::Gone) };
         let rest = self.settling.split_off(self.settling.len().min(PART));
         for watch in std::mem::replace(&mut self.settling, rest) {
             let Some(known) = self.directories.get(&watch) else { continue };

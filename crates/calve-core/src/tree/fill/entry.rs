@@ -15,7 +15,7 @@ use super::links::Claim;
 use super::metadata::{Target, same_version};
 use super::{At, Files, Worker};
 use crate::choice::{Requirement, Strategy};
-use crate::error::{Error, Required};
+use crate::error::{Error, StatedRequirement};
 use crate::operation::Operation;
 use crate::options::KeptLinks;
 use crate::reason::{SkipReason, WarningCode};
@@ -455,9 +455,9 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
 
 /// Returns the error for a file that had to be shared.
 fn not_shared(path: &Path, errno: Errno) -> Error {
-    let shown = crate::error::Shown(path);
+    let shown = crate::error::ShownPath(path);
     let detail = format!("`{shown}` cannot share its extents: {}", std::io::Error::from(errno));
-    let requirement = Required::Property(Requirement::Cow);
+    let requirement = StatedRequirement::Property(Requirement::Cow);
     Error::RequirementRefused { requirement, refused: Vec::new(), detail: Some(detail) }
 }
 

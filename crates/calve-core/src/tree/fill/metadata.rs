@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, RawMode, Stat, Timespec, Timestam
 use rustix::io::Errno;
 
 use crate::operation::Operation;
-use crate::options::{Keep, KeptTimes, KeptXattrs, Plain};
+use crate::options::{KeptProperties, KeptTimes, KeptXattrs, PlainCopy};
 use crate::reason::WarningCode;
 use crate::sys::{self, XattrTarget};
 use crate::tree::notes::Notes;
@@ -83,7 +83,7 @@ impl<'a> Target<'a> {
 /// Copies metadata; one per worker, so that its buffers need no lock.
 pub(crate) struct Keeper<'a> {
     created: NewFileDefaults,
-    plain: Option<&'a Plain>,
+    plain: Option<&'a PlainCopy>,
     of_upper: bool,
     notes: &'a Notes,
     names: Vec<u8>,
@@ -99,7 +99,7 @@ const SET_ID: RawMode = 0o6000;
 const ALL_MODE_BITS: RawMode = 0o7777;
 
 impl<'a> Keeper<'a> {
-    pub(crate) fn new(created: NewFileDefaults, keep: &'a Keep, notes: &'a Notes) -> Self {
+    pub(crate) fn new(created: NewFileDefaults, keep: &'a KeptProperties, notes: &'a Notes) -> Self {
         Self {
             created,
             plain: keep.plain(),

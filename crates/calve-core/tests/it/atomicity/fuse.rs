@@ -1,6 +1,6 @@
 //! On a file system by FUSE, which can do little, and of which a file cannot be read.
 
-use calve_core::{Choice, CloneOptions, Error, Existing, Operation, Strategy};
+use calve_core::{Choice, CloneOptions, Error, ExistingDestination, Operation, Strategy};
 use calve_testkit::{Aspect, FileSystem, FuseVolume, SplitMix64, Tree, Volume, assert_same_except};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -74,7 +74,7 @@ fn where_names_cannot_be_exchanged_nothing_is_replaced() {
     let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
     Tree::new(&src).file("new", "new");
     Tree::new(&dst).file("old", "old");
-    let error = refused(&options(|options| options.existing = Existing::Replace), &src, &dst);
+    let error = refused(&options(|options| options.existing = ExistingDestination::Replace), &src, &dst);
     assert!(matches!(&error, Error::ReplaceUnsupported(path) if *path == dst), "{error}");
     assert_eq!(names_in(&dst), ["old"]);
     assert_holds(volume.path(), &["src", "dst"]);

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{thread, time::Duration};
 
-use calve_core::{Cancel, Choice, CloneOptions, Error, Existing, LastLook, Strategy};
+use calve_core::{Cancel, Choice, CloneOptions, Error, ExistingDestination, LastLook, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, deep, fingerprint, node_modules_like};
 use fs_err as fs;
 use rustix::io::Errno;
 
 use crate::cloning::{assert_errno, assert_holds, options, refused};
 
-const BOTH: [Existing; 2] = [Existing::Refuse, Existing::Replace];
+const BOTH: [ExistingDestination; 2] = [ExistingDestination::Refuse, ExistingDestination::Replace];
 
-fn with(existing: Existing) -> CloneOptions {
+fn with(existing: ExistingDestination) -> CloneOptions {
     options(|options| options.existing = existing)
 }
 
@@ -138,13 +138,13 @@ fn a_source_inside_the_destination_is_refused() {
     let Some(volume) = volume() else { return };
     let before = fingerprint(volume.path());
     for src in ["src/sub", "src/sub/file"] {
-        let error = refused(&with(Existing::Replace), volume.path().join(src), volume.path().join("src"));
+        let error = refused(&with(ExistingDestination::Replace), volume.path().join(src), volume.path().join("src"));
         assert!(matches!(error, Error::SourceInsideDestination { .. }), "{src}: {error}");
     }
     before.assert_unchanged(volume.path());
     let bound = volume.bind(volume.path().join("src/sub"), "bound");
     for src in ["bound", "bound/file"] {
-        let error = refused(&with(Existing::Replace), volume.path().join(src), volume.path().join("src"));
+        let error = refused(&with(ExistingDestination::Replace), volume.path().join(src), volume.path().join("src"));
         assert!(matches!(error, Error::SourceInsideDestination { .. }), "{src}: {error}");
     }
     drop(bound);
@@ -214,7 +214,7 @@ fn what_is_cancelled_at_the_last_look_gets_no_name() {
         Tree::new(&src).file("sub/file", "contents");
         Tree::new(&dst).file("old", "contents");
         let old = fingerprint(&dst);
-        for (existing, target) in [(Existing::Replace, "dst"), (Existing::Refuse, "new")] {
+        for (existing, target) in [(ExistingDestination::Replace, "dst"), (ExistingDestination::Refuse, "new")] {
             let mut wish = with(existing);
             let (stop, progress) = (wish.cancel.clone(), Arc::clone(&wish.progress));
             wish.last_look = Some(LastLook::new(move || {

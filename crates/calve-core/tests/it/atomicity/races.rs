@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
-use calve_core::{CloneOptions, Error, Existing, clone_tree};
+use calve_core::{CloneOptions, Error, ExistingDestination, clone_tree};
 use calve_testkit::{Aspect, FileSystem, Tree, Volume, assert_same, assert_same_except};
 use fs_err as fs;
 
@@ -87,7 +87,7 @@ fn replacing_clones_at_once_all_succeed_and_one_of_them_stays() {
         for name in &names {
             Tree::new(volume.path().join(name)).file("marker", name).file("sub/marker", name);
         }
-        let replacing = options(|options| options.existing = Existing::Replace);
+        let replacing = options(|options| options.existing = ExistingDestination::Replace);
         for _ in 0..25 {
             let trashed = Mutex::new(Vec::new());
             thread::scope(|scope| {

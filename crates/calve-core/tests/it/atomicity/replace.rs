@@ -1,16 +1,16 @@
-//! `Existing::Replace`: the old tree and the new one change places in one step.
+//! `ExistingDestination::Replace`: the old tree and the new one change places in one step.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use calve_core::{Background, Cancel, CloneOptions, Error, Existing, reap};
+use calve_core::{Background, Cancel, CloneOptions, Error, ExistingDestination, reap};
 use calve_testkit::{BindMount, FileSystem, Tree, Volume, assert_same, fingerprint};
 use fs_err as fs;
 
 use crate::cloning::{assert_holds, clone_with, has_trash, names_in, options, refused};
 
 fn replacing() -> CloneOptions {
-    options(|options| options.existing = Existing::Replace)
+    options(|options| options.existing = ExistingDestination::Replace)
 }
 
 fn reap_here(directory: &std::path::Path) -> calve_core::ReapReport {

@@ -69,7 +69,7 @@ fn a_requirement_that_cannot_be_met_makes_nothing() {
                 assert_eq!(report.bytes.map_or(0, |bytes| bytes.written), 0);
                 calve_testkit::assert_same(&src, &dst);
                 let mut waiting = calve_core::RemoveOptions::default();
-                waiting.wait = calve_core::Wait::Yes;
+                waiting.wait = calve_core::RemovalWait::Yes;
                 calve_core::remove_tree(&dst, &waiting).unwrap();
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{CloneReport, Error, Required, Strategy};
+use calve_core::{CloneReport, Error, StatedRequirement, Strategy};
 use calve_testkit::{FileSystem, Volume, assert_same, everything, fingerprint, rsync_differences};
 use fs_err as fs;
 
@@ -51,7 +51,7 @@ fn keeps_everything(strategy: Strategy, volume: &Volume, src: &Path) {
 
 fn options_verified(strategy: Strategy) -> calve_core::CloneOptions {
     let mut options = only(strategy);
-    options.verify = calve_core::Verify::Contents;
+    options.verify = calve_core::CloneVerification::Contents;
     options
 }
 
@@ -153,7 +153,7 @@ fn declines(strategy: Strategy, volume: &Volume, src: &Path) {
     let before = fingerprint(src);
     let error = refused(&only(strategy), src, volume.path().join("dst"));
     let Error::RequirementRefused { requirement, refused, .. } = &error else { panic!("{error}") };
-    assert_eq!(*requirement, Required::Strategy(strategy));
+    assert_eq!(*requirement, StatedRequirement::Strategy(strategy));
     assert_eq!(refused.len(), 1);
     assert!(!refused[0].reason.is_empty());
     assert_holds(volume.path(), &["src"]);

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::child;
 use crate::cloning::{assert_errno, assert_holds, clone, clone_with, only, options, refused};
-use calve_core::{SkipReason, Unreadable, WarningCode};
+use calve_core::{SkipReason, UnreadableEntry, WarningCode};
 
 /// Each file system, with a directory `theirs` in which an unprivileged child runs the test `name`.
 fn as_somebody_else(name: &str, file_systems: &[FileSystem], prepare: impl Fn(&Path)) {
@@ -59,7 +59,7 @@ fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
         for strategy in [None, Some(Strategy::Copy)] {
             let dst = place.join(strategy.map_or("any", Strategy::name));
             let mut options = strategy.map_or_else(CloneOptions::default, only);
-            options.verify = calve_core::Verify::Contents;
+            options.verify = calve_core::CloneVerification::Contents;
             let report = clone_with(&options, place.join("src"), &dst);
             assert_same_except(
                 place.join("src"),
@@ -116,7 +116,7 @@ fn a_device_is_left_out_and_told() {
 #[test]
 fn what_cannot_be_read_is_left_out_if_that_is_wished() {
     if let Some(place) = child::place() {
-        let wish = options(|options| options.unreadable = Unreadable::Skip);
+        let wish = options(|options| options.unreadable = UnreadableEntry::Skip);
         let report = clone_with(&wish, place.join("src"), place.join("dst"));
         let mut skipped: Vec<_> =
             report.skipped.iter().map(|skip| (skip.path.to_str().unwrap(), &skip.reason)).collect();

@@ -30,7 +30,7 @@ fn excluded_entries_are_left_out_and_told() {
             .socket("sub/socket");
         let before = fingerprint(&src);
         let mut options = excluding(&["*.log", "/target", "cache/"]);
-        options.verify = calve_core::Verify::Contents;
+        options.verify = calve_core::CloneVerification::Contents;
         let report = clone_with(&options, &src, volume.path().join("dst"));
         assert_ne!(report.strategy, Strategy::Snapshot, "a snapshot has everything");
         let skipped: Vec<(PathBuf, &str)> =
@@ -114,7 +114,7 @@ fn on_one_file_system_a_mount_point_is_an_empty_directory_and_told() {
         let Some((volume, other, src)) = with_a_mount(Strategy::Copy, file_system) else { return };
         let mount = volume.bind(other.path(), "src/sub/point");
         let mut stay = options(|options| options.mounts = Mounts::Stay);
-        stay.verify = calve_core::Verify::Contents;
+        stay.verify = calve_core::CloneVerification::Contents;
         let report = clone_with(&stay, &src, volume.path().join("dst"));
         assert_eq!(names_in(volume.path().join("dst/sub/point")), Vec::<String>::new());
         assert_eq!(names_in(volume.path().join("dst/sub")), ["file", "point"]);

@@ -59,7 +59,7 @@ fn what_is_deep_can_be_verified_and_excluded_from() {
     let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
     let shape = deep(&src, 500);
     let picky = options(|options| {
-        options.verify = calve_core::Verify::Contents;
+        options.verify = calve_core::CloneVerification::Contents;
         options.exclude = vec!["note".into()];
     });
     let report = clone_with(&picky, &src, &dst);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{Strategy, Verify};
+use calve_core::{CloneVerification, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, fingerprint};
 use fs_err as fs;
 
@@ -52,7 +52,7 @@ fn a_file_a_link_a_pipe_and_a_device() {
             .mtime("pipe", 1_000_000_002, 6);
         for name in ["file", "empty", "sparse", "link", "dangling", "pipe", "null"] {
             let dst = volume.path().join(format!("dst-{name}"));
-            let verified = options(|options| options.verify = Verify::Contents);
+            let verified = options(|options| options.verify = CloneVerification::Contents);
             let report = clone_with(&verified, tree.path().join(name), &dst);
             assert_eq!(report.entries.unwrap().total(), 1, "{name}");
             assert!(report.warnings.is_empty() && report.changed.is_empty(), "{report:?}");

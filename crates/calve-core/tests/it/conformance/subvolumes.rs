@@ -103,7 +103,7 @@ fn a_staged_snapshot_is_private() {
     Tree::new(&src).acl("", "u::rwx,u:7:r-x,g::r-x,m::rwx,o::r-x,d:u::rwx,d:g::r-x,d:o::---").mtime("", 77, 7);
     let mut wish = only(Strategy::Snapshot);
     // Which takes a while.
-    wish.verify = calve_core::Verify::Contents;
+    wish.verify = calve_core::CloneVerification::Contents;
     let place = volume.path().join("place");
     fs::create_dir(&place).unwrap();
     let mut seen = std::collections::BTreeMap::<u32, usize>::new();

@@ -1,9 +1,9 @@
-//! `Verify::Contents` passes what is equal and catches what is not.
+//! `CloneVerification::Contents` passes what is equal and catches what is not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use calve_core::{CloneOptions, Error, Strategy, Verify, clone_tree};
+use calve_core::{CloneOptions, CloneVerification, Error, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Tree, Volume, everything};
 use fs_err as fs;
 
@@ -11,7 +11,7 @@ use crate::cloning::{SHARING, assert_holds, clone_with, only};
 
 fn verified(strategy: Strategy) -> CloneOptions {
     let mut options = only(strategy);
-    options.verify = Verify::Contents;
+    options.verify = CloneVerification::Contents;
     options
 }
 

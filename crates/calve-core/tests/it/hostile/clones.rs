@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::{Choice, CloneOptions, Error, Strategy, Verify, clone_tree};
+use calve_core::{Choice, CloneOptions, CloneVerification, Error, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Volume, fingerprint};
 use fs_err as fs;
 
@@ -91,7 +91,7 @@ fn by(strategy: Strategy) -> CloneOptions {
 fn a_copy_of_a_tree_under_attack_has_nothing_from_outside() {
     let verified = options(|options| {
         options.strategy = Choice::Only(Strategy::Copy);
-        options.verify = Verify::Contents;
+        options.verify = CloneVerification::Contents;
     });
     attacked(FileSystem::Tmpfs, &[by(Strategy::Copy), by(Strategy::Copy), by(Strategy::Copy), verified]);
 }

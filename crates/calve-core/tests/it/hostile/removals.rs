@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::{Background, Cancel, Error, RemoveOptions, Wait, reap, remove_tree};
+use calve_core::{Background, Cancel, Error, RemovalWait, RemoveOptions, reap, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
 use fs_err as fs;
 
@@ -48,7 +48,7 @@ fn attacked(mut remove: impl FnMut(&Path, &Path) -> Result<(), Error>) {
 #[test]
 fn removing_a_tree_under_attack_deletes_nothing_outside() {
     let mut options = RemoveOptions::default();
-    options.wait = Wait::Yes;
+    options.wait = RemovalWait::Yes;
     attacked(|tree, _| remove_tree(tree, &options).map(|_| ()));
 }
 
@@ -56,7 +56,7 @@ fn removing_a_tree_under_attack_deletes_nothing_outside() {
 #[test]
 fn finding_the_way_back_up_under_attack_leads_nowhere_else() {
     let mut options = RemoveOptions::default();
-    options.wait = Wait::Yes;
+    options.wait = RemovalWait::Yes;
     options.threads = std::num::NonZeroUsize::new(64);
     attacked(|tree, _| remove_tree(tree, &options).map(|_| ()));
 }

@@ -103,7 +103,7 @@ fn a_file_without_copy_on_write_does_not_keep_the_others_of_its_set_apart() {
     volume.settle();
     let before = fingerprint(&root);
     let mut dry = plain();
-    dry.apply = calve_core::Apply::DryRun;
+    dry.mode = calve_core::DedupeMode::DryRun;
     for options in [dry, plain()] {
         let report = calve_core::dedupe(&[&root], &options).unwrap();
         assert_eq!((report.shared_files, report.groups), (3, 2), "{report:?}");

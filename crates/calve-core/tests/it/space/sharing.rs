@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use calve_core::{Apply, CloneOptions, Error, Granularity, clone_tree, reshare};
+use calve_core::{CloneOptions, DedupeMode, Error, Granularity, clone_tree, reshare};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint, spawn_written};
 use fs_err as fs;
 
@@ -84,7 +84,7 @@ fn a_dry_run_changes_nothing_and_says_what_would_be_shared() {
         files(&b, 1);
         volume.settle();
         let mut options = plain();
-        options.apply = Apply::DryRun;
+        options.mode = DedupeMode::DryRun;
         let would = calve_core::dedupe(&[&a, &b], &options).unwrap();
         assert!(!is_shared(&a.join("folder/4096 bytes")));
         let did = share(&[&a, &b]);

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
 use calve_core::{
-    Choice, Error, Existing, Readiness, Requirement, SpareOptions, SpareOrigin, SpareSource, SpareUse, Spares,
-    Strategy, clone_tree,
+    Choice, Error, ExistingDestination, Readiness, Requirement, SpareOptions, SpareOrigin, SpareSource, SpareUse,
+    Spares, Strategy, clone_tree,
 };
 use calve_testkit::{
     FileSystem, SplitMix64, Tree, Unprivileged, Volume, assert_same, fingerprint, node_modules_like, require_program,
@@ -405,7 +405,7 @@ fn a_spare_replaces_what_is_there_in_one_step() {
     Tree::new(place.path("place")).file("dst/old", "1");
     let mut wish = place.options();
     assert!(matches!(clone_tree(&place.src(), &place.path("place/dst"), &wish), Err(Error::DestinationExists(_))));
-    wish.existing = Existing::Replace;
+    wish.existing = ExistingDestination::Replace;
     let report = clone_tree(&place.src(), &place.path("place/dst"), &wish).unwrap();
     assert_eq!((report.strategy, report.trashed.is_some()), (Strategy::Spare, true));
     assert_same(place.src(), place.path("place/dst"));

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use calve_core::{
-    Cancel, CloneReport, SpareCheck, SpareUse, Spares, WatchEnd, WatchNote, WatchOptions, Watching, clone_tree,
+    Cancel, CloneReport, SpareCheck, SpareUse, Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome, clone_tree,
 };
 use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, node_modules_like, require_program};
 use fs_err as fs;
@@ -36,7 +36,7 @@ impl Watcher {
                 let _ = sender.send(kind);
             };
             let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: switch };
-            assert_eq!(spares.watch(&mut options).unwrap(), Watching::Ended);
+            assert_eq!(spares.watch(&mut options).unwrap(), WatchOutcome::Ended);
         });
         Self { notes, cancel, thread: Some(thread) }
     }
@@ -127,7 +127,7 @@ fn there_is_one_watcher() {
     watcher.wait_for("listening");
     let mut told = |_: WatchNote<'_>| {};
     let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: Cancel::default() };
-    assert_eq!(place.spares.watch(&mut options).unwrap(), Watching::Elsewhere);
+    assert_eq!(place.spares.watch(&mut options).unwrap(), WatchOutcome::Elsewhere);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a template promises when nothing goes wrong, on each file system.
 
-use calve_core::{CloneOptions, Differing, Strategy, TemplateError, TemplateOptions, Wait};
+use calve_core::{CloneOptions, DifferenceKind, RemovalWait, Strategy, TemplateError, TemplateOptions};
 use calve_testkit::{FileSystem, Tree, assert_same, everything, fingerprint};
 use fs_err as fs;
 
@@ -167,7 +167,7 @@ fn a_removed_template_is_gone_and_its_name_free() {
     assert_eq!(listed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["shop"]);
     let report = calve_core::remove_tree(&place.home(), &{
         let mut options = calve_core::RemoveOptions::default();
-        options.wait = Wait::Yes;
+        options.wait = RemovalWait::Yes;
         options
     });
     report.unwrap();
@@ -202,12 +202,13 @@ fn differences_are_named_by_path_and_kind() {
         .iter()
         .map(|difference| (difference.path.to_str().unwrap(), difference.what.code(), difference.what.clone()))
         .collect();
-    let changed = |keywords: &[&str]| Differing::Changed(keywords.iter().map(|keyword| (*keyword).into()).collect());
+    let changed =
+        |keywords: &[&str]| DifferenceKind::Changed(keywords.iter().map(|keyword| (*keyword).into()).collect());
     let expected = [
         ("a", "changed", changed(&["blake3digest"])),
-        ("b", "missing", Differing::Missing),
+        ("b", "missing", DifferenceKind::Missing),
         ("d", "changed", changed(&["time"])),
-        ("d/new", "added", Differing::Added),
+        ("d/new", "added", DifferenceKind::Added),
     ];
     assert_eq!(told, expected);
 }

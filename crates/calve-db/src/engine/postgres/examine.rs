@@ -69,7 +69,7 @@ fn whole(data: &Directory) -> Result<()> {
     let spaces = data.subdirectory("pg_tblspc")?.map(|spaces| spaces.entries()).transpose()?.unwrap_or_default();
     if let Some(space) = spaces.first() {
         let space = Path::new("pg_tblspc").join(&space.name);
-        let reason = format!("it has a tablespace outside: `{}`", calve_core::Shown(&space));
+        let reason = format!("it has a tablespace outside: `{}`", calve_core::ShownPath(&space));
         return Err(Error::not_usable(data.path(), Unusable::LeadsOut(reason)));
     }
     confined::check(data, &[])

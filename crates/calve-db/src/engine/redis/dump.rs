@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use calve_core::Wait;
+use calve_core::RemovalWait;
 use rustix::fs::{FileType, Stat};
 
 use crate::engine::{Version, numbers};
@@ -165,7 +165,7 @@ pub(super) fn remove_append_only_files(path: &Path) -> Result<()> {
     let data = Directory::open(path)?;
     data.remove_file(OLD_APPEND_ONLY)?;
     // Trash would become a part of the template.
-    trash::remove(&path.join(APPEND_ONLY), Wait::Yes)
+    trash::remove(&path.join(APPEND_ONLY), RemovalWait::Yes)
 }
 
 pub(super) fn neutralise(path: &Path) -> Result<Vec<String>> {

@@ -7,7 +7,7 @@ pub(crate) mod verify;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{BuildPaths, Cancel, Shown, build_tree};
+use calve_core::{BuildPaths, Cancel, ShownPath, build_tree};
 
 use crate::git::Git;
 use crate::redact::Url;
@@ -231,7 +231,7 @@ fn check_out(
         // Lists the path itself, and asks no server about it.
         let listed = git.run(&["ls-tree", "-d", "HEAD", "--", path.trim_matches('/')])?;
         if listed.is_empty() {
-            let path = Shown(Path::new(path));
+            let path = ShownPath(Path::new(path));
             let text =
                 format!("`{path}` is not a directory of the commit that is checked out, so nothing of it is here");
             notices.push(Notice::new(NoticeCode::SparseMissing, text));
@@ -308,7 +308,7 @@ fn judge(
 fn in_words_of_the_user(error: RemoteError, tree: &Path, dst: &Path) -> RemoteError {
     match error {
         RemoteError::Git { what, trouble, said } => {
-            let said = said.replace(&Shown(tree).to_string(), &Shown(dst).to_string());
+            let said = said.replace(&ShownPath(tree).to_string(), &ShownPath(dst).to_string());
             RemoteError::Git { what, trouble, said }
         }
         error => error,

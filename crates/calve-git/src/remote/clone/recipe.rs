@@ -304,7 +304,7 @@ fn line_for_git(path: &str) -> String {
 
 /// Quotes a word for a shell, and for a terminal: what could drive it is escaped.
 fn quoted(word: &str) -> String {
-    let shown = redact::word(&calve_core::Shown(Path::new(word)).to_string());
+    let shown = redact::word(&calve_core::ShownPath(Path::new(word)).to_string());
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     if !shown.is_empty() && shown.chars().all(plain) { shown } else { format!("'{}'", shown.replace('\'', "'\\''")) }
 }

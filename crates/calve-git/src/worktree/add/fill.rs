@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Shown, Unreadable, clone_tree};
+use calve_core::{ShownPath, UnreadableEntry, clone_tree};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
@@ -82,7 +82,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
             left.push(LeftEntry { path, reason: LeftReason::BehindLink });
         } else {
             let mut clone = options.clone.clone();
-            clone.unreadable = Unreadable::Skip;
+            clone.unreadable = UnreadableEntry::Skip;
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
             clone.select = is_directory.then(|| rules_below(&survey.rules, &path));
             let mut report = clone_tree(&from, &to, &clone)?;
@@ -103,8 +103,9 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
 /// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.
 fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let failed =
-        |errno: Errno| io::Error::new(errno.kind(), format!("failed to open `{}`: {errno}", Shown(&here.join(path))));
+    let failed = |errno: Errno| {
+        io::Error::new(errno.kind(), format!("failed to open `{}`: {errno}", ShownPath(&here.join(path))))
+    };
     let mut directory = openat(CWD, here, flags, Mode::empty()).map_err(failed)?;
     for name in path.parent().into_iter().flatten() {
         if makes {

@@ -27,7 +27,7 @@ pub(crate) fn of_branch(repository: &Repository, config: &Config, branch: &str) 
 /// Returns the absolute form of a place whose parent exists: git compares worktrees by their paths.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     let named = || {
-        let reason = format!("`{}` is not a name that a worktree can have", calve_core::Shown(path));
+        let reason = format!("`{}` is not a name that a worktree can have", calve_core::ShownPath(path));
         Error::refused(reason, Remedy::GiveNewPath)
     };
     let name = path.file_name().ok_or_else(named)?;

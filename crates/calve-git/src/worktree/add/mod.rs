@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, CloneReport, StagedTree, Unreadable, stage};
+use calve_core::{CloneOptions, CloneReport, StagedTree, UnreadableEntry, stage};
 
 use crate::config::{Hooks, ServiceConfig, SparesWish};
 use crate::error::{Error, Result};
@@ -357,7 +357,7 @@ fn build(
     let mut clone = options.clone.clone();
     clone.spares = spare;
     clone.select = Some(selection(&plan));
-    clone.unreadable = Unreadable::Skip;
+    clone.unreadable = UnreadableEntry::Skip;
     let mut report = staged.clone_root(&request.donor, &clone)?;
     clone.spares = None;
     take_skipped(&mut report, Path::new(""), &mut left);

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use rustix::io::Errno;
 
 use crate::error::Result;
@@ -54,6 +54,8 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
     };
     Ok(Some(match done {
         Ok(done) => HookRun { code: done.status.code(), output: [done.stdout, done.stderr].concat() },
-        Err(error) => HookRun { code: None, output: format!("cannot run `{}`: {error}\n", Shown(&hook)).into_bytes() },
+        Err(error) => {
+            HookRun { code: None, output: format!("cannot run `{}`: {error}\n", ShownPath(&hook)).into_bytes() }
+        }
     }))
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use calve_core::{Choose, Decision, Select};
+use calve_core::{Decision, DirectorySelector, EntrySelector};
 
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftReason};
@@ -138,13 +138,13 @@ impl Selector {
     }
 }
 
-impl Select for Selector {
+impl EntrySelector for Selector {
     fn of(&self, path: &Path, is_directory: bool) -> Decision {
         let (above, name) = split(path.as_os_str().as_bytes());
         self.decide(self.directory(above), path, name, is_directory)
     }
 
-    fn inside<'a>(&'a self, directory: &Path) -> Box<Choose<'a>> {
+    fn inside<'a>(&'a self, directory: &Path) -> Box<DirectorySelector<'a>> {
         let known = self.directory(directory.as_os_str().as_bytes());
         Box::new(move |path, is_directory| self.decide(known, path, split(path.as_os_str().as_bytes()).1, is_directory))
     }

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Choice, CloneOptions, CloneReport, Descend, EntryKind, Folder, ScanOptions, SpareOptions, SpareUse, Spares,
+    Choice, CloneOptions, CloneReport, Descent, EntryKind, Folder, ScanOptions, SpareOptions, SpareUse, Spares,
     StagedTree, Strategy, Visitor, clone_tree, scan_tree,
 };
 
@@ -113,7 +113,7 @@ fn claim(src: &Path, dst: &Path, options: &CloneOptions) -> Option<CloneReport> 
     let mut only = options.clone();
     only.strategy = Choice::Only(Strategy::Spare);
     only.select = None;
-    only.unreadable = calve_core::Unreadable::default();
+    only.unreadable = calve_core::UnreadableEntry::default();
     clone_tree(src, dst, &only).ok()
 }
 
@@ -159,13 +159,13 @@ struct Judge<'a> {
 }
 
 impl Visitor for Judge<'_> {
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
         let path = folder.path().join(OsStr::from_bytes(name.to_bytes()));
         match self.rules.leave(&path, kind == EntryKind::Directory) {
-            None => Descend::Yes,
+            None => Descent::Yes,
             Some(reason) => {
                 self.left.push(LeftEntry { path, reason });
-                Descend::No
+                Descent::No
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Decision, Patterns, Select, Selection, Shown, SpareUse};
+use calve_core::{Decision, EntrySelector, Patterns, Selection, ShownPath, SpareUse};
 
 use crate::config::{Config, Secrets};
 use crate::error::{Error, Result};
@@ -268,7 +268,7 @@ fn changes(request: &AddRequest, git: &Git, status: &Status) -> Result<HashSet<G
         Some(path) => Err(Error::refused(
             format!(
                 "`{}` is changed here, and the new worktree's commit has another version of it",
-                Shown(path_of(path))
+                ShownPath(path_of(path))
             ),
             Remedy::CommitOrLeaveChanges,
         )),
@@ -323,7 +323,7 @@ fn hidden_in_untracked(status: &Status) -> bool {
 
 /// Returns the engine's view of a plan.
 pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
-    Selection::from(Arc::clone(plan) as Arc<dyn Select>)
+    Selection::from(Arc::clone(plan) as Arc<dyn EntrySelector>)
 }
 
 /// Returns a selection by the rules alone, for a directory that is cloned to `at`.

@@ -1,6 +1,6 @@
 //! The commit of a new worktree.
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -53,7 +53,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
     if let Some(oid) = known.local {
         if asked.base.is_some() {
             return Err(Error::refused(
-                format!("the branch `{}` exists already, and only a new branch takes a base", Shown(name)),
+                format!("the branch `{}` exists already, and only a new branch takes a base", ShownPath(name)),
                 Remedy::DropBaseOrRename,
             ));
         }
@@ -145,7 +145,7 @@ pub(crate) fn previous(git: &Git) -> Result<String> {
 }
 
 fn no_commit(revision: &str) -> Error {
-    Error::refused(format!("there is no commit `{}`", Shown(revision)), Remedy::FindCommit)
+    Error::refused(format!("there is no commit `{}`", ShownPath(revision)), Remedy::FindCommit)
 }
 
 /// Where the head of a pull request is until it is known: its number and the process that asks for it follow.
@@ -174,11 +174,11 @@ fn pull_request(branch: &str) -> Option<u64> {
 fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
     let Error::Git { said, .. } = error else { return error };
     if said.contains("couldn't find remote ref") {
-        let reason = format!("the remote `{}` has no pull request {number}", Shown(remote));
+        let reason = format!("the remote `{}` has no pull request {number}", ShownPath(remote));
         return Error::refused(reason, Remedy::ListPullRequests(remote.to_owned()));
     }
     let first = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ");
-    let reason = format!("cannot fetch pull request {number} from `{}`: {first}", Shown(remote));
+    let reason = format!("cannot fetch pull request {number} from `{}`: {first}", ShownPath(remote));
     Error::refused(reason, Remedy::Transfer(TransferFailure::of(&said)))
 }
 
@@ -276,13 +276,13 @@ pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
         Some(other) if fs_err::symlink_metadata(&other.path).is_err() => Err(Error::refused(
             format!(
                 "the branch `{}` is checked out in the worktree `{}`, which is gone",
-                Shown(name),
-                Shown(&other.path)
+                ShownPath(name),
+                ShownPath(&other.path)
             ),
             Remedy::Prune,
         )),
         Some(other) => Err(Error::refused(
-            format!("the branch `{}` is checked out in `{}`", Shown(name), Shown(&other.path)),
+            format!("the branch `{}` is checked out in `{}`", ShownPath(name), ShownPath(&other.path)),
             Remedy::ChooseAnotherBranch,
         )),
     }
@@ -294,7 +294,10 @@ fn check_name(git: &Git, name: &str) -> Result<()> {
     if is_plain && (is_simple(name) || git.succeeds(&["check-ref-format", &full])?) {
         return Ok(());
     }
-    Err(Error::refused(format!("`{}` is not a name that a branch can have", Shown(name)), Remedy::CorrectBranchName))
+    Err(Error::refused(
+        format!("`{}` is not a name that a branch can have", ShownPath(name)),
+        Remedy::CorrectBranchName,
+    ))
 }
 
 /// Returns whether a name has nothing in it that git-check-ref-format(1) has a rule about.

@@ -15,7 +15,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Result};
@@ -280,7 +280,7 @@ fn check_unclaimed(common: &Path, branch: &str) -> Result<()> {
     for (directory, _) in unfinished(common)? {
         if fs_err::read_to_string(directory.join("HEAD")).is_ok_and(|text| text.trim_end() == head) {
             return Err(Error::refused(
-                format!("a worktree of the branch `{}` is being made by another calve", Shown(branch)),
+                format!("a worktree of the branch `{}` is being made by another calve", ShownPath(branch)),
                 Remedy::WaitOrChooseAnotherBranch,
             ));
         }
@@ -301,7 +301,7 @@ fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
             let (work, operation) =
                 if is_rebased { ("rebased", Operation::Rebase) } else { ("bisected", Operation::Bisect) };
             return Err(Error::refused(
-                format!("the branch `{}` is being {work} in another worktree", Shown(branch)),
+                format!("the branch `{}` is being {work} in another worktree", ShownPath(branch)),
                 Remedy::FinishElsewhere(operation),
             ));
         }
@@ -329,7 +329,7 @@ fn check_unmoved(git: &Git, branch: &str, target: &Target) -> Result<()> {
     if now.as_ref() == expected {
         return Ok(());
     }
-    let reason = format!("the branch `{}` was made, moved or deleted meanwhile", Shown(branch));
+    let reason = format!("the branch `{}` was made, moved or deleted meanwhile", ShownPath(branch));
     Err(Error::refused(reason, Remedy::RunAgain))
 }
 

@@ -102,7 +102,10 @@ impl Index {
         let written = (low(found.mtime()), low(found.mtime_nsec()));
         let parsed = Self::parse(bytes, hash_bytes).map(|index| Index { written, ..index });
         parsed.ok_or_else(|| {
-            Error::refused(format!("cannot parse the git index `{}`", calve_core::Shown(path)), Remedy::AskGitStatus)
+            Error::refused(
+                format!("cannot parse the git index `{}`", calve_core::ShownPath(path)),
+                Remedy::AskGitStatus,
+            )
         })
     }
 

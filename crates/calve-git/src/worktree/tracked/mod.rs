@@ -375,7 +375,7 @@ pub(crate) fn limit_root(worktree: &Path, index_path: &Path) -> Result<()> {
         let error = std::io::Error::from(errno);
         std::io::Error::new(
             error.kind(),
-            format!("failed to set the mode of `{}`: {error}", calve_core::Shown(worktree)),
+            format!("failed to set the mode of `{}`: {error}", calve_core::ShownPath(worktree)),
         )
         .into()
     })

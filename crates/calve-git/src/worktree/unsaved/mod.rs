@@ -6,7 +6,7 @@ mod unpushed;
 
 use std::path::Path;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -30,7 +30,7 @@ pub(crate) fn check_at_rest(worktree: &Worktree, entry: &Path) -> Result<()> {
     match UNFINISHED.iter().find(|(name, _)| is_there(name)) {
         None => Ok(()),
         Some((_, operation)) => Err(Error::refused(
-            format!("a {} is not finished in the worktree `{}`", operation.name(), Shown(&worktree.path)),
+            format!("a {} is not finished in the worktree `{}`", operation.name(), ShownPath(&worktree.path)),
             Remedy::FinishOrForce(*operation),
         )),
     }
@@ -43,7 +43,7 @@ pub(crate) fn check_reached(repository: &Repository, worktree: &Worktree) -> Res
         return Ok(());
     }
     Err(Error::refused(
-        format!("the worktree `{}` has commits that no branch or tag has", Shown(&worktree.path)),
+        format!("the worktree `{}` has commits that no branch or tag has", ShownPath(&worktree.path)),
         Remedy::BranchOrForce(head.clone()),
     ))
 }
@@ -61,7 +61,7 @@ pub(crate) fn check_forgettable(repository: &Repository, worktree: &Worktree, en
     submodules::check_kept(repository, worktree, entry)?;
     if let Some(first) = staged(repository, worktree, entry)? {
         return Err(Error::refused(
-            format!("the entry of the worktree `{}` has staged changes (first: `{first}`)", Shown(&worktree.path)),
+            format!("the entry of the worktree `{}` has staged changes (first: `{first}`)", ShownPath(&worktree.path)),
             Remedy::RecoverStaged,
         ));
     }
@@ -79,7 +79,7 @@ fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<
         None => git.run(&["ls-files", "--cached", "-z"])?,
     };
     let first = said.split(|&byte| byte == 0).find(|path| !path.is_empty());
-    Ok(first.map(|path| Shown(String::from_utf8_lossy(path).as_ref()).to_string()))
+    Ok(first.map(|path| ShownPath(String::from_utf8_lossy(path).as_ref()).to_string()))
 }
 
 /// Refuses to forget an entry that git takes for broken, for the same reasons.

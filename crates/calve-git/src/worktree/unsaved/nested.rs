@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Descend, EntryKind, Folder, ScanOptions, Shown, Visitor, is_trash, scan_tree};
+use calve_core::{Cancel, Descent, EntryKind, Folder, ScanOptions, ShownPath, Visitor, is_trash, scan_tree};
 use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ struct Finder {
 }
 
 impl Visitor for Finder {
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descend {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
         // Through a link too: some tools share what is in them.
         let is = |name: &CStr, expected: FileType| {
             rustix::fs::statat(folder.directory(), name, AtFlags::empty())
@@ -39,7 +39,7 @@ impl Visitor for Finder {
         };
         match (name.to_bytes(), kind) {
             // A worktree that was removed just now.
-            (name, EntryKind::Directory) if is_trash(name) => return Descend::No,
+            (name, EntryKind::Directory) if is_trash(name) => return Descent::No,
             (b".git", EntryKind::File | EntryKind::Directory | EntryKind::Symlink)
                 if !folder.path().as_os_str().is_empty() =>
             {
@@ -55,11 +55,11 @@ impl Visitor for Finder {
             (b"objects", EntryKind::Directory)
                 if is(c"HEAD", FileType::RegularFile) && is(c"refs", FileType::Directory) =>
             {
-                return Descend::No;
+                return Descent::No;
             }
             _ => {}
         }
-        Descend::Yes
+        Descent::Yes
     }
 }
 
@@ -96,7 +96,7 @@ struct OuterWorktree<'w> {
 
 impl OuterWorktree<'_> {
     fn refuse(&self, path: &Path, what: impl AsRef<str>, remedy: Remedy) -> Error {
-        let (inside, outer) = (Shown(path), Shown(self.shown));
+        let (inside, outer) = (ShownPath(path), ShownPath(self.shown));
         Error::refused(format!("`{inside}` in the worktree `{outer}` {}", what.as_ref()), remedy)
     }
 
@@ -127,7 +127,7 @@ impl OuterWorktree<'_> {
         let said = self.judged(path, git.run(&arguments))?;
         if let Some(first) = said.split(|&byte| byte == 0).find(|record| record.len() > 3) {
             let first = OsStr::from_bytes(&first[3..]);
-            let what = format!("has changes that are not committed (first: `{}`)", Shown(Path::new(first)));
+            let what = format!("has changes that are not committed (first: `{}`)", ShownPath(Path::new(first)));
             return Err(self.refuse(path, what, Remedy::CommitNestedOrForce));
         }
         if repository.starts_with(&self.root) || fs_err::symlink_metadata(repository.join("commondir")).is_err() {
@@ -163,7 +163,7 @@ impl OuterWorktree<'_> {
         match fs_err::canonicalize(&there) {
             Ok(repository) => Ok(Some(repository)),
             Err(_) => {
-                let what = format!("belongs to the repository `{}`, which is not there", Shown(&there));
+                let what = format!("belongs to the repository `{}`, which is not there", ShownPath(&there));
                 Err(self.refuse(path, what, Remedy::RepairNestedOrForce))
             }
         }
@@ -198,7 +198,7 @@ impl OuterWorktree<'_> {
         }
         for (at, entry) in crate::repository::entries::by_worktree(&repository)? {
             if LinkedWorktree::open(&entry, &at).is_ok() && !real(&at).starts_with(&self.root) {
-                let what = format!("is the repository of the worktree `{}`", Shown(&at));
+                let what = format!("is the repository of the worktree `{}`", ShownPath(&at));
                 return Err(self.refuse(shown, what, Remedy::RemoveOtherOrForce));
             }
         }

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::error::{Error, Result};
 use crate::paths::path_of;
@@ -32,8 +32,8 @@ pub(crate) fn check_kept(repository: &Repository, worktree: &Worktree, entry: &P
             return Err(Error::refused(
                 format!(
                     "the submodule `{}` of the worktree `{}` has commits that none of its remotes has (first: {})",
-                    Shown(&name),
-                    Shown(&worktree.path),
+                    ShownPath(&name),
+                    ShownPath(&worktree.path),
                     &commit[..commit.len().min(12)]
                 ),
                 Remedy::PushSubmoduleOrForce,

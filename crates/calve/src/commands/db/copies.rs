@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_db::{Cause, Copied, Starting, Trace};
 
 use crate::output;
@@ -31,7 +31,7 @@ pub(super) fn announce(starting: &Starting) {
         human::size(bytes)
     ));
     for file in files.iter().take(NAMED) {
-        output::say(&format!("  {}  {}", Shown(&file.path), human::size(file.bytes)));
+        output::say(&format!("  {}  {}", ShownPath(&file.path), human::size(file.bytes)));
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn sum(copied: &[Copied]) -> String {
 pub(super) fn line(copied: &Copied) -> String {
     let after = milliseconds(copied.after_ms);
     let took = copied.took_ms.map(|took| format!(" in {}", milliseconds(took))).unwrap_or_default();
-    let (path, size) = (Shown(&copied.path), human::size(copied.bytes));
+    let (path, size) = (ShownPath(&copied.path), human::size(copied.bytes));
     format!("after {after}  {path}  {size}{took}{}", copied.cause.as_ref().map(who).unwrap_or_default())
 }
 

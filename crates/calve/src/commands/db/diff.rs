@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_db::{DatabaseObject, Difference, Home, Service, ServiceOrigin};
 use calve_receipt::human::counted;
 use calve_receipt::{DbDiffReceipt, DbDifference, DbObjectState};
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &DiffArguments, cancel: &Cancel) -> Result<(), Fail
 }
 
 fn shown(name: &Path) -> String {
-    format!("`{}`", Shown(name))
+    format!("`{}`", ShownPath(name))
 }
 
 fn side(home: &Home, name: &Path, service: Option<&str>) -> Result<Side, Failure> {

@@ -1,6 +1,6 @@
 //! `calve db promote`.
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_db::{BuildEvent, Difference, Home, Service};
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
@@ -55,7 +55,7 @@ fn promote(
         return Err(Failure::stated(REFUSED, text, "`--yes` replaces it; `-n` only shows what would change"));
     }
     if promoted {
-        output::say(&format!("the template `{template}` has the data of `{}` now", Shown(&arguments.worktree)));
+        output::say(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
         // The template that it replaces. It may stay: the new one is made.
         if let Err(failure) = reap_trash(home) {
             output::say("warning: the former template was not removed; `calve db gc` removes it");
@@ -67,7 +67,7 @@ fn promote(
 }
 
 fn show(template: &str, found: &[Difference], arguments: &PromoteArguments) {
-    let names = [&*format!("the template `{template}`"), &format!("`{}`", Shown(&arguments.worktree))];
+    let names = [&*format!("the template `{template}`"), &format!("`{}`", ShownPath(&arguments.worktree))];
     for difference in found {
         output::say(described(difference, names).trim_end());
     }

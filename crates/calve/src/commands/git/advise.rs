@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_git::advise::{Cost, Numbers, RepositoryCosts, Sentence, Test, advise};
 use calve_git::remote::published;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &GitAdviseArguments) -> Result<(), Failure> {
 fn text(numbers: &Numbers, sentences: &[Sentence]) -> String {
     let mut text = format!("numbers: {}\n", numbers.source);
     for measured in &numbers.repositories {
-        text.push_str(&format!("\n{}\n", Shown(Path::new(&measured.repository))));
+        text.push_str(&format!("\n{}\n", ShownPath(Path::new(&measured.repository))));
         let mine = sentences.iter().filter(|sentence| sentence.repository == measured.repository);
         let lines = mine.map(|sentence| format!("  {:<8} {}\n", sentence.topic, sentence.text));
         let before = text.len();
@@ -52,7 +52,7 @@ fn document(numbers: Numbers, sentences: Vec<Sentence>, jobs: u64) -> GitAdviceR
 /// Reads what `calve bench git --export-json` wrote.
 fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     let unusable = |why: &str| {
-        let text = format!("`{}` has no numbers to advise by: {why}", Shown(file));
+        let text = format!("`{}` has no numbers to advise by: {why}", ShownPath(file));
         Failure::stated(FAILED, text, "name a file that `calve bench git --export-json FILE` has written")
     };
     let bytes = fs_err::read(file).map_err(|error| unusable(&error.to_string()))?;
@@ -60,7 +60,7 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
         serde_json::from_slice(&bytes).map_err(|error| unusable(&format!("it is no JSON ({error})")))?;
     for warning in report["warnings"].as_array().into_iter().flatten() {
         let message = warning["message"].as_str().unwrap_or_default();
-        output::say(&format!("warning: these numbers come with a warning: {}", Shown(Path::new(message))));
+        output::say(&format!("warning: these numbers come with a warning: {}", ShownPath(Path::new(message))));
     }
     let results = report["results"].as_array().ok_or_else(|| unusable("there is no list `results` in it"))?;
     let mut repositories: Vec<RepositoryCosts> = Vec::new();
@@ -78,7 +78,7 @@ fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     if repositories.is_empty() {
         return Err(unusable("none of its `results` is one of the tests T1 to T10 with a `median`"));
     }
-    Ok(Numbers { source: format!("medians measured by `calve bench git`, from `{}`", Shown(file)), repositories })
+    Ok(Numbers { source: format!("medians measured by `calve bench git`, from `{}`", ShownPath(file)), repositories })
 }
 
 fn repository(result: &Value) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_git::remote::{
     CloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
 };
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
     if receipt.notices.iter().any(|notice| notice.code == NoticeCode::SparseMissing) {
         output::say(&format!(
             "hint: `git -C {} ls-tree -rd --name-only HEAD` lists the directories",
-            Shown(&request.dst)
+            ShownPath(&request.dst)
         ));
     }
     if !arguments.quiet {
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
     if arguments.json {
         return output::json(&git_receipt::clone(&receipt, &request.dst));
     }
-    output::result(&format!("{}\n", Shown(&request.dst)))
+    output::result(&format!("{}\n", ShownPath(&request.dst)))
 }
 
 fn request(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneOptions, RemoteError> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_agent::configuration::{Change, Direction, Edit, apply, plan};
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_git::environment::root_of;
 use similar::TextDiff;
 
@@ -21,8 +21,8 @@ pub(crate) fn run(arguments: &InstallArguments, direction: Direction) -> Result<
         for change in changes.iter().filter(is_work) {
             apply(&root, change)?;
             output::say(&match change.outcome {
-                Edit::Remove => format!("removed `{}`", Shown(&change.path)),
-                _ => format!("wrote `{}`", Shown(&change.path)),
+                Edit::Remove => format!("removed `{}`", ShownPath(&change.path)),
+                _ => format!("wrote `{}`", ShownPath(&change.path)),
             });
         }
     }
@@ -39,13 +39,13 @@ fn agree(arguments: &InstallArguments, direction: Direction) -> Result<(), Failu
 
 /// Shows a file as it is going to be.
 fn show(root: &Path, change: &Change) {
-    let path = Shown(&change.path);
+    let path = ShownPath(&change.path);
     let (before, after) = match &change.outcome {
         Edit::Write(text) => (change.before.as_deref().unwrap_or_default(), text.as_str()),
         Edit::Remove => (change.before.as_deref().unwrap_or_default(), ""),
         Edit::Fine => return output::say(&format!("`{path}` is as it should be")),
         Edit::LeftAlone(why) => {
-            return output::say(&format!("warning: `{}` is left alone: {why}", Shown(&root.join(&change.path))));
+            return output::say(&format!("warning: `{}` is left alone: {why}", ShownPath(&root.join(&change.path))));
         }
     };
     let diff = TextDiff::from_lines(before, after);
@@ -62,7 +62,7 @@ fn left_alone(changes: &[Change]) -> Result<(), Failure> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let text = format!("`{}`{more} had to be left alone", Shown(&first.path));
+    let text = format!("`{}`{more} had to be left alone", ShownPath(&first.path));
     let hint = "change it yourself: docs/agents.md has what each agent needs; then run this again";
     Err(Failure::stated(FAILED, text, hint))
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_git::environment::{is_own_env_file, write_env_file};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
@@ -27,10 +27,10 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &Cancel) -> Result
     let carried = human::entries(filled.carried.len() as u64);
     output::say(&format!(
         "carried {carried} that git ignores from `{}`; {repaired} repaired in them",
-        Shown(&filled.donor)
+        ShownPath(&filled.donor)
     ));
     for left in filled.left.iter().filter(|left| left.reason == LeftReason::BehindLink) {
-        output::say(&format!("warning: `{}` was not carried: {}", Shown(&left.path), left.reason.text()));
+        output::say(&format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text()));
     }
     let variables = environment(&filled, cancel)?;
     hook(&filled, variables)?;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Beginning, Cancel, Error, PrivateError, PrivateOverlay, Shown};
+use calve_core::{Beginning, Cancel, Error, PrivateError, PrivateOverlay, ShownPath};
 
 use super::{CommandOutcome, Copies, diff, keep_beside, keep_copy, outside, set_aside, summary};
 use crate::failure::Failure;
@@ -102,7 +102,7 @@ fn keep_where_asked(copies: &Copies, answers: &Answers, cancel: &Cancel) -> io::
     });
     match kept {
         Ok(dst) => {
-            output::say(&format!("kept in `{}`", Shown(&dst)));
+            output::say(&format!("kept in `{}`", ShownPath(&dst)));
             Ok(Some(dst))
         }
         Err(failure) => {

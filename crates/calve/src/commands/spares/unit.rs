@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, io};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 
 use crate::failure::{FAILED, Failure};
 use crate::{home, output};
@@ -72,7 +72,7 @@ pub(super) fn install(quiet: bool) -> Result<(), Failure> {
 pub(super) fn uninstall(quiet: bool) -> Result<(), Failure> {
     let path = path()?;
     if present(&path)?.is_none() {
-        let text = format!("there is no unit at `{}`", Shown(&path));
+        let text = format!("there is no unit at `{}`", ShownPath(&path));
         return Err(Failure::stated(FAILED, text, "`calve spares watch --install` makes it"));
     }
     let is_running = is_there("systemctl") && is_running();
@@ -84,7 +84,7 @@ pub(super) fn uninstall(quiet: bool) -> Result<(), Failure> {
         systemctl(&["daemon-reload"])?;
     }
     if !quiet {
-        output::say(&format!("`{}` is deleted", Shown(&path)));
+        output::say(&format!("`{}` is deleted", ShownPath(&path)));
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ fn present(path: &Path) -> Result<Option<String>, Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) if error.kind() != io::ErrorKind::InvalidData => Err(error.into()),
         _ => {
-            let text = format!("`{}` is not a unit that calve wrote", Shown(path));
+            let text = format!("`{}` is not a unit that calve wrote", ShownPath(path));
             Err(Failure::stated(
                 FAILED,
                 text,
@@ -134,6 +134,6 @@ fn systemctl(words: &[&str]) -> Result<(), Failure> {
     }
     let said = String::from_utf8_lossy(&run.stderr).trim().to_owned();
     let line = words.join(" ");
-    let text = format!("`systemctl --user {line}` failed: {}", Shown(Path::new(&said)));
+    let text = format!("`systemctl --user {line}` failed: {}", ShownPath(Path::new(&said)));
     Err(Failure::stated(FAILED, text, "the unit stays where it is; `systemctl --user status calve-spares` shows more"))
 }

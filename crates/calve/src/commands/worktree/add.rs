@@ -4,7 +4,7 @@ use calve_receipt::human;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Cancel, InlinedBytes, Progress, RemoveOptions, Shown, SkipReason, Strategy, Wait};
+use calve_core::{Cancel, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
 use calve_db::Written;
 use calve_git::Config;
 use calve_git::environment::{EnvFile, Port, is_own_env_file, write_env_file};
@@ -142,7 +142,7 @@ fn hook_to_run(upcoming: &AddIntent, arguments: &AddArguments) -> Result<Option<
 /// Removes the worktree of an agent whose hook failed, unless the hook has left something in it that would be lost.
 fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
     let mut options = RemoveOptions::default();
-    options.wait = Wait::No;
+    options.wait = RemovalWait::No;
     options.protect = protected();
     options.cancel = cancel.clone();
     // Rows that a hook that failed has written to new data are no reason to keep it.
@@ -161,7 +161,7 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
         }
         Err(why) => format!(
             "the worktree stays, and no agent gets it: {why}; check it, then run `calve worktree remove -f {}`",
-            Shown(&added.path)
+            ShownPath(&added.path)
         ),
     };
     match failure {
@@ -212,8 +212,8 @@ fn none_cloned(why: NotCloned) -> &'static str {
 /// Says what is checked out.
 fn on(branch: Option<&str>, is_new: bool, head: &str) -> String {
     match branch {
-        Some(branch) if is_new => format!("on the new branch `{}`", Shown(branch)),
-        Some(branch) => format!("on `{}`", Shown(branch)),
+        Some(branch) if is_new => format!("on the new branch `{}`", ShownPath(branch)),
+        Some(branch) => format!("on `{}`", ShownPath(branch)),
         None => format!("detached at {}", &head[..head.len().min(12)]),
     }
 }
@@ -226,7 +226,7 @@ fn say(added: &AddReport, is_detached: bool) {
     let entries = added.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
     output::say(&format!(
         "added `{}` {branch} by {}{}: {} cloned, {} written by git, in {}",
-        Shown(&added.path),
+        ShownPath(&added.path),
         added.clone.strategy,
         entries.unwrap_or_default(),
         human::counted(added.tracked_cloned, "tracked file"),
@@ -237,7 +237,7 @@ fn say(added: &AddReport, is_detached: bool) {
         if let Some(spare) = &clone.spare {
             output::say(&format!(
                 "`{}` was a spare; {} of it brought up to date",
-                Shown(&clone.dst),
+                ShownPath(&clone.dst),
                 human::entries(spare.entries_updated)
             ));
         }
@@ -258,7 +258,7 @@ fn say(added: &AddReport, is_detached: bool) {
         output::say(&format!(
             "{} {stay} in `{}`; `calve worktree add --dirty` takes them along",
             human::counted(added.uncommitted, "uncommitted change"),
-            Shown(&added.donor)
+            ShownPath(&added.donor)
         ));
     }
     say_left(&added.left);
@@ -268,7 +268,7 @@ fn say(added: &AddReport, is_detached: bool) {
         output::say(&format!("warning: {}", wording::git::warning(warning)));
     }
     if could_be_a_snapshot(added) {
-        let donor = Shown(&added.donor);
+        let donor = ShownPath(&added.donor);
         output::say(&format!(
             "`calve worktree convert {donor}`, once and from outside of it, makes the next one a snapshot"
         ));
@@ -291,7 +291,7 @@ fn say_audit(audit: &AuditReport) {
         output::say(&format!("of what pointed out of the new worktree, {repaired} repaired and {dropped} dropped"));
     }
     for found in audit.findings.iter().filter(|found| found.action == Action::Reported) {
-        let (path, names) = (Shown(&found.path), Shown(&found.names));
+        let (path, names) = (ShownPath(&found.path), ShownPath(&found.names));
         output::say(&format!("warning: `{path}` still names `{names}`: {}", wording::git::explanation(found)));
     }
 }
@@ -341,7 +341,7 @@ fn env_files(
 }
 
 fn say_env_file(file: &Path, outcome: EnvFile) {
-    let file = Shown(file);
+    let file = ShownPath(file);
     output::say(&match outcome {
         EnvFile::Written => format!("wrote the variables to `{file}`"),
         EnvFile::WrittenUnignored => {
@@ -373,20 +373,20 @@ fn say_left(left: &[LeftEntry]) {
         let mut of: Vec<&&LeftEntry> = told.iter().filter(|left| left.reason == reason).collect();
         let first = of.remove(0);
         let more = if of.is_empty() { String::new() } else { format!(" and {} more", count(of.len() as u64)) };
-        output::say(&format!("left out `{}`{more}: {}", Shown(&first.path), reason.text()));
+        output::say(&format!("left out `{}`{more}: {}", ShownPath(&first.path), reason.text()));
     }
 }
 
 fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
     for dependency in dependencies {
         if dependency.from != donor {
-            output::say(&format!("`{}` comes from `{}`", Shown(&dependency.path), Shown(&dependency.from)));
+            output::say(&format!("`{}` comes from `{}`", ShownPath(&dependency.path), ShownPath(&dependency.from)));
         }
         if !dependency.is_current {
             output::say(&format!(
                 "`{}` does not fit `{}`: an install is still needed",
-                Shown(&dependency.path),
-                Shown(&dependency.lockfile)
+                ShownPath(&dependency.path),
+                ShownPath(&dependency.lockfile)
             ));
         }
     }
@@ -396,8 +396,8 @@ fn say_plan(planned: &AddPlan) {
     let branch = on(planned.branch.as_deref(), planned.is_new_branch, &planned.head);
     output::say(&format!(
         "would add `{}` {branch}, from `{}`: {} the same, {} not",
-        Shown(&planned.path),
-        Shown(&planned.donor),
+        ShownPath(&planned.path),
+        ShownPath(&planned.donor),
         human::counted(planned.tracked_same, "tracked file"),
         count(planned.tracked_other),
     ));
@@ -406,10 +406,10 @@ fn say_plan(planned: &AddPlan) {
     }
     for path in &planned.carried {
         let secret = if planned.secrets.contains(path) { " (looks like a secret)" } else { "" };
-        output::say(&format!("would carry `{}`{secret}", Shown(path)));
+        output::say(&format!("would carry `{}`{secret}", ShownPath(path)));
     }
     for left in &planned.left {
-        output::say(&format!("would leave `{}`: {}", Shown(&left.path), left.reason.text()));
+        output::say(&format!("would leave `{}`: {}", ShownPath(&left.path), left.reason.text()));
     }
     say_dependencies(&planned.dependencies, &planned.donor);
 }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write as _};
 use std::process::{Command, Stdio};
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_git::worktree::{self, WorktreeInfo};
 
 use crate::cli::worktree::CdArguments;
@@ -50,9 +50,9 @@ fn chosen(all: &[WorktreeInfo]) -> Result<Option<usize>, Failure> {
 }
 
 fn line(listed: &WorktreeInfo) -> String {
-    let branch = listed.worktree.branch.as_ref().map_or("(detached)".into(), |branch| Shown(branch).to_string());
+    let branch = listed.worktree.branch.as_ref().map_or("(detached)".into(), |branch| ShownPath(branch).to_string());
     let maker = listed.maker.as_ref().map(|maker| format!("  by {maker}")).unwrap_or_default();
-    format!("{branch}{maker}  {}", Shown(&listed.worktree.path))
+    format!("{branch}{maker}  {}", ShownPath(&listed.worktree.path))
 }
 
 /// Asks by a finder program. Each line begins with its number, which the finder does not show: a path's contents cannot come back as the

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_git::Remedy;
 use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, Moved};
 
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Fai
         }
     }
     for skipped in &report.skipped {
-        output::say(&format!("warning: `{}` was not looked at: {}", Shown(&skipped.path), skipped.reason));
+        output::say(&format!("warning: `{}` was not looked at: {}", ShownPath(&skipped.path), skipped.reason));
     }
     output::say(&summary(&tree, &report));
     if report.left() > 0 { Err(Failure::Reported(FAILED)) } else { Ok(()) }
@@ -43,7 +43,7 @@ fn trees(arguments: &CheckArguments) -> Result<(PathBuf, Vec<PathBuf>), Failure>
     let worktrees = escape::worktrees_of(&arguments.path).map_err(|error| match error {
         calve_git::Error::Refused { remedy: Remedy::EnterRepository | Remedy::EnterWorktree, .. } => Failure::stated(
             USAGE,
-            format!("`{}` is not in a worktree of a git repository", Shown(&arguments.path)),
+            format!("`{}` is not in a worktree of a git repository", ShownPath(&arguments.path)),
             "name a worktree, or the tree that PATH was copied from with `--against DIR`",
         ),
         error => error.into(),
@@ -58,7 +58,7 @@ fn check_named(against: &[PathBuf], report: &AuditReport) -> Result<(), Failure>
         let above = fs_err::canonicalize(above).unwrap_or_else(|_| above.to_path_buf());
         let path = std::path::absolute(above.join(directory.file_name().unwrap_or_default()))?;
         if !report.findings.iter().any(|finding| finding.names.starts_with(&path)) {
-            let text = format!("`{}` is not a directory, and nothing here names it", Shown(directory));
+            let text = format!("`{}` is not a directory, and nothing here names it", ShownPath(directory));
             return Err(Failure::stated(USAGE, text, "check the spelling of the path after `--against`"));
         }
     }
@@ -74,12 +74,18 @@ fn line(finding: &Finding, fixed: bool) -> String {
         (Action::Repaired, false) => "can be repaired",
         (Action::Dropped, false) => "can be dropped",
     };
-    format!("{}: {} -> {}: {action}; {}\n", kind.name(), Shown(path), Shown(names), wording::git::explanation(finding))
+    format!(
+        "{}: {} -> {}: {action}; {}\n",
+        kind.name(),
+        ShownPath(path),
+        ShownPath(names),
+        wording::git::explanation(finding)
+    )
 }
 
 fn summary(tree: &Path, report: &AuditReport) -> String {
     let count = |action| report.findings.iter().filter(|finding| finding.action == action).count();
-    let (tree, took) = (Shown(tree), human::duration(report.elapsed));
+    let (tree, took) = (ShownPath(tree), human::duration(report.elapsed));
     let looked = format!("{} looked at in {took}", human::entries(report.entries));
     if report.findings.is_empty() {
         return format!("nothing in `{tree}` points into another worktree ({looked})");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calve_core::{Cancel, CloneOptions, Progress, Shown};
+use calve_core::{Cancel, CloneOptions, Progress, ShownPath};
 use calve_git::worktree;
 
 use crate::cli::worktree::ConvertArguments;
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), F
     if let Some(trashed) = &converted.trashed {
         reap::start(&trashed.parent);
     }
-    let path = Shown(&converted.path);
+    let path = ShownPath(&converted.path);
     if converted.was_one {
         output::say(&format!("`{path}` is a subvolume already"));
     } else {
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), F
             FAILED,
             format!(
                 "something was written in `{path}` during the exchange, so the old directory was kept as `{}`",
-                Shown(kept)
+                ShownPath(kept)
             ),
             "compare the two, copy what the new one lacks, and remove the old one with `calve rm`",
         )),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use calve_core::Shown;
+use calve_core::ShownPath;
 use calve_git::environment::Port;
 use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 
@@ -46,7 +46,7 @@ fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -
     let here = if listed.is_here { "* " } else { "  " };
     let branch = match (&worktree.branch, &worktree.head) {
         _ if worktree.is_bare => "(bare)".to_owned(),
-        (Some(branch), _) => Shown(branch).to_string(),
+        (Some(branch), _) => ShownPath(branch).to_string(),
         (None, Some(head)) => format!("({})", &head[..head.len().min(12)]),
         (None, None) => "(none)".to_owned(),
     };
@@ -74,7 +74,7 @@ fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -
         format!("{}:{}{taken}", service.name, service.state)
     });
     let environment: Vec<String> = ports.chain(services).collect();
-    [format!("{here}{branch}"), state.join(" "), age, environment.join(" "), Shown(&worktree.path).to_string()]
+    [format!("{here}{branch}"), state.join(" "), age, environment.join(" "), ShownPath(&worktree.path).to_string()]
 }
 
 /// Formats an age, as in "3 h": one unit is enough to tell which is old.

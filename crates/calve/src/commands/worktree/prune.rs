@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use calve_core::{Cancel, Shown};
+use calve_core::{Cancel, ShownPath};
 use calve_git::worktree::{self, KeptEntry, MergedWorktree};
 use calve_receipt::human::{age, counted, size};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
@@ -36,13 +36,13 @@ fn forget(start: &Path) -> Result<WorktreePruneReceipt, Failure> {
         reap::start(place);
     }
     for path in &pruned.forgotten {
-        output::say(&format!("forgot `{}`, which is gone", Shown(path)));
+        output::say(&format!("forgot `{}`, which is gone", ShownPath(path)));
     }
     for kept in &pruned.kept {
-        output::say(&format!("kept the entry of `{}`: {}; {}", Shown(&kept.path), kept.reason, hint(kept)));
+        output::say(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
     }
     for path in &pruned.swept {
-        output::say(&format!("removed `{}`, which a killed run had left", Shown(path)));
+        output::say(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }
     let kept =
         |kept: &KeptEntry| KeptWorktree { path: path(&kept.path), reason: kept.reason.clone(), hint: hint(kept) };
@@ -96,7 +96,7 @@ fn remove_merged(
     for (number, one) in found.iter().enumerate() {
         // It may have changed since it was shown.
         if !worktree::is_still_merged(start, one, cancel)? {
-            output::say(&format!("kept `{}`: it has changed meanwhile", Shown(&one.worktree.path)));
+            output::say(&format!("kept `{}`: it has changed meanwhile", ShownPath(&one.worktree.path)));
             continue;
         }
         match remove::merged(start, &one.worktree.path, cancel) {
@@ -156,16 +156,17 @@ fn asked(worktrees: usize) -> Result<bool, Failure> {
 
 fn kept(one: &MergedWorktree, why: &ErrorReceipt) -> KeptWorktree {
     let (reason, hint) = (why.message.clone(), why.hint.clone().unwrap_or_default());
-    output::say(&format!("kept `{}`: {reason}; {hint}", Shown(&one.worktree.path)));
+    output::say(&format!("kept `{}`: {reason}; {hint}", ShownPath(&one.worktree.path)));
     KeptWorktree { path: path(&one.worktree.path), reason, hint }
 }
 
 /// Describes a merged worktree: "`PATH`: branch `x`, all in `main`, 12 days old", or "squashed into `main`".
 fn described(one: &MergedWorktree) -> String {
-    let branch = one.worktree.branch.as_ref().map(|branch| format!("branch `{}`, ", Shown(branch))).unwrap_or_default();
+    let branch =
+        one.worktree.branch.as_ref().map(|branch| format!("branch `{}`, ", ShownPath(branch))).unwrap_or_default();
     let age = one.age.map(|since| format!(", {} old", age(since))).unwrap_or_default();
     let how = if one.is_squashed { "squashed into" } else { "all in" };
-    format!("`{}`: {branch}{how} `{}`{age}", Shown(&one.worktree.path), Shown(&one.merged_into))
+    format!("`{}`: {branch}{how} `{}`{age}", ShownPath(&one.worktree.path), ShownPath(&one.merged_into))
 }
 
 fn merged_receipt(one: &MergedWorktree) -> MergedWorktreeReceipt {

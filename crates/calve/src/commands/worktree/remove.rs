@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{Cancel, Shown, Wait};
+use calve_core::{Cancel, RemovalWait, ShownPath};
 use calve_db::Written;
 use calve_git::Config;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
@@ -106,7 +106,7 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<Remov
         (_, true) => BranchFate::DeletedIfMerged,
         _ => BranchFate::Stays,
     };
-    options.remove.wait = Wait::No;
+    options.remove.wait = RemovalWait::No;
     options.remove.protect = protected();
     options.remove.cancel = cancel.clone();
     Ok(options)
@@ -166,10 +166,12 @@ fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> 
 }
 
 fn say_plan(worktree: &Worktree, fate: BranchFate) {
-    let path = Shown(&worktree.path);
+    let path = ShownPath(&worktree.path);
     let branch = match (&worktree.branch, fate) {
-        (Some(branch), BranchFate::Deleted) => format!(", and the branch `{}`", Shown(branch)),
-        (Some(branch), BranchFate::DeletedIfMerged) => format!(", and the branch `{}` if it is merged", Shown(branch)),
+        (Some(branch), BranchFate::Deleted) => format!(", and the branch `{}`", ShownPath(branch)),
+        (Some(branch), BranchFate::DeletedIfMerged) => {
+            format!(", and the branch `{}` if it is merged", ShownPath(branch))
+        }
         _ => String::new(),
     };
     output::say(&match worktree.is_gone {
@@ -180,14 +182,14 @@ fn say_plan(worktree: &Worktree, fate: BranchFate) {
 
 fn say(removed: &RemoveReport, fate: BranchFate) {
     let branch = match (&removed.branch, fate) {
-        (Some(branch), _) if removed.is_branch_deleted => format!(", and the branch `{}`", Shown(branch)),
+        (Some(branch), _) if removed.is_branch_deleted => format!(", and the branch `{}`", ShownPath(branch)),
         (Some(branch), BranchFate::DeletedIfMerged) => {
-            format!("; the branch `{}` is not merged, and stays", Shown(branch))
+            format!("; the branch `{}` is not merged, and stays", ShownPath(branch))
         }
-        (Some(branch), BranchFate::Deleted) => format!("; the branch `{}` could not be deleted", Shown(branch)),
+        (Some(branch), BranchFate::Deleted) => format!("; the branch `{}` could not be deleted", ShownPath(branch)),
         _ => String::new(),
     };
-    let path = Shown(&removed.path);
+    let path = ShownPath(&removed.path);
     output::say(&match removed.was_gone {
         true => format!("forgot `{path}`, which was gone already{branch}"),
         false => format!("removed `{path}`{branch} in {}", duration(removed.elapsed)),
