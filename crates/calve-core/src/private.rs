@@ -30,7 +30,7 @@ use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::EntryKind;
 
-use apply::{Apply, with_writable};
+use apply::{ApplyRequest, with_writable};
 pub use changes::{Change, Version};
 use changes::{Layer, ListingScope};
 use xattrs::{Xattrs, xattrs};
@@ -227,7 +227,7 @@ impl PrivateOverlay {
             let changes = overlay.unchanged(lower, upper, shown)?;
             let upper = Layer { directory: upper, root_xattrs: &overlay.root_xattrs };
             let (tree, shown) = (&overlay.tree, Some(shown.since.unwrap_or(since.0)));
-            Ok((Apply { tree, place: tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
+            Ok((ApplyRequest { tree, place: tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
         });
         apply::apply(&trees.collect::<Result<Vec<_>, Error>>()?)
     }
@@ -238,7 +238,7 @@ impl PrivateOverlay {
         let changes = self.list(tree.as_fd(), upper.as_fd(), ListingScope::All)?;
         let changes: Vec<_> = changes.into_iter().map(|(change, _)| change).collect();
         let report = clone_and_change(&self.tree, dst, options, |staged| {
-            let all = Apply {
+            let all = ApplyRequest {
                 tree: dst,
                 place: &staged.path(),
                 lower: staged.root()?,

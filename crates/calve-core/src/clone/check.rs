@@ -6,19 +6,19 @@ use crate::engine::{Location, Source, check_replaceable, sweep_staged};
 use crate::error::Error;
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::reason::WarningCode;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::notes::Notes;
 
 /// A clone that makes sense.
 pub(super) struct CloneRequest {
     pub(super) source: Source,
     pub(super) destination: Location,
-    pub(super) exclude: Exclude,
+    pub(super) exclude: Exclusions,
 }
 
 /// Refuses what makes no sense, before anything is made.
 pub(super) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneRequest, Error> {
-    let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
+    let exclude = Exclusions::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
     let (src, dst) = (src.to_path_buf(), dst.to_path_buf());

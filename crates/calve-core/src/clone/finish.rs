@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Mode, RawMode};
 use rustix::io::Errno;
 
-use super::stage::Part;
+use super::stage::ClonePart;
 use crate::choice::Requirement;
 use crate::error::{Error, ShownPath, StatedRequirement};
 use crate::operation::Operation;
@@ -19,10 +19,10 @@ use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target, times};
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
-use crate::tree::stable::{Moment, Quiet, changed};
+use crate::tree::stable::{Moment, StabilityCheck, changed};
 
 /// Checks that `made` is the clone that was asked for. `started` is the moment from which the source may not have changed.
-pub(super) fn check(part: &Part<'_>, made: BorrowedFd<'_>, started: Option<Moment>) -> Result<(), Error> {
+pub(super) fn check(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<Moment>) -> Result<(), Error> {
     let told = part.notes.tell();
     if let Some((name, _)) = part.source.single() {
         let found = rustix::fs::statat(made, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -51,20 +51,20 @@ pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
     }
 }
 
-fn quiet<'a>(part: &Part<'a>, since: Moment) -> Quiet<'a> {
+fn quiet<'a>(part: &ClonePart<'a>, since: Moment) -> StabilityCheck<'a> {
     let (mounts, threads, cancel) = (part.options.mounts, thread_count(part.options.threads), &part.options.cancel);
-    Quiet { source: part.source, since, exclude: part.exclude, mounts, threads, cancel, renamed: None }
+    StabilityCheck { source: part.source, since, exclude: part.exclude, mounts, threads, cancel, renamed: None }
 }
 
 /// Fails if an entry has changed.
-pub(super) fn require_quiet(quiet: &Quiet<'_>, what: &str) -> Result<(), Error> {
+pub(super) fn require_quiet(quiet: &StabilityCheck<'_>, what: &str) -> Result<(), Error> {
     let Some(below) = changed(quiet)? else { return Ok(()) };
     let root = quiet.source.path();
     let path = if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) };
     Err(refusal(Requirement::Stable, format!("`{}` {what}", ShownPath(path))))
 }
 
-fn verify(part: &Part<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(), Error> {
+fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Result<(), Error> {
     let lost = |code| told.warnings.iter().any(|warning| warning.code == code);
     // The call for a whole tree has warned of everything that it does not keep.
     let is_clonefile = lost(WarningCode::ClonefileDrops);

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Durability, KeptLinks};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::location::{DIRECTORY, Location, identity, open_below};
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
@@ -60,7 +60,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
         return Err(Error::SourceInsideDestination { src: from, dst: to });
     }
     let parent = rustix::fs::fstat(destination.parent()).map_err(unfit)?;
-    let merge = Merge {
+    let merge = MergeRules {
         overwrite,
         refuses_links: options.keep.plain().is_some_and(|plain| matches!(plain.links, KeptLinks::Refuse)),
         device: identity(&stat).0,
@@ -75,7 +75,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
         path: src.to_path_buf(),
         source,
     })?;
-    let exclude = Exclude::new(&options.exclude)?.and_select(options.select.clone());
+    let exclude = Exclusions::new(&options.exclude)?.and_select(options.select.clone());
     staged.fill(source, exclude, &notes, options)?;
     let at = MergedDirectory { src: copied.as_fd(), staged: staged.root()?, dst: target.as_fd(), path: dst };
     let mut moves = Vec::new();
@@ -94,7 +94,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
 }
 
 /// The rules of one merge.
-struct Merge {
+struct MergeRules {
     overwrite: OverwriteRule,
     /// Neither the source nor the destination may have a symlink.
     refuses_links: bool,
@@ -121,7 +121,7 @@ struct Moves {
     replacing: Vec<CString>,
 }
 
-impl Merge {
+impl MergeRules {
     /// Finds out what is to be moved, and whether it can be.
     fn plan(
         &self,

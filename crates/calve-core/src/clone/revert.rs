@@ -20,13 +20,13 @@ use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::Cancel;
-use crate::spare::check::{Check, CheckFailure, DirectoryChanges, check, node};
-use crate::spare::record::{self, Identity, RecordDraft, Writers, blocks, device};
-use crate::spare::update::{Update, update};
+use crate::spare::check::{CheckFailure, CheckRequest, DirectoryChanges, check, node};
+use crate::spare::record::{self, RecordDraft, RecordedIdentity, Writers, blocks, device};
+use crate::spare::update::{UpdateRequest, update};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::Facts;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::Contents;
 use crate::tree::location::{DIRECTORY, Location};
 use crate::tree::notes::Notes;
@@ -68,7 +68,7 @@ impl CloneState {
             None => now(&made)?,
         };
         let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
-        let record = record::take(&made, &Exclude::new(&[])?, moment, Writers::None, &options)?;
+        let record = record::take(&made, &Exclusions::new(&[])?, moment, Writers::None, &options)?;
         Ok(Some(Self { device: made.identity().0, record }))
     }
 }
@@ -126,9 +126,9 @@ pub fn revert(
     let is_whole = sys::mounts_below(made.directory()).is_ok_and(|mounts| mounts.is_empty());
     let Some(blocks) = blocks(state.record.body()).filter(|_| is_whole) else { return Ok(None) };
     let began = now(&made)?;
-    let exclude = Exclude::new(&[])?;
+    let exclude = Exclusions::new(&[])?;
     let threads = thread_count(options.threads);
-    let work = Check { source: &made, exclude: &exclude, only: None, threads, cancel: &options.cancel };
+    let work = CheckRequest { source: &made, exclude: &exclude, only: None, threads, cancel: &options.cancel };
     let mut differences = match check(&work, state.record.body(), state.record.entries) {
         Ok(differences) if differences.with_links.is_empty() => differences,
         Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => return Ok(None),
@@ -144,7 +144,7 @@ pub fn revert(
         Choice::Only(_) if facts.reflink.is_err() => return Ok(None),
         _ => facts.contents(),
     };
-    let usual = Usual {
+    let usual = OriginalDirectories {
         inodes: blocks.iter().map(|block| (block.path, block.identity.inode())).collect(),
         flags: staging.root().map(sys::chosen_flags),
     };
@@ -156,7 +156,7 @@ pub fn revert(
     }
     let entries = differences.count;
     let notes = Notes::default();
-    let work = Update {
+    let work = UpdateRequest {
         source: &source,
         exclude: &exclude,
         tree: made.directory(),
@@ -177,7 +177,7 @@ pub fn revert(
 }
 
 /// The directories of a clone as they were made.
-struct Usual<'a> {
+struct OriginalDirectories<'a> {
     /// The inode of each.
     inodes: HashMap<&'a Path, u64>,
     /// The flags of a new directory there.
@@ -191,7 +191,7 @@ fn undoing(
     source: &Source,
     path: &Path,
     changes: DirectoryChanges,
-    usual: &Usual<'_>,
+    usual: &OriginalDirectories<'_>,
 ) -> Result<Option<DirectoryChanges>, Error> {
     let place = node(path);
     let failed = |tree: &Source, operation| {
@@ -203,7 +203,7 @@ fn undoing(
     match place.open(made.directory(), DIRECTORY) {
         Ok(directory) => {
             let stat = rustix::fs::fstat(&directory).map_err(failed(made, Operation::Stat))?;
-            let is_same = usual.inodes.get(path) == Some(&Identity::of(&stat).inode());
+            let is_same = usual.inodes.get(path) == Some(&RecordedIdentity::of(&stat).inode());
             if !is_same
                 || device(&stat) != made.identity().0
                 || usual.flags != Some(sys::chosen_flags(directory.as_fd()))

@@ -16,7 +16,7 @@ use crate::options::Decision;
 use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::metadata::times;
 use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;
@@ -31,7 +31,7 @@ struct Scrub<'a> {
     root: BorrowedFd<'a>,
     /// For messages.
     path: &'a Path,
-    exclude: &'a Exclude,
+    exclude: &'a Exclusions,
     notes: &'a Notes,
     deletion: &'a Deletion<'a>,
 }
@@ -40,7 +40,7 @@ struct Scrub<'a> {
 pub(crate) fn scrub(
     root: BorrowedFd<'_>,
     path: &Path,
-    exclude: &Exclude,
+    exclude: &Exclusions,
     notes: &Notes,
     deletion: &Deletion<'_>,
 ) -> Result<(), Error> {

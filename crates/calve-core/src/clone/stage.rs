@@ -32,7 +32,7 @@ use crate::strategy::facts::{Facts, created_in};
 use crate::strategy::{self, Failure, Job, Method, Outcome, WholeRoot};
 use crate::strategy_run::StrategyRun;
 use crate::sys;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::location::{DIRECTORY, Location, make_below, open_below};
 use crate::tree::notes::Notes;
@@ -108,7 +108,7 @@ pub struct StagedTree<'p> {
 /// The source of a staged root.
 struct Origin {
     source: Source,
-    exclude: Exclude,
+    exclude: Exclusions,
     /// The root's own metadata, if it has all of it from one call and was closed to others.
     whole: Option<WholeRoot>,
     /// The moment since which the source may not change.
@@ -116,9 +116,9 @@ struct Origin {
 }
 
 /// One clone into a staged tree.
-pub(super) struct Part<'a> {
+pub(super) struct ClonePart<'a> {
     pub(super) source: &'a Source,
-    pub(super) exclude: &'a Exclude,
+    pub(super) exclude: &'a Exclusions,
     /// The directory to fill, when it is not the root.
     pub(super) below: Option<BorrowedFd<'a>>,
     /// For messages.
@@ -183,7 +183,7 @@ impl<'p> StagedTree<'p> {
         let made =
             make_directories(self.root()?, at).map_err(|errno| Error::io(Operation::CreateDirectory, &dst, errno))?;
         let below = Some(made.as_fd());
-        let part = Part { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
+        let part = ClonePart { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
         let (run, _) = self.clone_part(&part)?;
         seal(&source, made.as_fd(), &options.keep, &notes, &dst)?;
         Ok(run.report(src, &dst, &notes, started))
@@ -193,12 +193,12 @@ impl<'p> StagedTree<'p> {
     pub(crate) fn fill(
         &mut self,
         source: Source,
-        exclude: Exclude,
+        exclude: Exclusions,
         notes: &Notes,
         options: &CloneOptions,
     ) -> Result<StrategyRun, Error> {
         let dst = self.destination.path();
-        let part = Part { source: &source, exclude: &exclude, below: None, dst, notes, options };
+        let part = ClonePart { source: &source, exclude: &exclude, below: None, dst, notes, options };
         let (run, outcome) = match self.spare(&part)? {
             Ok(made) => made,
             Err(without) => {
@@ -216,7 +216,7 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Runs the fastest strategy that accepts, and checks what it has made.
-    fn clone_part(&mut self, part: &Part<'_>) -> Result<(StrategyRun, Outcome), Error> {
+    fn clone_part(&mut self, part: &ClonePart<'_>) -> Result<(StrategyRun, Outcome), Error> {
         let (method, refused, outcome) = self.run(part)?;
         let strategy = method.strategy();
         if strategy == Strategy::Snapshot && !part.exclude.is_empty() {
@@ -229,7 +229,7 @@ impl<'p> StagedTree<'p> {
     }
 
     /// Runs the fastest method that accepts; should it decline after all, the next.
-    fn run(&mut self, part: &Part<'_>) -> Result<(&'static dyn Method, Vec<Refusal>, Outcome), Error> {
+    fn run(&mut self, part: &ClonePart<'_>) -> Result<(&'static dyn Method, Vec<Refusal>, Outcome), Error> {
         let mut facts = Facts::from_places(part.source, self.destination.parent());
         let mut criteria = Criteria::of(part.options);
         // In a tree that is put together from several, what a snapshot has too much is removed.
@@ -369,7 +369,7 @@ fn conclude(
 fn in_one_call(
     facts: &Facts,
     criteria: &Criteria,
-    part: &Part<'_>,
+    part: &ClonePart<'_>,
     refused: &[Refusal],
 ) -> Option<(&'static dyn Method, Vec<Refusal>)> {
     let (method, declined) = strategy::choose(facts, criteria, refused).ok()?;
@@ -389,12 +389,12 @@ pub fn is_subvolume(path: &Path) -> Result<bool, Error> {
     sys::is_subvolume(directory.as_fd(), &stat).map_err(failed)
 }
 
-fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclude), Error> {
+fn open_directory(src: &Path, options: &CloneOptions) -> Result<(Source, Exclusions), Error> {
     let source = Source::open(src)?;
     if source.single().is_some() {
         return Err(Error::io(Operation::OpenDirectory, src, Errno::NOTDIR));
     }
-    Ok((source, Exclude::new(&options.exclude)?.and_select(options.select.clone())))
+    Ok((source, Exclusions::new(&options.exclude)?.and_select(options.select.clone())))
 }
 
 /// Splits a relative path into the names of its directories and the last name. Returns `None` unless all of them are plain names.

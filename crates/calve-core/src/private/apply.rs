@@ -21,10 +21,10 @@ use crate::progress::{Cancel, Progress};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::times;
-use crate::tree::fill::{Files, Fill, Part, Paths, Scope, fill};
+use crate::tree::fill::{Files, Fill, FillPart, Paths, Scope, fill};
 use crate::tree::location::{DIRECTORY, Location, identity, make_below};
 use crate::tree::lock::Purpose;
 use crate::tree::names::Names;
@@ -35,7 +35,7 @@ use crate::tree::stable::Moment;
 use crate::tree::walk::EntryKind;
 
 /// One tree, and the directory that has what a command has changed in it.
-pub(super) struct Apply<'a> {
+pub(super) struct ApplyRequest<'a> {
     /// Its name in errors.
     pub(super) tree: &'a Path,
     /// Where it is: a clone has its name only when it is complete.
@@ -83,21 +83,21 @@ struct PreparedChanges<'p> {
 }
 
 /// Makes the changes in all of these trees, or in none. What takes long is done in all of them before the first entry is moved.
-pub(super) fn apply(trees: &[(Apply<'_>, Vec<Change>)]) -> Result<(), Error> {
+pub(super) fn apply(trees: &[(ApplyRequest<'_>, Vec<Change>)]) -> Result<(), Error> {
     let locations = trees.iter().map(|(one, _)| Location::of_destination(&one.place.join("change")));
     let locations = locations.collect::<Result<Vec<_>, _>>()?;
     let prepared = trees.iter().zip(&locations).map(|((one, changes), location)| one.prepare(changes, location));
     carry_out(trees, &prepared.collect::<Result<Vec<_>, _>>()?)
 }
 
-fn carry_out(trees: &[(Apply<'_>, Vec<Change>)], prepared: &[PreparedChanges<'_>]) -> Result<(), Error> {
+fn carry_out(trees: &[(ApplyRequest<'_>, Vec<Change>)], prepared: &[PreparedChanges<'_>]) -> Result<(), Error> {
     let (Some(((one, changes), others)), Some((ready, rest))) = (trees.split_first(), prepared.split_first()) else {
         return Ok(());
     };
     one.carry_out_all(changes, ready, || carry_out(others, rest))
 }
 
-impl Apply<'_> {
+impl ApplyRequest<'_> {
     /// Makes everything new in the tree, where nobody sees it yet. `location`: an entry of the tree, of which only the directory counts.
     fn prepare<'p>(&self, changes: &[Change], location: &'p Location) -> Result<PreparedChanges<'p>, Error> {
         let ApplyPlan { moves, taken, sealed } = self.plan(changes)?;
@@ -230,7 +230,7 @@ impl Apply<'_> {
         };
         let stage = Stage { new: make(c"new").map_err(failed)?, old: make(c"old").map_err(failed)? };
         let mut copy = Directories::new(self.upper.directory);
-        let mut parts: BTreeMap<PathBuf, Part> = BTreeMap::new();
+        let mut parts: BTreeMap<PathBuf, FillPart> = BTreeMap::new();
         for entry in moves.iter().filter(|entry| entry.has_new) {
             let Some((directory, name)) = above(&entry.path) else { continue };
             let read = |errno| Error::io(Operation::OpenDirectory, self.tree.join(directory), errno);
@@ -240,7 +240,7 @@ impl Apply<'_> {
                 let node = node_of(directory);
                 let opened = node.open(self.upper.directory, OFlags::RDONLY).map_err(read)?;
                 let stat = rustix::fs::fstat(&opened).map_err(read)?;
-                parts.insert(directory.to_path_buf(), Part { node, stat, names: Names::default() });
+                parts.insert(directory.to_path_buf(), FillPart { node, stat, names: Names::default() });
             }
             let stat = copy.entry(&entry.path).map_err(read)?;
             if let Some(part) = parts.get_mut(directory) {
@@ -261,7 +261,7 @@ impl Apply<'_> {
         &self,
         staging: &Staging<'_>,
         stage: &Stage,
-        parts: Vec<Part>,
+        parts: Vec<FillPart>,
         taken: HashSet<PathBuf>,
     ) -> Result<(), Error> {
         // Placeholders of deleted entries are not taken.
@@ -269,7 +269,7 @@ impl Apply<'_> {
             true => Decision::Take,
             false => Decision::Leave,
         });
-        let exclude = Exclude::new(&[])?.and_select(Some(select));
+        let exclude = Exclusions::new(&[])?.and_select(Some(select));
         let (notes, progress) = (Notes::default(), Progress::default());
         let work = Fill {
             src_root: self.upper.directory,

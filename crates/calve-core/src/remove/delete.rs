@@ -135,7 +135,7 @@ fn empty(
     let counts = pool.run(first, |pool| {
         sys::private_descriptors(&[root]);
         let mut worker =
-            Worker { shared: &shared, pool, listing: ListingBuffer::new(), frames: Vec::new(), deleted: 0 };
+            DeleteWorker { shared: &shared, pool, listing: ListingBuffer::new(), frames: Vec::new(), deleted: 0 };
         while let Some(batch) = pool.next() {
             worker.run(batch);
         }
@@ -225,7 +225,7 @@ fn parent_of(child: BorrowedFd<'_>, expected: (u64, u64)) -> Option<OwnedFd> {
     (identity(&found) == expected).then_some(parent)
 }
 
-struct Worker<'p, 'a> {
+struct DeleteWorker<'p, 'a> {
     shared: &'p DeletionState<'a>,
     pool: &'p Pool<Batch>,
     listing: ListingBuffer,
@@ -233,7 +233,7 @@ struct Worker<'p, 'a> {
     deleted: u64,
 }
 
-impl Worker<'_, '_> {
+impl DeleteWorker<'_, '_> {
     fn run(&mut self, batch: Batch) {
         match batch.names {
             Some(names) => self.frames.push(Frame { doomed: batch.of, directory: None, identity: None, names }),

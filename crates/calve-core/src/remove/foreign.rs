@@ -39,10 +39,10 @@ pub(super) fn refuse_what_cannot_be_deleted(location: &Location) -> Result<(), E
     for _ in 0..DIRECTORIES {
         let Some(node) = search.waiting.pop_front() else { break };
         match search.visit(root.as_fd(), &node) {
-            Verdict::Undeletable if node.parent().is_none() => return refuse(None),
-            Verdict::Undeletable => return refuse(Some(&node)),
-            Verdict::Enough => break,
-            Verdict::GoOn => {}
+            ForeignVerdict::Undeletable if node.parent().is_none() => return refuse(None),
+            ForeignVerdict::Undeletable => return refuse(Some(&node)),
+            ForeignVerdict::Enough => break,
+            ForeignVerdict::GoOn => {}
         }
     }
     Ok(())
@@ -56,7 +56,7 @@ enum ForeignEntry {
     Nothing,
 }
 
-enum Verdict {
+enum ForeignVerdict {
     GoOn,
     Undeletable,
     Enough,
@@ -69,7 +69,7 @@ struct Search {
 }
 
 impl Search {
-    fn visit(&mut self, root: BorrowedFd<'_>, node: &Arc<Node>) -> Verdict {
+    fn visit(&mut self, root: BorrowedFd<'_>, node: &Arc<Node>) -> ForeignVerdict {
         let found = match node.parent() {
             None => open(root, c"."),
             Some((above, name)) => match above.open(root, OFlags::RDONLY) {
@@ -79,25 +79,25 @@ impl Search {
         };
         let directory = match found {
             ForeignEntry::Directory(directory) => directory,
-            ForeignEntry::Undeletable => return Verdict::Undeletable,
-            ForeignEntry::Nothing => return Verdict::GoOn,
+            ForeignEntry::Undeletable => return ForeignVerdict::Undeletable,
+            ForeignEntry::Nothing => return ForeignVerdict::GoOn,
         };
         let can_be_emptied = may_empty(directory.as_fd());
-        let Ok(mut listing) = Listing::new(directory.as_fd(), &mut self.listing) else { return Verdict::GoOn };
+        let Ok(mut listing) = Listing::new(directory.as_fd(), &mut self.listing) else { return ForeignVerdict::GoOn };
         while let Some(Ok(entry)) = listing.next() {
             // An empty directory goes with the one that it is in.
             if !can_be_emptied {
-                return Verdict::Undeletable;
+                return ForeignVerdict::Undeletable;
             }
             if matches!(entry.kind, FileType::Directory | FileType::Unknown) {
                 self.waiting.push_back(Node::child(node, entry.name));
             }
             self.entries += 1;
             if self.entries > ENTRIES {
-                return Verdict::Enough;
+                return ForeignVerdict::Enough;
             }
         }
-        Verdict::GoOn
+        ForeignVerdict::GoOn
     }
 }
 

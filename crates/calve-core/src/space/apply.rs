@@ -10,7 +10,7 @@ use super::catalog::{Item, Opener};
 use super::content::Content;
 use super::dedupe::{DedupeMode, DedupeReport, LeftFiles};
 use super::find::{Finder, Method};
-use super::pieces::{Groups, Piece, pieces};
+use super::pieces::{FileGroups, GroupPiece, pieces};
 use super::share::{INLINE, ONE_IS_NOCOW, ShareOutcome, common_bytes, extents_of, place, placed_bytes, refusal, share};
 use super::turns::for_each;
 use super::walk::reason;
@@ -79,14 +79,14 @@ impl Sharing {
     }
 
     /// Shares within each group, and keeps what was found out of its members.
-    pub(super) fn run(&mut self, finder: &mut Finder<'_>, groups: Groups) {
+    pub(super) fn run(&mut self, finder: &mut Finder<'_>, groups: FileGroups) {
         let (pieces, turns) = pieces(finder, groups);
-        let state = || Worker::new(finder);
-        let work = |worker: &mut Worker<'_>, at: usize| {
+        let state = || ShareWorker::new(finder);
+        let work = |worker: &mut ShareWorker<'_>, at: usize| {
             let (piece, files) = pieces.get(at);
             worker.piece(piece, files);
         };
-        let close = |worker: &mut Worker<'_>| {
+        let close = |worker: &mut ShareWorker<'_>| {
             worker.sources.close();
             worker.opener.close();
         };
@@ -151,7 +151,7 @@ struct Note {
     place: u64,
 }
 
-struct Worker<'a> {
+struct ShareWorker<'a> {
     finder: &'a Finder<'a>,
     sources: Opener<'a>,
     opener: Opener<'a>,
@@ -166,7 +166,7 @@ struct Worker<'a> {
 /// Kept in the file system's metadata, which nothing can share.
 const INLINED: &str = "inline: kept in the file system's metadata";
 
-impl<'a> Worker<'a> {
+impl<'a> ShareWorker<'a> {
     fn new(finder: &'a Finder<'a>) -> Self {
         Self {
             finder,
@@ -186,7 +186,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Shares within a piece: `group` are its files, the source first.
-    fn piece(&mut self, piece: &Piece, mut group: Vec<u32>) {
+    fn piece(&mut self, piece: &GroupPiece, mut group: Vec<u32>) {
         let finder = self.finder;
         let new = group.len() - usize::from(!piece.is_first);
         finder.options.progress.add(new as u64, 0);
@@ -237,7 +237,7 @@ impl<'a> Worker<'a> {
 
     /// Shares the first of `files` that can be opened with the others. Returns the files that differ from it in NOCOW, if any,
     /// those that they may be shared with first.
-    fn share_with_first(&mut self, piece: &Piece, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
+    fn share_with_first(&mut self, piece: &GroupPiece, files: Vec<u32>, is_first: bool) -> Option<Vec<u32>> {
         let finder = self.finder;
         let mut order = files.into_iter();
         let mut opened = None;

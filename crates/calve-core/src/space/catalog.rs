@@ -10,7 +10,7 @@ use rustix::fs::{FileType, OFlags, Stat};
 
 use super::measure;
 use super::volumes::Volume;
-use super::walk::{OpenedDirectory, Visit, full_path};
+use super::walk::{OpenedDirectory, SpaceVisitor, full_path};
 use crate::sys;
 use crate::tree::node::Node;
 use crate::tree::source::Source;
@@ -87,7 +87,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-impl Visit for Collector<'_> {
+impl SpaceVisitor for Collector<'_> {
     fn directory(&mut self, here: &OpenedDirectory<'_>, _stat: &Stat) {
         self.enter(here);
     }

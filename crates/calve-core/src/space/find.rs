@@ -9,7 +9,7 @@ use super::cache::KnownContent;
 use super::catalog::{Catalog, Item, Opener};
 use super::content::{Content, Reader};
 use super::dedupe::{DedupeMode, DedupeOptions, Granularity};
-use super::pieces::Groups;
+use super::pieces::FileGroups;
 use super::share::{INLINE, extents_of, place};
 use super::turns::{Turns, for_each};
 use super::volumes::Volume;
@@ -52,9 +52,9 @@ fn is_placeholder(known: &KnownContent) -> bool {
 }
 
 /// The contents read of files that share all their extents, which need to be read once.
-type Seen = HashMap<(u16, u64, Vec<(u64, u64)>), Content>;
+type ContentByExtents = HashMap<(u16, u64, Vec<(u64, u64)>), Content>;
 
-struct Worker<'a> {
+struct HashWorker<'a> {
     opener: Opener<'a>,
     reader: Reader,
     found: Vec<(u32, KnownContent)>,
@@ -117,9 +117,9 @@ impl<'a> Finder<'a> {
     }
 
     /// Groups the items that have one path in different trees.
-    fn teams(&self, classes: &[std::ops::Range<usize>]) -> Groups {
+    fn teams(&self, classes: &[std::ops::Range<usize>]) -> FileGroups {
         let items = &self.catalog.items;
-        let mut teams = Groups::default();
+        let mut teams = FileGroups::default();
         for class in classes {
             let range = &items[class.clone()];
             let mut begin = class.start;
@@ -197,15 +197,15 @@ impl<'a> Finder<'a> {
     }
 
     fn read(&self, wanted: &[u32], sharing: &mut Sharing, beginning: bool) -> Vec<(u32, KnownContent)> {
-        let seen: Mutex<Seen> = Mutex::default();
-        let state = || Worker {
+        let seen: Mutex<ContentByExtents> = Mutex::default();
+        let state = || HashWorker {
             opener: Opener::new(self.catalog, self.roots),
             reader: Reader::new(),
             found: Vec::new(),
             left: Vec::new(),
             hashed: (0, 0),
         };
-        let work = |worker: &mut Worker<'_>, at: usize| {
+        let work = |worker: &mut HashWorker<'_>, at: usize| {
             let index = wanted[at];
             let item = &self.catalog.items[index as usize];
             let file = match worker.opener.open(item) {
@@ -260,7 +260,7 @@ impl<'a> Finder<'a> {
             }
         };
         let mut found = Vec::new();
-        let close = |worker: &mut Worker<'_>| worker.opener.close();
+        let close = |worker: &mut HashWorker<'_>| worker.opener.close();
         let turns = Turns::in_order(wanted.len());
         for worker in for_each(self.threads, self.roots, &turns, || self.stopped(), state, work, close) {
             found.extend(worker.found);
@@ -272,8 +272,8 @@ impl<'a> Finder<'a> {
     }
 
     /// Puts together what holds the same.
-    fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> Groups {
-        let mut groups = Groups::default();
+    fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> FileGroups {
+        let mut groups = FileGroups::default();
         let against = self.options.against.len();
         let mut class_members: Vec<(Content, u32, bool, u32)> = Vec::new();
         for class in classes {

@@ -12,7 +12,7 @@ use crate::sys::{self, CloneFamily, SpaceRules};
 
 /// A part of a file on the disk: a run of blocks, or blocks that it has in common with its clones.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct DiskPart {
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) shared: bool,
@@ -79,7 +79,7 @@ pub(super) fn entry(
     stat: &Stat,
     volume: &Volume,
     every: bool,
-    mut each: impl FnMut(Part),
+    mut each: impl FnMut(DiskPart),
 ) -> Result<EntrySpace, Errno> {
     let mut measured = EntrySpace { items: named_items(name), ..EntrySpace::default() };
     let blocks = allocated(stat);
@@ -133,7 +133,7 @@ pub(super) fn entry(
             measured.data.add(Range { min: least, max: extent.length });
         }
         if extent.shared || every {
-            each(Part {
+            each(DiskPart {
                 start: extent.physical,
                 length: extent.length,
                 shared: extent.shared,
@@ -152,14 +152,14 @@ pub(super) fn entry(
 
 /// Measures a file that tells how many clones it has. The blocks that it shares are counted once for the whole family. Nobody can tell
 /// whether clones that were written to since, which have left the family, share any of those blocks.
-fn each_of_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, mut each: impl FnMut(Part)) {
+fn each_of_family(measured: &mut EntrySpace, blocks: u64, family: &CloneFamily, mut each: impl FnMut(DiskPart)) {
     let private = family.private.min(blocks);
     measured.exclusive = private;
     measured.data = Range::exactly(private);
     if private < blocks {
         // One that was written to since is alone, as far as is told.
         let (start, length, members) = (family.number, blocks - private, family.members.max(1));
-        each(Part { start, length, shared: true, encoded: true, family: members });
+        each(DiskPart { start, length, shared: true, encoded: true, family: members });
     }
 }
 
@@ -172,8 +172,8 @@ pub(super) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<std::os::fd
 }
 
 /// Converts a part to a use of an extent, as the ledger keeps it.
-pub(super) fn use_of(volume: &Volume, root: u32, part: &Part) -> Use {
-    let Part { start, length, shared, encoded, family } = *part;
+pub(super) fn use_of(volume: &Volume, root: u32, part: &DiskPart) -> Use {
+    let DiskPart { start, length, shared, encoded, family } = *part;
     Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }
 }
 

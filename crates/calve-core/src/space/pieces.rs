@@ -5,12 +5,12 @@ use super::turns::{Places, Turns};
 
 /// Files that hold the same, or are taken to: numbers of items, of each group the one to share with first.
 #[derive(Default)]
-pub(super) struct Groups {
+pub(super) struct FileGroups {
     members: Vec<u32>,
     ends: Vec<u32>,
 }
 
-impl Groups {
+impl FileGroups {
     pub(super) fn push(&mut self, members: impl IntoIterator<Item = u32>) {
         self.members.extend(members);
         self.ends.push(self.members.len() as u32);
@@ -23,7 +23,7 @@ impl Groups {
 }
 
 /// A file, and others to share its extents with.
-pub(super) struct Piece {
+pub(super) struct GroupPiece {
     /// True for the representative of a group that was cut.
     pub(super) is_first: bool,
     pub(super) source: u32,
@@ -32,14 +32,14 @@ pub(super) struct Piece {
     end: u32,
 }
 
-pub(super) struct Pieces {
+pub(super) struct GroupPieces {
     members: Vec<u32>,
-    pieces: Vec<Piece>,
+    pieces: Vec<GroupPiece>,
 }
 
-impl Pieces {
+impl GroupPieces {
     /// Returns a piece, and its source with the other files.
-    pub(super) fn get(&self, at: usize) -> (&Piece, Vec<u32>) {
+    pub(super) fn get(&self, at: usize) -> (&GroupPiece, Vec<u32>) {
         let piece = &self.pieces[at];
         let others = &self.members[piece.start as usize..piece.end as usize];
         let mut files = Vec::with_capacity(others.len() + 1);
@@ -50,7 +50,7 @@ impl Pieces {
 }
 
 /// Cuts groups by the allocation groups that their files are in; where there are no such groups they stay whole.
-pub(super) fn pieces(finder: &Finder<'_>, groups: Groups) -> (Pieces, Turns) {
+pub(super) fn pieces(finder: &Finder<'_>, groups: FileGroups) -> (GroupPieces, Turns) {
     let item = |index: u32| &finder.catalog.items[index as usize];
     let place = |index: u32| -> Places {
         let shift = if finder.threads > 1 { finder.volumes[usize::from(item(index).device)].group_shift } else { None };
@@ -68,7 +68,7 @@ pub(super) fn pieces(finder: &Finder<'_>, groups: Groups) -> (Pieces, Turns) {
         let mut start = range.start as u32 + 1;
         // Where some have been shared before, the best one to share with is found among all of them.
         if all.count_ones() <= 2 || group.iter().any(|&index| finder.known[index as usize].place != 0) {
-            pieces.push(Piece { is_first: true, source, start, end: range.end as u32 });
+            pieces.push(GroupPiece { is_first: true, source, start, end: range.end as u32 });
             places.push(all);
             continue;
         }
@@ -76,18 +76,18 @@ pub(super) fn pieces(finder: &Finder<'_>, groups: Groups) -> (Pieces, Turns) {
         others.sort_unstable_by_key(|&index| (place(index), index));
         for (number, part) in others.chunk_by(|&a, &b| place(a) == place(b)).enumerate() {
             let end = start + part.len() as u32;
-            pieces.push(Piece { is_first: number == 0, source, start, end });
+            pieces.push(GroupPiece { is_first: number == 0, source, start, end });
             places.push(place(source) | place(part[0]));
             start = end;
         }
     }
     let turns = Turns::new(pieces.len(), |at| places[at]);
-    (Pieces { members, pieces }, turns)
+    (GroupPieces { members, pieces }, turns)
 }
 
 /// Returns the groups in which something can be shared, each after the number of its directory. They are in the order of the directories,
 /// so that a directory's descriptor is kept for all its files.
-fn in_order(finder: &Finder<'_>, groups: &Groups) -> Vec<(u32, u32)> {
+fn in_order(finder: &Finder<'_>, groups: &FileGroups) -> Vec<(u32, u32)> {
     let against = finder.options.against.len();
     let item = |at: usize| &finder.catalog.items[groups.members[at] as usize];
     let is_source = |at: usize| usize::from(item(at).root) < against;

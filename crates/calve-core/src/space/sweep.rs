@@ -4,7 +4,7 @@ use super::ledger::{SortedUses, Use};
 use crate::error::Error;
 
 /// A piece of a disk that is shared, and who uses it.
-pub(super) struct Piece<'a> {
+pub(super) struct SharedPiece<'a> {
     pub(super) file_system: u32,
     pub(super) bytes: u64,
     /// How many files use it in all, where that is told; else 0.
@@ -18,7 +18,7 @@ pub(super) fn sweep(
     sorted: &mut SortedUses<'_>,
     roots: usize,
     mut every: impl FnMut(&Use) -> Result<(), Error>,
-    mut each: impl FnMut(&Piece<'_>),
+    mut each: impl FnMut(&SharedPiece<'_>),
 ) -> Result<(), Error> {
     let mut plain = Active::new(roots);
     let mut encoded = Active::new(roots);
@@ -66,13 +66,13 @@ impl Active {
         }
     }
 
-    fn finish(&mut self, each: &mut impl FnMut(&Piece<'_>)) {
+    fn finish(&mut self, each: &mut impl FnMut(&SharedPiece<'_>)) {
         self.advance(u64::MAX, each);
         self.uses.clear();
     }
 
     /// Emits everything before `until`.
-    fn advance(&mut self, until: u64, each: &mut impl FnMut(&Piece<'_>)) {
+    fn advance(&mut self, until: u64, each: &mut impl FnMut(&SharedPiece<'_>)) {
         while self.position < until {
             let Some(end) = self.uses.iter().map(|(end, ..)| *end).min() else { return };
             let stop = end.min(until);
@@ -82,7 +82,7 @@ impl Active {
                     self.counts[*root as usize] += count;
                 }
                 let bytes = stop - self.position;
-                each(&Piece { file_system: self.file_system, bytes, family: self.family, uses: &self.counts });
+                each(&SharedPiece { file_system: self.file_system, bytes, family: self.family, uses: &self.counts });
             }
             self.position = stop;
             self.uses.retain(|(end, ..)| *end > stop);

@@ -14,7 +14,7 @@ use super::ledger::{Ledger, Use};
 use super::measure::{self, EntrySpace, Range, allocated, size};
 use super::usage::Usage;
 use super::volumes::Volume;
-use super::walk::{OpenedDirectory, UnreadableEntries, Visit, full_path, reason};
+use super::walk::{OpenedDirectory, SpaceVisitor, UnreadableEntries, full_path, reason};
 use crate::error::Error;
 use crate::sys::{self, SpaceRules};
 use crate::tree::node::Node;
@@ -107,7 +107,7 @@ impl Tally {
     }
 }
 
-pub(super) struct Visitor<'a> {
+pub(super) struct TallyVisitor<'a> {
     shared: &'a SharedTally<'a>,
     sums: Vec<Sum>,
     uses: Vec<Use>,
@@ -230,7 +230,7 @@ fn measure_into(
     }
 }
 
-impl<'a> Visitor<'a> {
+impl<'a> TallyVisitor<'a> {
     pub(super) fn new(shared: &'a SharedTally<'a>) -> Self {
         let sums = vec![Sum::default(); shared.roots.len()];
         Self { shared, sums, uses: Vec::with_capacity(PER_WORKER) }
@@ -258,7 +258,7 @@ impl<'a> Visitor<'a> {
     }
 }
 
-impl Visit for Visitor<'_> {
+impl SpaceVisitor for TallyVisitor<'_> {
     fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat) {
         let sum = &mut self.sums[here.root];
         sum.usage.directories += 1;

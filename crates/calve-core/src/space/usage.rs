@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::tally::{SharedTally, Tally, Visitor};
+use super::tally::{SharedTally, Tally, TallyVisitor};
 use super::volumes::Volumes;
 use super::walk::{UnreadableEntries, Walk};
 use crate::error::Error;
@@ -117,7 +117,7 @@ pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Res
         troubles: &troubles,
     };
     let shared = SharedTally::new(&roots, &troubles, options.scratch.as_deref());
-    let visitors = walk.run(|| Visitor::new(&shared))?;
+    let visitors = walk.run(|| TallyVisitor::new(&shared))?;
     let mut tally = Tally::new(roots.len());
     for visitor in visitors {
         tally.merge(visitor.finish()?);

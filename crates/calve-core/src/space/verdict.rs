@@ -30,10 +30,10 @@ pub(super) fn verdict(
     let exact: Vec<bool> = (0..volumes.len() as u32).map(|number| is_exact(&volumes, number)).collect();
     let mut ledger = shared.ledger.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sorted = ledger.sorted()?;
-    let mut extents: Vec<Option<ByExtent<'_>>> = volumes
+    let mut extents: Vec<Option<ExtentLookup<'_>>> = volumes
         .iter()
         .zip(&exact)
-        .map(|(volume, exact)| exact.then(|| ByExtent::new(volume, &volumes, roots + 1)))
+        .map(|(volume, exact)| exact.then(|| ExtentLookup::new(volume, &volumes, roots + 1)))
         .collect();
     let look_up = |one: &Use| match extents.get_mut(one.file_system as usize) {
         Some(Some(by_extent)) => by_extent.look_up(one, &inodes),
@@ -113,7 +113,7 @@ fn is_exact(volumes: &[Arc<Volume>], file_system: u32) -> bool {
 }
 
 /// Looks up who uses the extents that were met.
-struct ByExtent<'a> {
+struct ExtentLookup<'a> {
     extents: DiskExtents<'a>,
     volume: &'a Volume,
     /// Subvolumes, and the devices by which they are known.
@@ -124,7 +124,7 @@ struct ByExtent<'a> {
     outside: Vec<u64>,
 }
 
-impl<'a> ByExtent<'a> {
+impl<'a> ExtentLookup<'a> {
     fn new(volume: &'a Arc<Volume>, volumes: &'a [Arc<Volume>], scopes: usize) -> Self {
         let kin = volumes.iter().filter(|other| other.file_system == volume.file_system);
         Self {

@@ -23,7 +23,7 @@ use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 use super::volumes::{Volume, Volumes};
 
 /// A worker's treatment of the entries that it finds. Nothing that one of these meets ends the walk.
-pub(super) trait Visit: Send {
+pub(super) trait SpaceVisitor: Send {
     /// Receives a directory that was opened. Its entries follow, on the same worker.
     fn directory(&mut self, here: &OpenedDirectory<'_>, stat: &Stat);
     /// Receives any other entry.
@@ -74,8 +74,8 @@ impl UnreadableEntries {
 
 impl Walk<'_> {
     /// Visits everything, and returns the workers' visitors as they ended.
-    pub(super) fn run<V: Visit>(&self, visitor: impl Fn() -> V + Sync) -> Result<Vec<V>, Error> {
-        let new = || Worker { walk: self, visitor: visitor(), volume: None, stat: None };
+    pub(super) fn run<V: SpaceVisitor>(&self, visitor: impl Fn() -> V + Sync) -> Result<Vec<V>, Error> {
+        let new = || SpaceWorker { walk: self, visitor: visitor(), volume: None, stat: None };
         let (trees, files): (Vec<_>, Vec<_>) = (0..self.roots.len()).partition(|&at| self.roots[at].single().is_none());
         let roots: Vec<_> = self.roots.iter().map(Source::directory).collect();
         let starts = trees.into_iter().map(whole_tree).collect();
@@ -101,7 +101,7 @@ pub(super) fn full_path(root: &Source, below: &Path) -> PathBuf {
     root.path().join(below)
 }
 
-struct Worker<'a, V> {
+struct SpaceWorker<'a, V> {
     walk: &'a Walk<'a>,
     visitor: V,
     /// The volume of the directory that is being read.
@@ -110,7 +110,7 @@ struct Worker<'a, V> {
     stat: Option<Stat>,
 }
 
-impl<V: Visit> Worker<'_, V> {
+impl<V: SpaceVisitor> SpaceWorker<'_, V> {
     /// Visits a root that is no directory.
     fn single(&mut self, root: usize) {
         let source = &self.walk.roots[root];
@@ -130,7 +130,7 @@ impl<V: Visit> Worker<'_, V> {
     }
 }
 
-impl<V: Visit> Walker for Worker<'_, V> {
+impl<V: SpaceVisitor> Walker for SpaceWorker<'_, V> {
     fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = open_source(folder.directory(), name, flags)?;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
-use super::record::{Block, Identity, blocks, device, names_of};
+use super::record::{Block, RecordedIdentity, blocks, device, names_of};
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
@@ -21,7 +21,7 @@ use crate::options::Decision;
 use crate::progress::Cancel;
 use crate::reason::SkipReason;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::location::DIRECTORY;
 use crate::tree::names::Names;
 pub(crate) use crate::tree::node::node_of as node;
@@ -30,9 +30,9 @@ use crate::tree::pool::Pool;
 use crate::tree::source::Source;
 
 /// One check.
-pub(crate) struct Check<'a> {
+pub(crate) struct CheckRequest<'a> {
     pub(crate) source: &'a Source,
-    pub(crate) exclude: &'a Exclude,
+    pub(crate) exclude: &'a Exclusions,
     /// Only these directories; `None` for all.
     pub(crate) only: Option<&'a HashSet<PathBuf>>,
     pub(crate) threads: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Check<'a> {
 
 /// The result of a check.
 #[derive(Debug, Default)]
-pub(crate) struct Differences {
+pub(crate) struct SpareDifferences {
     /// How many entries were looked at.
     pub(crate) checked: u64,
     /// How many of them differ.
@@ -92,7 +92,7 @@ impl From<Error> for CheckFailure {
 const BATCH: usize = 64;
 
 /// Compares the source with the record, whose body this is.
-pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Differences, CheckFailure> {
+pub(crate) fn check(check: &CheckRequest<'_>, body: &[u8], entries: u64) -> Result<SpareDifferences, CheckFailure> {
     let blocks = blocks(body).ok_or(CheckFailure::Damaged)?;
     let root = check.source.identity().0;
     let (next, differing) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -104,7 +104,7 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
     };
     let pool: Pool<()> = Pool::new(check.threads, check.cancel.clone());
     let work = |pool: &Pool<()>| {
-        let mut worker = Worker { check, device: root, has_links: false, found: Differences::default() };
+        let mut worker = CheckWorker { check, device: root, has_links: false, found: SpareDifferences::default() };
         while !pool.stopped() {
             let start = next.fetch_add(BATCH, Ordering::Relaxed);
             let Some(batch) = blocks.get(start..).map(|rest| &rest[..rest.len().min(BATCH)]) else { break };
@@ -127,7 +127,7 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
         }
         worker.found
     };
-    let mut all = Differences::default();
+    let mut all = SpareDifferences::default();
     for mut found in pool.run((), work)? {
         all.checked += found.checked;
         all.count += found.count;
@@ -153,12 +153,12 @@ pub(crate) fn check(check: &Check<'_>, body: &[u8], entries: u64) -> Result<Diff
 }
 
 /// Returns those of the directories to check at which now another directory is: everything below them is to be checked as well.
-fn moved<'b>(check: &Check<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
+fn moved<'b>(check: &CheckRequest<'_>, blocks: &[Block<'b>]) -> Vec<&'b Path> {
     let Some(only) = check.only else { return Vec::new() };
     let is_other = |block: &&Block<'_>| {
         let directory = open_directory(check.source.directory(), block.path);
         let stat = directory.and_then(rustix::fs::fstat);
-        !stat.is_ok_and(|stat| Identity::of(&stat).inode() == block.identity.inode())
+        !stat.is_ok_and(|stat| RecordedIdentity::of(&stat).inode() == block.identity.inode())
     };
     blocks.iter().filter(|block| only.contains(block.path)).filter(is_other).map(|block| block.path).collect()
 }
@@ -168,15 +168,15 @@ fn most_differing(entries: u64) -> u64 {
     (entries / 4).max(64)
 }
 
-struct Worker<'a> {
-    check: &'a Check<'a>,
+struct CheckWorker<'a> {
+    check: &'a CheckRequest<'a>,
     device: u64,
     /// The directory that is looked at has a file of several names.
     has_links: bool,
-    found: Differences,
+    found: SpareDifferences,
 }
 
-impl Worker<'_> {
+impl CheckWorker<'_> {
     /// Compares one directory and what is in it.
     fn block(&mut self, block: &Block<'_>) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::Stat, self.check.source.path().join(block.path), errno);
@@ -188,7 +188,7 @@ impl Worker<'_> {
         };
         let stat = rustix::fs::fstat(&directory).map_err(failed)?;
         self.found.checked += 1;
-        let same = !block.recent && Identity::of(&stat) == block.identity && device(&stat) == self.device;
+        let same = !block.recent && RecordedIdentity::of(&stat) == block.identity && device(&stat) == self.device;
         let mut touched = DirectoryChanges::default();
         if !same {
             self.found.count += 1;
@@ -221,7 +221,7 @@ impl Worker<'_> {
         block: &Block<'_>,
         directory: BorrowedFd<'_>,
         name: &CStr,
-        known: Option<Identity>,
+        known: Option<RecordedIdentity>,
         touched: &mut DirectoryChanges,
     ) -> sys::Result<()> {
         let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -235,14 +235,14 @@ impl Worker<'_> {
             Err(errno) => return Err(errno),
         };
         self.has_links |= stat.st_nlink > 1;
-        if known == Some(Identity::of(&stat)) && device(&stat) == self.device {
+        if known == Some(RecordedIdentity::of(&stat)) && device(&stat) == self.device {
             return Ok(());
         }
         self.found.count += 1;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             self.new_directory(node(&block.path.join(OsStr::from_bytes(name.to_bytes()))))?;
         } else if stat.st_nlink > 1 {
-            self.found.linked.insert(Identity::of(&stat).inode());
+            self.found.linked.insert(RecordedIdentity::of(&stat).inode());
         }
         touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
         Ok(())
@@ -259,7 +259,7 @@ impl Worker<'_> {
             Ok(stat) => {
                 self.found.count += 1;
                 if stat.st_nlink > 1 {
-                    self.found.linked.insert(Identity::of(&stat).inode());
+                    self.found.linked.insert(RecordedIdentity::of(&stat).inode());
                 }
                 touched.made.push((FileType::from_raw_mode(stat.st_mode), name.to_owned()));
             }
@@ -302,7 +302,7 @@ impl Worker<'_> {
             kind = if kind == FileType::Unknown { FileType::from_raw_mode(stat.st_mode) } else { kind };
             // Also one that is left out: an entry may have been changed by it.
             if kind != FileType::Directory && stat.st_nlink > 1 {
-                self.found.linked.insert(Identity::of(&stat).inode());
+                self.found.linked.insert(RecordedIdentity::of(&stat).inode());
             }
             let path = block.path.join(OsStr::from_bytes(name.to_bytes()));
             match decide(&path, kind == FileType::Directory) {
@@ -346,7 +346,7 @@ impl Worker<'_> {
                 if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                     ahead.push(Node::child(&place, name));
                 } else if stat.st_nlink > 1 {
-                    self.found.linked.insert(Identity::of(&stat).inode());
+                    self.found.linked.insert(RecordedIdentity::of(&stat).inode());
                 }
             }
         }

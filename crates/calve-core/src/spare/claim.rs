@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Mode;
 
 use super::ask::{Answer, ask};
-use super::check::{Check, CheckFailure, Differences, check};
+use super::check::{CheckFailure, CheckRequest, SpareDifferences, check};
 use super::names::SpareNames;
-use super::record::{Head, Identity, Record};
+use super::record::{Head, Record, RecordedIdentity};
 use super::select::select;
 use super::store::{Home, Set, SpareDirectory, SpareSource, TREE, spares};
 use crate::choice::{Choice, Requirement, Strategy};
@@ -28,7 +28,7 @@ use crate::report::{SpareCheck, SpareReport};
 use crate::staging::Staging;
 use crate::strategy::{WholeRoot, close_to_others};
 use crate::sys;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::location::DIRECTORY;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
@@ -36,7 +36,7 @@ use crate::tree::source::Source;
 /// The source that is claimed, and its use.
 pub(crate) struct Claim<'a, 'p> {
     pub(crate) source: &'a Source,
-    pub(crate) exclude: &'a Exclude,
+    pub(crate) exclude: &'a Exclusions,
     pub(crate) staging: &'a mut Staging<'p>,
     pub(crate) options: &'a CloneOptions,
 }
@@ -56,7 +56,7 @@ pub(crate) struct ClaimOutcome {
 pub(crate) struct Spare {
     pub(crate) report: SpareReport,
     /// The work to do in it.
-    pub(crate) differences: Differences,
+    pub(crate) differences: SpareDifferences,
     /// The root before it was closed to others.
     pub(crate) whole: WholeRoot,
     /// The names that stay in it, if only a part of the source is selected.
@@ -279,7 +279,7 @@ fn read_before<'c>(claim: &'c Claim<'_, '_>) -> Option<&'c Arc<RecordBody>> {
 }
 
 /// How it was checked, what differs, and the record's body if that was read.
-type Compared = (SpareCheck, Differences, Option<Arc<RecordBody>>);
+type SpareComparison = (SpareCheck, SpareDifferences, Option<Arc<RecordBody>>);
 
 fn compare(
     claim: &Claim<'_, '_>,
@@ -287,17 +287,17 @@ fn compare(
     set: &Set,
     found: &SpareDirectory,
     record: &Record,
-) -> Result<Compared, CheckFailure> {
+) -> Result<SpareComparison, CheckFailure> {
     let frozen = matches!(set.definition.source, SpareSource::Template(_));
     // The root's own time tells a tree from another one at its place.
-    if frozen && record.head.root == Identity::of(claim.source.stat()) {
-        return Ok((SpareCheck::Frozen, Differences::default(), None));
+    if frozen && record.head.root == RecordedIdentity::of(claim.source.stat()) {
+        return Ok((SpareCheck::Frozen, SpareDifferences::default(), None));
     }
     // A watcher is told of no mount.
     let is_whole = sys::mounts_below(claim.source.directory()).is_ok_and(|mounts| mounts.is_empty());
     let answer = if is_whole { ask(home, &found.id(set)) } else { Answer::Unknown };
     let only = match answer {
-        Answer::Unchanged => return Ok((SpareCheck::Watched, Differences::default(), None)),
+        Answer::Unchanged => return Ok((SpareCheck::Watched, SpareDifferences::default(), None)),
         Answer::Changed(paths) => Some(directories(paths)),
         Answer::Unknown => None,
     };
@@ -306,7 +306,7 @@ fn compare(
     }
     let body = record.body(read_before(claim)).ok_or(CheckFailure::Damaged)?;
     let threads = thread_count(claim.options.threads);
-    let work = Check {
+    let work = CheckRequest {
         source: claim.source,
         exclude: claim.exclude,
         only: only.as_ref(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::check::{Differences, DirectoryChanges, node};
+use super::check::{DirectoryChanges, SpareDifferences, node};
 use super::order::Subtrees;
 use super::record::{Block, blocks};
 use super::select::{EntryChange, now};
@@ -33,7 +33,7 @@ impl std::fmt::Debug for SpareNames {
 
 impl SpareNames {
     /// Combines the body of a record with the differences that were worked on since.
-    pub(super) fn new(body: Arc<RecordBody>, differences: &Differences) -> Self {
+    pub(super) fn new(body: Arc<RecordBody>, differences: &SpareDifferences) -> Self {
         Self { body, touched: differences.directories.clone() }
     }
 

@@ -25,7 +25,7 @@ use crate::options::CloneOptions;
 use crate::options::RecordBody;
 use crate::progress::Cancel;
 use crate::sys;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::location::DIRECTORY;
 use crate::tree::node::open_source;
@@ -35,7 +35,7 @@ use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 
 /// The identity of an entry at one moment. Whatever changes an entry, changes its change time (ctime), which nobody can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct RecordedIdentity {
     inode: u64,
     seconds: i64,
     nanoseconds: u32,
@@ -58,7 +58,7 @@ pub struct KnownState {
     pub size: u64,
 }
 
-impl Identity {
+impl RecordedIdentity {
     const BYTES: usize = 32;
 
     #[allow(clippy::unnecessary_cast, reason = "the fields' types differ between systems")]
@@ -113,7 +113,7 @@ pub(crate) struct Head {
     /// The source's device.
     pub(crate) device: u64,
     /// The source itself.
-    pub(crate) root: Identity,
+    pub(crate) root: RecordedIdentity,
     /// No file data was written for it.
     pub(crate) cow: bool,
     pub(crate) entries: u64,
@@ -125,7 +125,7 @@ pub(crate) struct Head {
 
 const MAGIC: &[u8; 8] = b"calvesp1";
 const BOOT_BYTES: usize = 8;
-const HEAD_BYTES: usize = 8 + BOOT_BYTES + 8 * 3 + Identity::BYTES + 8 * 5 + 32 + 32;
+const HEAD_BYTES: usize = 8 + BOOT_BYTES + 8 * 3 + RecordedIdentity::BYTES + 8 * 5 + 32 + 32;
 
 impl Head {
     fn write(&self) -> Vec<u8> {
@@ -159,7 +159,7 @@ impl Head {
             mount: rest.u64()?,
             built_ns: rest.u64()?,
             device: rest.u64()?,
-            root: Identity::read(&mut rest)?,
+            root: RecordedIdentity::read(&mut rest)?,
             cow: rest.u64()? != 0,
             entries: rest.u64()?,
             apparent_bytes: rest.u64()?,
@@ -208,7 +208,7 @@ impl Record {
 
 /// A record that is being taken.
 pub(crate) struct RecordDraft {
-    pub(crate) root: Identity,
+    pub(crate) root: RecordedIdentity,
     body: Vec<u8>,
     pub(crate) entries: u64,
     /// The total length of the files.
@@ -265,7 +265,7 @@ pub(crate) enum Writers {
 /// would not show.
 pub(crate) fn take(
     source: &Source,
-    exclude: &Exclude,
+    exclude: &Exclusions,
     moment: Moment,
     writers: Writers,
     options: &CloneOptions,
@@ -288,8 +288,13 @@ pub(crate) fn take(
         cancel: &options.cancel,
     };
     let takers = walk(&[source.directory()], vec![whole_tree(0)], threads, &options.cancel, taker)?;
-    let mut taken =
-        RecordDraft { root: Identity::of(&root), body: Vec::new(), entries: 0, apparent_bytes: 0, allocated_bytes: 0 };
+    let mut taken = RecordDraft {
+        root: RecordedIdentity::of(&root),
+        body: Vec::new(),
+        entries: 0,
+        apparent_bytes: 0,
+        allocated_bytes: 0,
+    };
     for mut taker in takers {
         taker.close();
         taken.entries += taker.entries;
@@ -314,7 +319,7 @@ enum RecordObstacle {
 }
 
 struct Taker<'a> {
-    exclude: &'a Exclude,
+    exclude: &'a Exclusions,
     moment: Moment,
     writers: Writers,
     device: u64,
@@ -359,7 +364,7 @@ impl Taker<'_> {
         self.allocated_bytes += allocated / links(&stat);
         self.body.push(code(kind) | if recent { RECENT } else { 0 });
         self.name(name);
-        Identity::of(&stat).write(&mut self.body);
+        RecordedIdentity::of(&stat).write(&mut self.body);
         Ok(())
     }
 
@@ -413,7 +418,7 @@ impl Walker for Taker<'_> {
         self.body.extend_from_slice(folder.path().as_os_str().as_bytes());
         self.body.push(0);
         self.body.push(u8::from(self.moment.may_hide_in(&stat)));
-        Identity::of(&stat).write(&mut self.body);
+        RecordedIdentity::of(&stat).write(&mut self.body);
         self.block = Some(start);
         Ok(())
     }
@@ -472,20 +477,20 @@ fn code(kind: FileType) -> u8 {
 pub(crate) struct Block<'b> {
     pub(crate) path: &'b Path,
     pub(crate) recent: bool,
-    pub(crate) identity: Identity,
+    pub(crate) identity: RecordedIdentity,
     entries: Bytes<'b>,
     /// All of it, as it is written.
     bytes: &'b [u8],
 }
 
 /// One entry of a directory of a record.
-pub(crate) struct Entry<'b> {
+pub(crate) struct RecordedEntry<'b> {
     pub(crate) name: &'b CStr,
     /// The entry's state, unless it is a directory.
-    pub(crate) known: Option<(Identity, bool)>,
+    pub(crate) known: Option<(RecordedIdentity, bool)>,
 }
 
-impl Entry<'_> {
+impl RecordedEntry<'_> {
     pub(crate) fn kind(&self) -> FileType {
         self.known.map_or(FileType::Directory, |(identity, _)| FileType::from_raw_mode(identity.mode as _))
     }
@@ -501,7 +506,7 @@ pub(crate) fn blocks(body: &[u8]) -> Option<Vec<Block<'_>>> {
         let mut block = Bytes(rest.take(length)?);
         let path = Path::new(OsStr::from_bytes(block.text()?.to_bytes()));
         let recent = block.take(1)? != [0];
-        let identity = Identity::read(&mut block)?;
+        let identity = RecordedIdentity::read(&mut block)?;
         blocks.push(Block { path, recent, identity, entries: block, bytes: whole.get(..length + 4)? });
     }
     // They are written so; an earlier version wrote them in any order.
@@ -520,16 +525,16 @@ fn in_order(body: &[u8]) -> Vec<u8> {
 }
 
 impl<'b> Block<'b> {
-    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'b>> + use<'b> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = RecordedEntry<'b>> + use<'b> {
         let mut rest = Bytes(self.entries.0);
         std::iter::from_fn(move || {
             let code = *rest.take(1)?.first()?;
             let name = rest.text()?;
             let known = match code & !RECENT {
                 1 => None,
-                _ => Some((Identity::read(&mut rest)?, code & RECENT != 0)),
+                _ => Some((RecordedIdentity::read(&mut rest)?, code & RECENT != 0)),
             };
-            Some(Entry { name, known })
+            Some(RecordedEntry { name, known })
         })
     }
 }

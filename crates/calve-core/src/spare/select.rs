@@ -6,14 +6,14 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 
-use super::check::{Differences, DirectoryChanges};
+use super::check::{DirectoryChanges, SpareDifferences};
 use super::order::Subtrees;
 use super::record::{Block, blocks};
 use crate::options::Decision;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 
 /// Adds to the differences that the spare must not have what `exclude` leaves out. `None` when the record, whose body this is, is damaged.
-pub(super) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differences) -> Option<()> {
+pub(super) fn select(body: &[u8], exclude: &Exclusions, differences: &mut SpareDifferences) -> Option<()> {
     let mut gone = Subtrees::default();
     for block in blocks(body)? {
         if !gone.has(block.path) {
@@ -25,7 +25,7 @@ pub(super) fn select(body: &[u8], exclude: &Exclude, differences: &mut Differenc
     Some(())
 }
 
-fn directory(block: &Block<'_>, exclude: &Exclude, differences: &mut Differences, gone: &mut Subtrees) {
+fn directory(block: &Block<'_>, exclude: &Exclusions, differences: &mut SpareDifferences, gone: &mut Subtrees) {
     // Every entry has a path, and none a memory of its own for it.
     let mut path = block.path.as_os_str().as_bytes().to_vec();
     if !path.is_empty() {

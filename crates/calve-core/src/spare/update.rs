@@ -9,16 +9,16 @@ use std::path::Path;
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use super::check::{Differences, DirectoryChanges, node};
+use super::check::{DirectoryChanges, SpareDifferences, node};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::Contents;
 use crate::tree::fill::metadata::NewFileDefaults;
-use crate::tree::fill::{Files, Fill, Part, Paths, Scope, fill};
+use crate::tree::fill::{Files, Fill, FillPart, Paths, Scope, fill};
 use crate::tree::names::Names;
 use crate::tree::node::Node;
 use crate::tree::notes::Notes;
@@ -26,9 +26,9 @@ use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 
 /// One update.
-pub(crate) struct Update<'a> {
+pub(crate) struct UpdateRequest<'a> {
     pub(crate) source: &'a Source,
-    pub(crate) exclude: &'a Exclude,
+    pub(crate) exclude: &'a Exclusions,
     /// The tree to bring up to date.
     pub(crate) tree: BorrowedFd<'a>,
     pub(crate) dst: &'a Path,
@@ -42,7 +42,7 @@ pub(crate) struct Update<'a> {
 }
 
 /// Makes the tree what the source is. The root's own metadata is left to the caller.
-pub(crate) fn update(update: &Update<'_>, differences: Differences) -> Result<(), Error> {
+pub(crate) fn update(update: &UpdateRequest<'_>, differences: SpareDifferences) -> Result<(), Error> {
     let mut parts = Vec::new();
     for (path, touched) in differences.directories {
         parts.extend(prepare(update, &path, touched)?);
@@ -75,7 +75,7 @@ pub(crate) fn update(update: &Update<'_>, differences: Differences) -> Result<()
 
 /// Removes what differs in one directory, and makes the directory one that could have been made just now. Returns what is to be made in it;
 /// `None` if it is gone from the source or from the tree.
-fn prepare(update: &Update<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<Part>, Error> {
+fn prepare(update: &UpdateRequest<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<FillPart>, Error> {
     let place = node(path);
     let shown = update.dst.join(path);
     let src = match place.open_source(update.source.directory()) {
@@ -100,7 +100,7 @@ fn prepare(update: &Update<'_>, path: &Path, touched: DirectoryChanges) -> Resul
         delete(copy.as_fd(), name, &shown, &deletion)?;
         names.push(*kind, name);
     }
-    Ok(Some(Part { node: place, stat, names }))
+    Ok(Some(FillPart { node: place, stat, names }))
 }
 
 fn open(place: &Node, tree: BorrowedFd<'_>) -> sys::Result<std::os::fd::OwnedFd> {

@@ -28,7 +28,7 @@ use crate::spare::store::{Set, SpareDirectory, new_spare_name, spares};
 use crate::staging::RootKind;
 use crate::strategy_run::StrategyRun;
 use crate::sys;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::location::Location;
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::source::Source;
@@ -82,7 +82,7 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
     if shares(&source, &destination, &options)? {
         return Ok(0);
     }
-    Ok(record::take(&source, &Exclude::new(&options.exclude)?, Moment::of_clock(), Writers::Possible, &options)?
+    Ok(record::take(&source, &Exclusions::new(&options.exclude)?, Moment::of_clock(), Writers::Possible, &options)?
         .allocated_bytes)
 }
 
@@ -101,7 +101,7 @@ fn fill(
     let source = Source::open(src)?;
     let destination = Location::of_destination(&found.path.join("tree"))?;
     refuse(&source, &destination, set.definition.shape.staged)?;
-    let exclude = Exclude::new(&options.exclude)?;
+    let exclude = Exclusions::new(&options.exclude)?;
     let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?;
     let taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;

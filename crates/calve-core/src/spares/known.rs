@@ -14,14 +14,14 @@ use crate::error::Error;
 use crate::options::{RecordBody, SpareUse};
 use crate::progress::Cancel;
 use crate::spare::ask::{Answer, ask};
-use crate::spare::check::{Check, DirectoryChanges, check};
+use crate::spare::check::{CheckRequest, DirectoryChanges, check};
 use crate::spare::claim::{directories, fitness};
 use crate::spare::order::Subtrees;
 use crate::spare::record::{Block, KnownState, blocks};
 use crate::spare::select::{EntryChange, now};
 use crate::spare::store::{Home, Shape, SpareSource, spares};
 use crate::sys;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::walk::EntryKind;
@@ -76,9 +76,9 @@ impl Spares {
                     Answer::Changed(paths) => paths,
                 };
                 let Some(body) = record.body(None) else { continue };
-                let exclude = Exclude::new(made_without)?;
+                let exclude = Exclusions::new(made_without)?;
                 let only = directories(changed);
-                let work = Check {
+                let work = CheckRequest {
                     source: &source,
                     exclude: &exclude,
                     only: Some(&only),

@@ -51,7 +51,11 @@ fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error>
     let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
     let is_wanted = || home.sets(None).is_ok_and(|sets| sets.iter().any(|set| !set.paused));
     let may_go_on = || !options.cancel.is_cancelled() && is_wanted();
-    if pace::stand_still(&mut pace::Look::now(), pace::LONGEST_BEFORE, may_go_on) { home.lock() } else { Ok(None) }
+    if pace::stand_still(&mut pace::LoadSample::now(), pace::LONGEST_BEFORE, may_go_on) {
+        home.lock()
+    } else {
+        Ok(None)
+    }
 }
 
 /// Works on every set; in the background until one spare has been built. Returns whether one was.

@@ -19,7 +19,7 @@ use crate::progress::Cancel;
 use crate::reason::WarningCode;
 use crate::staging::RootKind;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::Files;
 use crate::tree::node::Node;
 
@@ -121,7 +121,7 @@ struct VisitedDirectory {
 impl Parts {
     fn of(
         root: BorrowedFd<'_>,
-        exclude: &Exclude,
+        exclude: &Exclusions,
         most_entries: u64,
         cancel: &Cancel,
     ) -> Result<Self, (PathBuf, Errno)> {
@@ -199,7 +199,7 @@ mod tests {
         for path in ["whole/deep/deeper/a.js", "mixed/clean/a.js", "mixed/dirty/a.log", "build/a.js"] {
             fs_err::write(folder.path().join(path), path).unwrap();
         }
-        let exclude = Exclude::new(&exclude.iter().map(|&glob| glob.into()).collect::<Vec<_>>()).unwrap();
+        let exclude = Exclusions::new(&exclude.iter().map(|&glob| glob.into()).collect::<Vec<_>>()).unwrap();
         let root = rustix::fs::open(folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         Parts::of(root.as_fd(), &exclude, most_entries, &Cancel::default()).unwrap()
     }

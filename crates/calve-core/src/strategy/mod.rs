@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
 use crate::staging::Staging;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
@@ -59,7 +59,7 @@ pub(crate) struct Job<'a, 'p> {
     /// The directory in the staged tree that is to be filled, when it is not its root.
     pub(crate) below: Option<BorrowedFd<'a>>,
     pub(crate) options: &'a CloneOptions,
-    pub(crate) exclude: &'a Exclude,
+    pub(crate) exclude: &'a Exclusions,
     pub(crate) facts: &'a Facts,
     pub(crate) notes: &'a Notes,
     pub(crate) created: NewFileDefaults,

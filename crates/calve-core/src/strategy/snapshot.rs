@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::reason::WarningCode;
 use crate::remedy::Remedy;
 use crate::sys;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::fill::metadata::times;
 use crate::tree::location::{Location, open_below, split};
 
@@ -107,7 +107,12 @@ fn failed(job: &Job<'_, '_>, errno: Errno) -> Error {
 
 /// Replaces each empty directory that a snapshot has where a subvolume was nested by a snapshot of that subvolume. `at` is the place of
 /// `src` in the source. A nested subvolume that is left out stays an empty directory.
-fn nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, at: &Path, exclude: &Exclude) -> Result<usize, (PathBuf, Errno)> {
+fn nested(
+    src: BorrowedFd<'_>,
+    dst: BorrowedFd<'_>,
+    at: &Path,
+    exclude: &Exclusions,
+) -> Result<usize, (PathBuf, Errno)> {
     let mut count = 0;
     let listed = sys::nested_subvolumes(src).map_err(|errno| (PathBuf::new(), errno))?;
     for path in listed {
@@ -125,7 +130,7 @@ fn nested(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, at: &Path, exclude: &Exclude
 }
 
 /// Returns whether the directory `path`, or one above it that is below `at`, is left out.
-fn is_left(path: &Path, at: &Path, exclude: &Exclude) -> bool {
+fn is_left(path: &Path, at: &Path, exclude: &Exclusions) -> bool {
     path.ancestors().take_while(|above| *above != at).any(|above| {
         let own = above.file_name().is_some_and(|name| is_calves_own(name.as_bytes()));
         own || exclude.matches(above, true)

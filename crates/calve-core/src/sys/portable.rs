@@ -59,7 +59,7 @@ pub(crate) fn open_beneath(_root: BorrowedFd<'_>, _path: &std::path::Path, _flag
 }
 
 /// One entry of a directory.
-pub(crate) struct Entry<'a> {
+pub(crate) struct ListedEntry<'a> {
     pub(crate) name: &'a CStr,
     /// [`FileType::Unknown`] where the file system does not say.
     pub(crate) kind: FileType,
@@ -107,7 +107,7 @@ impl<'a> Listing<'a> {
         })
     }
 
-    pub(crate) fn next(&mut self) -> Option<Result<Entry<'_>>> {
+    pub(crate) fn next(&mut self) -> Option<Result<ListedEntry<'_>>> {
         loop {
             let entry = match self.directory.read()? {
                 Err(error) => return Some(Err(error)),
@@ -122,7 +122,7 @@ impl<'a> Listing<'a> {
                 continue;
             }
             let entry = self.current.insert(entry);
-            return Some(Ok(Entry { name: entry.file_name(), kind: entry.file_type() }));
+            return Some(Ok(ListedEntry { name: entry.file_name(), kind: entry.file_type() }));
         }
     }
 

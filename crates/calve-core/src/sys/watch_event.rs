@@ -5,7 +5,7 @@ use std::ffi::CStr;
 /// A change of an entry of a watched directory, or (without a name) of the directory itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux tells it so"))]
-pub(crate) enum Happening {
+pub(crate) enum WatchEventKind {
     /// A file was opened; whether for writing is not told. Several that follow each other are told as one.
     Opened,
     /// Its contents or its metadata.
@@ -31,7 +31,7 @@ pub(crate) enum Happening {
 /// One event.
 pub(crate) struct WatchEvent<'a> {
     pub(crate) watch: i32,
-    pub(crate) happening: Happening,
+    pub(crate) happening: WatchEventKind,
     pub(crate) is_directory: bool,
     /// The number that both ends of a move have.
     pub(crate) cookie: u32,

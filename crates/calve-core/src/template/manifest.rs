@@ -11,7 +11,7 @@ use crate::tree::location::Identity;
 pub(super) const HEAD: &str = "#mtree\n# calve template manifest 1\n";
 
 /// One entry, as it was read.
-pub(super) struct Entry {
+pub(super) struct ManifestEntry {
     /// Below the root; empty for the root.
     pub(super) path: Vec<u8>,
     /// The keywords, with a space before each.
@@ -31,10 +31,10 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub(super) fn of(mut entries: Vec<Entry>) -> Self {
+    pub(super) fn of(mut entries: Vec<ManifestEntry>) -> Self {
         entries.sort_unstable_by(|a, b| order(&a.path).cmp(order(&b.path)));
         // Reserved at once: growing would copy it and double the memory.
-        let length = |entry: &Entry| entry.path.len() + entry.keywords.len() + 4;
+        let length = |entry: &ManifestEntry| entry.path.len() + entry.keywords.len() + 4;
         let mut text = String::with_capacity(HEAD.len() + entries.iter().map(length).sum::<usize>());
         text.push_str(HEAD);
         let mut manifest = Self { text, entries: entries.len() as u64, bytes: 0 };
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn what_is_in_a_directory_follows_it() {
-        let entry = |path: &str| Entry { path: path.into(), keywords: " type=file".into(), linked: None, size: 0 };
+        let entry =
+            |path: &str| ManifestEntry { path: path.into(), keywords: " type=file".into(), linked: None, size: 0 };
         let manifest = Manifest::of(["a-b", "a/b", "", "a", "a/b/c", "b"].map(entry).into());
         let paths: Vec<_> = lines(&manifest.text).unwrap().map(|line| line.unwrap().path).collect();
         let expected = ["", "a", "a/b", "a/b/c", "a-b", "b"].map(|path| path.as_bytes().to_vec());
@@ -163,7 +164,8 @@ mod tests {
 
     #[test]
     fn names_of_one_inode_are_a_group_and_count_once() {
-        let entry = |path: &str, linked| Entry { path: path.into(), keywords: " size=5".into(), linked, size: 5 };
+        let entry =
+            |path: &str, linked| ManifestEntry { path: path.into(), keywords: " size=5".into(), linked, size: 5 };
         let manifest = Manifest::of(vec![entry("z", Some((1, 2))), entry("a", Some((1, 2))), entry("b", None)]);
         assert_eq!(manifest.text, format!("{HEAD}./a size=5\n./b size=5\n./z size=5 hardlink=./a\n"));
         assert_eq!(manifest.bytes, 10);

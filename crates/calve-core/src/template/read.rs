@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::manifest::{Entry, escape};
+use super::manifest::{ManifestEntry, escape};
 use crate::error::Error;
 use crate::progress::Cancel;
 use crate::sys::{self, XattrTarget};
@@ -24,7 +24,7 @@ use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
 /// Everything that was found in a tree.
 #[derive(Default)]
 pub(super) struct TreeListing {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<ManifestEntry>,
     /// The latest change of any entry.
     pub(super) latest: Option<Moment>,
     /// The entries that could not be read.
@@ -114,7 +114,7 @@ impl Reader<'_> {
         self.found.latest = self.found.latest.max(Some(Moment::of(stat)));
         let kind = FileType::from_raw_mode(stat.st_mode);
         let may_be_linked = stat.st_nlink > 1 && kind != FileType::Directory;
-        self.found.entries.push(Entry {
+        self.found.entries.push(ManifestEntry {
             path: path.as_os_str().as_bytes().to_vec(),
             keywords: keywords.into(),
             linked: may_be_linked.then(|| identity(stat)),

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::exclude::Exclude;
+use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
-use super::location::identity;
+use super::location::{Identity, identity};
 use super::node::Node;
 use super::pool::Pool;
 use crate::error::Error;
@@ -29,7 +29,7 @@ pub(crate) struct Comparison<'a> {
     pub(crate) threads: usize,
     pub(crate) cancel: &'a Cancel,
     /// The entries that were left out. The list of them in the receipt may have been cut.
-    pub(crate) exclude: &'a Exclude,
+    pub(crate) exclude: &'a Exclusions,
     pub(crate) mounts: Mounts,
     /// False when device nodes were left out, for want of privilege.
     pub(crate) devices: bool,
@@ -51,7 +51,7 @@ pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
     let (differences, twins) = (Mutex::default(), Mutex::default());
     pool.run(Node::root(), |pool| {
         let root = identity(&root).0;
-        let worker = Worker { comparison, pool, root, differences: &differences, twins: &twins };
+        let worker = CompareWorker { comparison, pool, root, differences: &differences, twins: &twins };
         while let Some(node) = pool.next() {
             if let Err(error) = worker.directory(&node) {
                 pool.fail(error);
@@ -65,20 +65,20 @@ pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
 pub(crate) fn compare_entry(comparison: &Comparison<'_>, name: &CStr) -> Result<(), Error> {
     let pool = Pool::new(1, comparison.cancel.clone());
     let (differences, twins) = (Mutex::default(), Mutex::default());
-    let worker = Worker { comparison, pool: &pool, root: 0, differences: &differences, twins: &twins };
+    let worker = CompareWorker { comparison, pool: &pool, root: 0, differences: &differences, twins: &twins };
     worker.entry(&Node::root(), comparison.src, comparison.dst, name)?;
     verdict(comparison, differences)
 }
 
 /// How many entries differ, and the first of them.
 #[derive(Default)]
-struct Differences {
+struct TreeDifferences {
     count: usize,
     first: Option<(PathBuf, &'static str)>,
 }
 
-fn verdict(comparison: &Comparison<'_>, differences: Mutex<Differences>) -> Result<(), Error> {
-    let Differences { count, first } = differences.into_inner().unwrap_or_else(PoisonError::into_inner);
+fn verdict(comparison: &Comparison<'_>, differences: Mutex<TreeDifferences>) -> Result<(), Error> {
+    let TreeDifferences { count, first } = differences.into_inner().unwrap_or_else(PoisonError::into_inner);
     match first {
         None => Ok(()),
         Some((path, what)) => Err(Error::VerifyFailed {
@@ -89,19 +89,17 @@ fn verdict(comparison: &Comparison<'_>, differences: Mutex<Differences>) -> Resu
     }
 }
 
-struct Worker<'a> {
+struct CompareWorker<'a> {
     comparison: &'a Comparison<'a>,
     pool: &'a Pool<Arc<Node>>,
     /// The source's device.
     root: u64,
-    differences: &'a Mutex<Differences>,
+    differences: &'a Mutex<TreeDifferences>,
     /// Which inode of the clone belongs to an inode of the source that has several names.
     twins: &'a Mutex<HashMap<Identity, Identity>>,
 }
 
-type Identity = (u64, u64);
-
-impl Worker<'_> {
+impl CompareWorker<'_> {
     fn directory(&self, node: &Arc<Node>) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::Compare, self.comparison.src_path.join(node.path()), errno);
         let src = node.open_source(self.comparison.src).map_err(failed)?;

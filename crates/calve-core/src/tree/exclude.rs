@@ -8,12 +8,12 @@ use crate::patterns::Patterns;
 use crate::reason::SkipReason;
 
 /// Decides what a clone leaves out: by the caller's patterns, and by the caller's own choice.
-pub(crate) struct Exclude {
+pub(crate) struct Exclusions {
     patterns: Patterns,
     select: Option<Selection>,
 }
 
-impl Exclude {
+impl Exclusions {
     pub(crate) fn new(patterns: &[String]) -> Result<Self, Error> {
         // In a file such a line says nothing; somebody who passes it means something.
         if let Some(pattern) = patterns.iter().find(|pattern| pattern.trim().is_empty() || pattern.starts_with('#')) {

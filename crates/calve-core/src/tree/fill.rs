@@ -25,12 +25,12 @@ use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use self::contents::{Contents, Flush, Mover};
-use self::descend::{DirectoryToFill, PendingDirectories};
-use self::groups::Groups;
+use self::descend::{DirectoriesToFill, DirectoryToFill};
+use self::groups::AllocationGroups;
 use self::links::Links;
 use self::metadata::{Fault, Keeper, NewFileDefaults, Side, Target, same_version, times};
 use super::ahead::Ahead;
-use super::exclude::Exclude;
+use super::exclude::Exclusions;
 use super::location::identity;
 use super::names::Names;
 use super::node::Node;
@@ -70,7 +70,7 @@ pub(crate) struct Fill<'a> {
     pub(crate) files: Files<'a>,
     /// The caller insists on shared extents: a file that cannot be shared ends the run.
     pub(crate) strict: bool,
-    pub(crate) exclude: &'a Exclude,
+    pub(crate) exclude: &'a Exclusions,
     pub(crate) mounts: Mounts,
     pub(crate) keep: &'a KeptProperties,
     /// The source is the upper directory of an overlay.
@@ -90,7 +90,7 @@ pub(crate) struct Fill<'a> {
 
 /// The entries that were made.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Tally {
+pub(crate) struct FillTally {
     pub(crate) entries: Entries,
     pub(crate) bytes: Bytes,
     pub(crate) inlined_bytes: u64,
@@ -100,7 +100,7 @@ pub(crate) struct Tally {
 struct FillState {
     links: Links,
     flush: Flush,
-    groups: Groups,
+    groups: AllocationGroups,
     /// The staged root: should the walk meet it, the destination is inside the source.
     staged: (u64, u64),
     /// Directories that their owner could not change any more: they are closed when everything below is done.
@@ -131,7 +131,7 @@ struct Pair {
 
 /// A directory that is being filled.
 #[derive(Clone, Copy)]
-struct At<'d> {
+struct BorrowedPair<'d> {
     node: &'d Arc<Node>,
     src: BorrowedFd<'d>,
     dst: BorrowedFd<'d>,
@@ -153,18 +153,18 @@ pub(crate) enum Scope {
     /// The entry of that name, which is not a directory.
     Single(CString, FileType),
     /// These entries of directories that are there, and the metadata of those directories.
-    Parts(Vec<Part>),
+    Parts(Vec<FillPart>),
 }
 
 /// Some entries of one directory. Its copy is there, and is as one that was just made but for what it contains.
-pub(crate) struct Part {
+pub(crate) struct FillPart {
     pub(crate) node: Arc<Node>,
     pub(crate) stat: Stat,
     pub(crate) names: Names,
 }
 
 /// Fills `dst_root`, an empty directory. Its own metadata is left to the caller, who publishes it.
-pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
+pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
     let staged = rustix::fs::fstat(fill.dst_root).map_err(|errno| Error::io(Operation::Stat, fill.dst_path, errno))?;
     let shared = FillState {
         links: Links::default(),
@@ -172,7 +172,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
             Scope::Tree | Scope::Parts(_) => Flush::default(),
             Scope::Single(..) => Flush::never(),
         },
-        groups: Groups::of(fill.dst_root, fill.threads),
+        groups: AllocationGroups::of(fill.dst_root, fill.threads),
         staged: identity(&staged),
         closed: Mutex::default(),
     };
@@ -186,7 +186,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
             Task::Directories { parent: Node::root(), names: root }
         }
         Scope::Parts(parts) => {
-            for Part { node, stat, names } in parts {
+            for FillPart { node, stat, names } in parts {
                 let large = Arc::new(LargeDirectory { node, stat, unfinished: AtomicUsize::new(1) });
                 pool.give(Task::Entries { large, names });
             }
@@ -196,7 +196,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
     };
     let work = |pool: &Pool<Task>| {
         sys::private_descriptors(&[fill.src_root, fill.dst_root]);
-        let mut worker = Worker::new(fill, &shared, pool);
+        let mut worker = FillWorker::new(fill, &shared, pool);
         while let Some(task) = pool.next() {
             if let Err(error) = worker.run(task) {
                 pool.fail(error);
@@ -207,7 +207,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<Tally, Error> {
     let tallies = log::forced_during(fill.dst_root, fill.latency, || pool.run(first, work))?;
     let closed = shared.closed.into_inner().unwrap_or_else(PoisonError::into_inner);
     close_directories(fill, closed)?;
-    Ok(tallies.into_iter().fold(Tally::default(), Tally::plus))
+    Ok(tallies.into_iter().fold(FillTally::default(), FillTally::plus))
 }
 
 /// A directory that is to be closed to its owner.
@@ -230,13 +230,13 @@ fn close_directories(fill: &Fill<'_>, mut closed: Vec<ClosedDirectory>) -> Resul
     Ok(())
 }
 
-struct Worker<'f> {
+struct FillWorker<'f> {
     fill: &'f Fill<'f>,
     shared: &'f FillState,
     pool: &'f Pool<Task>,
     keeper: Keeper<'f>,
     mover: Mover<'f>,
-    tally: Tally,
+    tally: FillTally,
     listing: ListingBuffer,
     /// The path of the directory whose entries were asked about last, and the directory.
     asked: Option<(Arc<Node>, PathBuf)>,
@@ -251,7 +251,7 @@ const MOST_PUT_OFF: usize = 32;
 const OWNER_MAY_SEARCH: RawMode = 0o100;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-impl<'f> Worker<'f> {
+impl<'f> FillWorker<'f> {
     fn new(fill: &'f Fill<'f>, shared: &'f FillState, pool: &'f Pool<Task>) -> Self {
         // Their descriptors come out of the same sum.
         let put_off_limit = if shared.groups.matter() { (MOST_PUT_OFF / fill.threads).max(1) } else { 0 };
@@ -262,7 +262,7 @@ impl<'f> Worker<'f> {
             pool,
             keeper: Keeper::new(fill.created, fill.keep, fill.notes).of_upper(fill.is_upper),
             mover: Mover::new(fill.cancel, &shared.flush),
-            tally: Tally::default(),
+            tally: FillTally::default(),
             listing: ListingBuffer::new(),
             asked: None,
             ahead: Ahead::new(most_open),
@@ -274,12 +274,12 @@ impl<'f> Worker<'f> {
     fn run(&mut self, task: Task) -> Result<(), Error> {
         match task {
             Task::Directories { parent, names } => {
-                self.ahead.push(PendingDirectories { node: parent, open: None, names, more: () });
+                self.ahead.push(DirectoriesToFill { node: parent, open: None, names, more: () });
             }
             Task::Entries { large, names } => self.some_entries(&large, names)?,
             Task::Single { name, kind } => {
                 let node = Node::root();
-                let at = At { node: &node, src: self.fill.src_root, dst: self.fill.dst_root };
+                let at = BorrowedPair { node: &node, src: self.fill.src_root, dst: self.fill.dst_root };
                 self.entry(at, &name, kind, &mut Names::default())?;
             }
         }
@@ -298,7 +298,7 @@ impl<'f> Worker<'f> {
         }
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         self.tally.entries.directories += 1;
-        let at = At { node: &node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
+        let at = BorrowedPair { node: &node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
         let mut below = Names::default();
         let mut large: Option<Arc<LargeDirectory>> = None;
         if self.is_other_file_system(&stat)? {
@@ -315,7 +315,7 @@ impl<'f> Worker<'f> {
             Some(large) => self.leave(&large, at)?,
         }
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
-        self.ahead.push(PendingDirectories { node, open: Some(pair), names: below, more: () });
+        self.ahead.push(DirectoriesToFill { node, open: Some(pair), names: below, more: () });
         if let Some(place) = place {
             self.shared.groups.leave(place);
         }
@@ -324,7 +324,7 @@ impl<'f> Worker<'f> {
 
     fn entries(
         &mut self,
-        at: At<'_>,
+        at: BorrowedPair<'_>,
         stat: &Stat,
         buffer: &mut ListingBuffer,
         below: &mut Names,
@@ -372,7 +372,7 @@ impl<'f> Worker<'f> {
     fn some_entries(&mut self, large: &Arc<LargeDirectory>, mut names: Names) -> Result<(), Error> {
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         let pair = self.open_pair(&large.node)?;
-        let at = At { node: &large.node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
+        let at = BorrowedPair { node: &large.node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
         let mut below = Names::default();
         let mut name = Vec::new();
         while let Some(kind) = names.take(&mut name) {
@@ -385,11 +385,11 @@ impl<'f> Worker<'f> {
         self.leave(large, at)?;
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         let node = Arc::clone(&large.node);
-        self.ahead.push(PendingDirectories { node, open: Some(pair), names: below, more: () });
+        self.ahead.push(DirectoriesToFill { node, open: Some(pair), names: below, more: () });
         Ok(())
     }
 
-    fn leave(&mut self, large: &LargeDirectory, at: At<'_>) -> Result<(), Error> {
+    fn leave(&mut self, large: &LargeDirectory, at: BorrowedPair<'_>) -> Result<(), Error> {
         match large.unfinished.fetch_sub(1, Ordering::AcqRel) {
             1 => self.finish(at, &large.stat),
             _ => Ok(()),
@@ -397,7 +397,7 @@ impl<'f> Worker<'f> {
     }
 
     /// Gives the copy of a directory its metadata, after all its entries were made. Nothing in it will change its times again.
-    fn finish(&mut self, at: At<'_>, stat: &Stat) -> Result<(), Error> {
+    fn finish(&mut self, at: BorrowedPair<'_>, stat: &Stat) -> Result<(), Error> {
         let path = || at.node.path();
         self.check_frozen(stat, path)?;
         if at.node.parent().is_some() {
@@ -494,7 +494,7 @@ impl<'f> Worker<'f> {
     }
 
     /// Returns whether it is something that Calve itself has left in the source. Not so when it was named as the source.
-    fn is_calves_own(&self, at: At<'_>, name: &CStr) -> bool {
+    fn is_calves_own(&self, at: BorrowedPair<'_>, name: &CStr) -> bool {
         let own = is_calves_own(name.to_bytes())
             && matches!(self.fill.paths, Paths::Below)
             && self.fill.keep.plain().is_none();
@@ -504,7 +504,7 @@ impl<'f> Worker<'f> {
         own
     }
 
-    fn excluded(&mut self, at: At<'_>, name: &CStr, is_directory: bool) -> bool {
+    fn excluded(&mut self, at: BorrowedPair<'_>, name: &CStr, is_directory: bool) -> bool {
         // Patterns are about what is in the source, not about the source itself.
         if self.fill.exclude.is_empty() || matches!(self.fill.paths, Paths::Same) {
             return false;
@@ -547,7 +547,7 @@ impl Fill<'_> {
     }
 }
 
-impl Tally {
+impl FillTally {
     fn plus(mut self, other: Self) -> Self {
         self.entries += other.entries;
         self.bytes += other.bytes;

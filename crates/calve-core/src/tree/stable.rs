@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::exclude::Exclude;
+use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
 use super::fill::metadata::same_version;
 use super::node::Node;
@@ -156,10 +156,10 @@ fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
 }
 
 /// The entries to look at once more.
-pub(crate) struct Quiet<'a> {
+pub(crate) struct StabilityCheck<'a> {
     pub(crate) source: &'a Source,
     pub(crate) since: Moment,
-    pub(crate) exclude: &'a Exclude,
+    pub(crate) exclude: &'a Exclusions,
     pub(crate) mounts: Mounts,
     pub(crate) threads: usize,
     pub(crate) cancel: &'a Cancel,
@@ -168,7 +168,7 @@ pub(crate) struct Quiet<'a> {
 }
 
 /// Finds an entry (relative to the source) that has changed since the moment, if there is one.
-pub(crate) fn changed(quiet: &Quiet<'_>) -> Result<Option<PathBuf>, Error> {
+pub(crate) fn changed(quiet: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Error> {
     let (source, since) = (quiet.source, quiet.since);
     let failed = |errno| Error::io(Operation::Stat, source.path(), errno);
     let differs = |now: &Stat| Moment::of(now) > since || !same_version(source.stat(), now);
@@ -213,7 +213,7 @@ fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
 
 /// Finds the first entry of one directory that has changed. Gives those below to the pool.
 fn look(
-    quiet: &Quiet<'_>,
+    quiet: &StabilityCheck<'_>,
     pool: &Pool<Arc<Node>>,
     node: &Arc<Node>,
     root: &Stat,
@@ -250,7 +250,7 @@ enum EntryState {
 }
 
 fn one(
-    quiet: &Quiet<'_>,
+    quiet: &StabilityCheck<'_>,
     node: &Arc<Node>,
     directory: BorrowedFd<'_>,
     name: &CStr,

@@ -191,7 +191,7 @@ pub(crate) fn walk<W: Walker>(
     let Some(first) = starts.next() else { return Ok(Vec::new()) };
     starts.for_each(|start| pool.give(start));
     pool.run(first, |pool| {
-        let mut worker = Worker {
+        let mut worker = WalkWorker {
             pool,
             roots,
             walker: walker(),
@@ -206,7 +206,7 @@ pub(crate) fn walk<W: Walker>(
     })
 }
 
-struct Worker<'a, W> {
+struct WalkWorker<'a, W> {
     pool: &'a Pool<Start>,
     roots: &'a [BorrowedFd<'a>],
     walker: W,
@@ -214,7 +214,7 @@ struct Worker<'a, W> {
     buffer: ListingBuffer,
 }
 
-impl<W: Walker> Worker<'_, W> {
+impl<W: Walker> WalkWorker<'_, W> {
     fn descend(&mut self) {
         let mut name = Vec::new();
         while !self.pool.stopped() {

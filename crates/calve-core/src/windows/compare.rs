@@ -15,13 +15,13 @@ use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys::{self, Info};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 
 pub(super) struct Comparison<'a> {
     pub(super) src: &'a Path,
     pub(super) dst: &'a Path,
     pub(super) shown_src: &'a Path,
-    pub(super) exclude: &'a Exclude,
+    pub(super) exclude: &'a Exclusions,
     pub(super) cancel: &'a Cancel,
 }
 

@@ -13,7 +13,7 @@ use windows_sys::Win32::Storage::FileSystem::{
     FILE_ATTRIBUTE_SPARSE_FILE, FILE_READ_ATTRIBUTES, FILE_WRITE_ATTRIBUTES, READ_CONTROL, WRITE_DAC,
 };
 
-use super::fill::{Files, Worker};
+use super::fill::{Files, FillWorker};
 use super::location::code;
 use crate::choice::{Requirement, Strategy};
 use crate::error::{Error, StatedRequirement};
@@ -62,7 +62,7 @@ pub(super) fn special(tag: u32) -> Option<SkipReason> {
     }
 }
 
-impl Worker<'_> {
+impl FillWorker<'_> {
     /// Makes the copy of the file `relative`, which is not there yet.
     pub(super) fn file(&mut self, relative: &Path) -> Result<(), Error> {
         let (src, dst) = self.paths(relative);

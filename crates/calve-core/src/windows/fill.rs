@@ -24,7 +24,7 @@ use crate::progress::{Cancel, Progress};
 use crate::reason::{SkipReason, WarningCode};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Info};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::notes::Notes;
 use crate::tree::pool::Pool;
 
@@ -52,7 +52,7 @@ pub(super) struct Fill<'a> {
     pub(super) files: Files,
     /// Every file is written to the disk.
     pub(super) sync: bool,
-    pub(super) exclude: &'a Exclude,
+    pub(super) exclude: &'a Exclusions,
     pub(super) notes: &'a Notes,
     pub(super) progress: &'a Progress,
     pub(super) cancel: &'a Cancel,
@@ -61,7 +61,7 @@ pub(super) struct Fill<'a> {
 
 /// The result.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Tally {
+pub(super) struct FillTally {
     pub(super) entries: Entries,
     pub(super) bytes: Bytes,
 }
@@ -76,23 +76,23 @@ struct Shared {
     directories: Mutex<Vec<(PathBuf, Info)>>,
 }
 
-pub(super) struct Worker<'f> {
+pub(super) struct FillWorker<'f> {
     pub(super) fill: &'f Fill<'f>,
     shared: &'f Shared,
-    pub(super) tally: Tally,
+    pub(super) tally: FillTally,
 }
 
 /// Fills the empty directory `fill.dst`.
-pub(super) fn fill(fill: &Fill<'_>) -> Result<Tally, Error> {
+pub(super) fn fill(fill: &Fill<'_>) -> Result<FillTally, Error> {
     let shared = Shared::default();
-    let mut last = Worker { fill, shared: &shared, tally: Tally::default() };
+    let mut last = FillWorker { fill, shared: &shared, tally: FillTally::default() };
     if let Some(name) = fill.single {
         last.single(Path::new(name))?;
         return Ok(last.tally);
     }
     let pool = Pool::new(fill.threads, fill.cancel.clone());
     let tallies = pool.run(PathBuf::new(), |pool| {
-        let mut worker = Worker { fill, shared: &shared, tally: Tally::default() };
+        let mut worker = FillWorker { fill, shared: &shared, tally: FillTally::default() };
         let mut own = Vec::new();
         while let Some(task) = pool.next() {
             own.push(task);
@@ -112,14 +112,14 @@ pub(super) fn fill(fill: &Fill<'_>) -> Result<Tally, Error> {
     })?;
     last.further_names(take(&shared.further))?;
     last.finish_directories(take(&shared.directories))?;
-    Ok(tallies.into_iter().fold(last.tally, Tally::plus))
+    Ok(tallies.into_iter().fold(last.tally, FillTally::plus))
 }
 
 fn take<T: Default>(from: &Mutex<T>) -> T {
     std::mem::take(&mut from.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-impl Worker<'_> {
+impl FillWorker<'_> {
     fn single(&mut self, name: &Path) -> Result<(), Error> {
         let info =
             sys::look(&self.fill.src.join(name)).map_err(|error| self.src_error(Operation::Stat, name, error))?;
@@ -263,7 +263,7 @@ impl Worker<'_> {
     }
 }
 
-impl Tally {
+impl FillTally {
     fn plus(mut self, other: Self) -> Self {
         self.entries += other.entries;
         self.bytes += other.bytes;

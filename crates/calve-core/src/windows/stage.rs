@@ -12,7 +12,7 @@ use crate::error::{Error, StatedRequirement};
 use crate::options::{CloneOptions, CloneVerification, Durability};
 use crate::report::{Bytes, ClonePlan, TrashedTree};
 use crate::strategy_run::StrategyRun;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 
@@ -35,7 +35,7 @@ impl<'p> StagedTree<'p> {
     pub(crate) fn fill(
         &mut self,
         source: Source,
-        exclude: Exclude,
+        exclude: Exclusions,
         notes: &Notes,
         options: &CloneOptions,
     ) -> Result<StrategyRun, Error> {

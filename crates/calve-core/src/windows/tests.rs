@@ -179,11 +179,11 @@ fn the_named_strategy_or_none() {
 #[test]
 fn verification_finds_what_differs() {
     use super::compare::{Comparison, compare};
-    use crate::tree::exclude::Exclude;
+    use crate::tree::exclude::Exclusions;
     let folder = source();
     clone(&folder, &CloneOptions::default()).unwrap();
     let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));
-    let exclude = Exclude::new(&[]).unwrap();
+    let exclude = Exclusions::new(&[]).unwrap();
     let cancel = Cancel::default();
     let differs = || {
         let comparison = Comparison { src: &src, dst: &dst, shown_src: &src, exclude: &exclude, cancel: &cancel };

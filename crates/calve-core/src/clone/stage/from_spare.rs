@@ -1,14 +1,14 @@
 //! A staged tree that was made ahead of time.
 
-use super::{Part, StagedTree};
+use super::{ClonePart, StagedTree};
 use crate::choice::{Choice, Refusal, Requirement, Strategy};
 use crate::choose::Reason;
 use crate::clone::finish::check;
 use crate::error::{Error, StatedRequirement};
 use crate::remove::delete::Deletion;
-use crate::spare::check::Differences;
+use crate::spare::check::SpareDifferences;
 use crate::spare::claim::{Claim, Spare, claim};
-use crate::spare::update::{Update, renew, update};
+use crate::spare::update::{UpdateRequest, renew, update};
 use crate::staging::RootKind;
 use crate::strategy::Outcome;
 use crate::strategy::facts::Facts;
@@ -23,7 +23,7 @@ pub(super) struct NoSpare {
 
 impl StagedTree<'_> {
     /// Makes the root a spare of the source, if there is one, and brings it up to date.
-    pub(super) fn spare(&mut self, part: &Part<'_>) -> Result<Result<(StrategyRun, Outcome), NoSpare>, Error> {
+    pub(super) fn spare(&mut self, part: &ClonePart<'_>) -> Result<Result<(StrategyRun, Outcome), NoSpare>, Error> {
         if self.root_kind == RootKind::Inheriting || self.staging.root().is_some() {
             return Ok(Err(NoSpare { refused: None, wanted: false }));
         }
@@ -55,7 +55,7 @@ impl StagedTree<'_> {
         Ok(Err(NoSpare { refused, wanted: claimed.wanted }))
     }
 
-    fn bring_up_to_date(&mut self, part: &Part<'_>, spare: Spare) -> Result<(StrategyRun, Outcome), Error> {
+    fn bring_up_to_date(&mut self, part: &ClonePart<'_>, spare: Spare) -> Result<(StrategyRun, Outcome), Error> {
         let Spare { report, mut differences, whole, names } = spare;
         let left = std::mem::take(&mut differences.left);
         // A root that differs gets everything from the source again.
@@ -77,7 +77,12 @@ impl StagedTree<'_> {
         Ok((run, Outcome { entries, bytes, whole, started: None }))
     }
 
-    fn update(&mut self, part: &Part<'_>, differences: Differences, is_root_renewed: bool) -> Result<(), Error> {
+    fn update(
+        &mut self,
+        part: &ClonePart<'_>,
+        differences: SpareDifferences,
+        is_root_renewed: bool,
+    ) -> Result<(), Error> {
         let mut facts = Facts::from_places(part.source, self.destination.parent());
         let created = facts.try_in(part.source, &self.staging)?;
         let root = self.root()?;
@@ -85,7 +90,7 @@ impl StagedTree<'_> {
             renew(root, created)
                 .map_err(|errno| Error::io(crate::operation::Operation::SetStagedMode, part.dst, errno))?;
         }
-        let work = Update {
+        let work = UpdateRequest {
             source: part.source,
             exclude: part.exclude,
             tree: root,

@@ -11,12 +11,12 @@ use crate::clone::finish::{refusal, require_quiet};
 use crate::error::{Error, ShownPath};
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::staging::{Oversight, Publication, RootKind, Verdict};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
-use crate::tree::stable::{Moment, Quiet, changed};
+use crate::tree::stable::{Moment, StabilityCheck, changed};
 
 /// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`] with
 /// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash. The clone is verified as its own options
@@ -75,22 +75,31 @@ fn changed_in_both(path: &Path, kept: &Path) -> Error {
     refusal(Requirement::Stable, detail)
 }
 
-fn quiet<'a>(origin: &'a Origin, since: Moment, options: &'a CloneOptions, renamed: Option<&'a Stat>) -> Quiet<'a> {
+fn quiet<'a>(
+    origin: &'a Origin,
+    since: Moment,
+    options: &'a CloneOptions,
+    renamed: Option<&'a Stat>,
+) -> StabilityCheck<'a> {
     let Origin { source, exclude, .. } = origin;
     let threads = thread_count(options.threads);
-    Quiet { source, since, exclude, mounts: options.mounts, threads, cancel: &options.cancel, renamed }
+    StabilityCheck { source, since, exclude, mounts: options.mounts, threads, cancel: &options.cancel, renamed }
 }
 
 impl StagedTree<'_> {
     /// Exchanges the two trees. `is_fine` looks at the old one after that; `quiet` of it has its new name.
-    fn exchange(mut self, notes: &Notes, is_fine: &mut dyn FnMut(&Quiet<'_>) -> bool) -> Result<Publication, Error> {
+    fn exchange(
+        mut self,
+        notes: &Notes,
+        is_fine: &mut dyn FnMut(&StabilityCheck<'_>) -> bool,
+    ) -> Result<Publication, Error> {
         let (path, options) = (self.destination.path(), self.options);
         let unwatched = || refusal(Requirement::Stable, "it was not cloned as a whole".into());
         self.seal(notes)?;
         let origin = self.origin.take().ok_or_else(unwatched)?;
         let since = origin.started.ok_or_else(unwatched)?;
         let new =
-            Origin { source: Source::open(&self.path())?, exclude: Exclude::new(&[])?, whole: None, started: None };
+            Origin { source: Source::open(&self.path())?, exclude: Exclusions::new(&[])?, whole: None, started: None };
         let published_at = Moment::of_clock();
         require_quiet(&quiet(&origin, since, options, None), "changed while the clone was made")?;
         let is_quiet = || {

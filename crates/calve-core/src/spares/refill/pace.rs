@@ -25,7 +25,7 @@ const MOST: [f64; 3] = [0.4, 0.05, 0.4];
 const MOST_USED: f64 = 0.75;
 
 /// How much all tasks had waited at a moment, and worked.
-pub(super) struct Look {
+pub(super) struct LoadSample {
     at: Instant,
     stalled: Option<[u64; 3]>,
     processors: Option<[u64; 2]>,
@@ -33,7 +33,7 @@ pub(super) struct Look {
     own: Duration,
 }
 
-impl Look {
+impl LoadSample {
     pub(super) fn now() -> Self {
         let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         let own = Duration::try_from(own).unwrap_or_default();
@@ -59,11 +59,11 @@ impl Look {
 }
 
 /// Waits until the machine has time. Returns false if it has none for `longest`, or if the caller may not go on.
-pub(super) fn stand_still(last: &mut Look, longest: Duration, may_go_on: impl Fn() -> bool) -> bool {
+pub(super) fn stand_still(last: &mut LoadSample, longest: Duration, may_go_on: impl Fn() -> bool) -> bool {
     let end = Instant::now() + longest;
     loop {
         std::thread::sleep(STEP);
-        let now = Look::now();
+        let now = LoadSample::now();
         let is_busy = now.is_busy_since(last);
         *last = now;
         if !may_go_on() || (is_busy && last.at > end) {
@@ -89,7 +89,7 @@ pub(super) struct RefillPace {
 }
 
 struct State {
-    last: Look,
+    last: LoadSample,
     /// When to look again.
     due: Instant,
     is_over: bool,
@@ -104,7 +104,7 @@ impl std::fmt::Debug for RefillPace {
 impl RefillPace {
     pub(super) fn new(home: &Home, set: &Set, cancel: &Cancel) -> Result<Self, Error> {
         let home = home.path().to_path_buf();
-        let state = State { last: Look::now(), due: Instant::now() + STEP, is_over: false };
+        let state = State { last: LoadSample::now(), due: Instant::now() + STEP, is_over: false };
         let (source, id) = (set.definition.source.clone(), set.id.clone());
         let (had_room, cancel) = (has_room(set)?, cancel.clone());
         Ok(Self { home, source, id, had_room, cancel, longest: LONGEST, state: Mutex::new(state) })
@@ -129,7 +129,7 @@ impl Pace for RefillPace {
         if state.is_over || Instant::now() < state.due {
             return !state.is_over;
         }
-        let now = Look::now();
+        let now = LoadSample::now();
         let is_busy = now.is_busy_since(&state.last);
         state.last = now;
         // Perhaps only with this. That shows while it stands still, and then it goes on for longer.
@@ -229,7 +229,7 @@ mod tests {
         let (Some(place), Some(_load)) = (Place::new(), Load::new()) else { return };
         keep_on(&place.pace(STEP));
         // And does not begin.
-        assert!(!stand_still(&mut Look::now(), STEP, || true));
+        assert!(!stand_still(&mut LoadSample::now(), STEP, || true));
     }
 
     #[test]

@@ -22,11 +22,11 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::spare::ask::Answer;
-use crate::spare::check::{Check, CheckFailure, check};
+use crate::spare::check::{CheckFailure, CheckRequest, check};
 use crate::spare::claim::fitness;
 use crate::spare::store::{Home, Set, SpareDirectory, SpareSource, spares};
 use crate::sys;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 
@@ -256,7 +256,7 @@ impl WatchedSource {
         self.bases.clear();
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.again = Instant::now() + self.pause;
-        let exclude = Exclude::new(&set.definition.shape.exclude);
+        let exclude = Exclusions::new(&set.definition.shape.exclude);
         self.tracker = match (Source::open(&self.path), exclude) {
             (Ok(source), Ok(exclude)) => Tracker::start(&source, exclude, budget),
             _ => Err(UntrackedReason::Gone),
@@ -276,8 +276,8 @@ impl WatchedSource {
         if fitness(&record.head, &source).is_err() {
             return Ok(None);
         }
-        let exclude = Exclude::new(&set.definition.shape.exclude)?;
-        let work = Check { source: &source, exclude: &exclude, only: None, threads: thread_count(None), cancel };
+        let exclude = Exclusions::new(&set.definition.shape.exclude)?;
+        let work = CheckRequest { source: &source, exclude: &exclude, only: None, threads: thread_count(None), cancel };
         let body = record.body(None).ok_or(CheckFailure::Damaged)?;
         let differences = check(&work, &body.bytes, record.head.entries)?;
         let mut directories: Vec<PathBuf> = differences.directories.into_keys().collect();

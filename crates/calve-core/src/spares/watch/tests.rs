@@ -8,7 +8,7 @@ use fs_err as fs;
 
 use super::tracker::{Tracker, UntrackedReason, WatchBudget};
 use crate::sys;
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::source::Source;
 
 fn files(root: &Path, paths: &[&str]) {
@@ -19,13 +19,13 @@ fn files(root: &Path, paths: &[&str]) {
 }
 
 /// A watched tree, and the moment from which changes count.
-struct Watched {
+struct WatchedTree {
     directory: tempfile::TempDir,
     tracker: Tracker,
     moment: u64,
 }
 
-impl Watched {
+impl WatchedTree {
     /// Watches a tree of `a/f`, `a/deep/g`, `b/h` and `i`.
     fn new() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
@@ -48,7 +48,7 @@ impl Watched {
         }
         let source = Source::open(&directory.path().join("src")).unwrap();
         let mut tracker =
-            Tracker::start(&source, Exclude::new(&[]).unwrap(), &WatchBudget::new(sys::most_watches())).unwrap();
+            Tracker::start(&source, Exclusions::new(&[]).unwrap(), &WatchBudget::new(sys::most_watches())).unwrap();
         let moment = tracker.catch_up().unwrap();
         Some(Self { directory, tracker, moment })
     }
@@ -73,7 +73,7 @@ impl Watched {
 
 #[test]
 fn nothing_happened_and_nothing_is_said_to_have() {
-    let Some(mut watched) = Watched::new() else { return };
+    let Some(mut watched) = WatchedTree::new() else { return };
     assert!(watched.changed().is_empty());
     assert_eq!(watched.tracker.watched(), 4);
     watched.tracker.settle();
@@ -106,7 +106,7 @@ fn every_change_of_an_entry_is_told() {
         ),
     ];
     for (number, (change, expected)) in changes.into_iter().enumerate() {
-        let Some(mut watched) = Watched::new() else { return };
+        let Some(mut watched) = WatchedTree::new() else { return };
         change(&watched.path(""));
         assert_eq!(watched.changed(), expected, "change {number}");
     }
@@ -121,7 +121,7 @@ fn a_file_that_was_open_for_writing_by_another_name_has_changed() {
     let mut file = fs::OpenOptions::new().append(true).open(src.join("a/f")).unwrap();
     fs::hard_link(src.join("a/f"), src.join("b/other")).unwrap();
     fs::remove_file(src.join("a/f")).unwrap();
-    let Some(mut watched) = Watched::of(directory) else { return };
+    let Some(mut watched) = WatchedTree::of(directory) else { return };
     assert_eq!(watched.changed(), ["b"]);
     file.write_all(b"more").unwrap();
     drop(file);
@@ -133,7 +133,7 @@ fn a_file_that_was_open_for_writing_by_another_name_has_changed() {
 
 #[test]
 fn a_file_that_came_while_it_was_open_for_writing_has_changed() {
-    let Some(mut watched) = Watched::new() else { return };
+    let Some(mut watched) = WatchedTree::new() else { return };
     let outside = watched.directory.path().join("outside");
     let mut file = fs::File::create(&outside).unwrap();
     fs::hard_link(&outside, watched.path("b/new")).unwrap();
@@ -155,7 +155,7 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn a_new_tree_is_watched_from_its_first_moment() {
-    let Some(mut watched) = Watched::new() else { return };
+    let Some(mut watched) = WatchedTree::new() else { return };
     files(&watched.path("b/new"), &["x/y/z"]);
     assert_eq!(watched.changed(), ["b", "b/new", "b/new/x", "b/new/x/y"]);
     watched.moment = watched.tracker.catch_up().unwrap();
@@ -167,7 +167,7 @@ fn a_new_tree_is_watched_from_its_first_moment() {
 
 #[test]
 fn a_tree_that_is_moved_in_is_watched() {
-    let Some(mut watched) = Watched::new() else { return };
+    let Some(mut watched) = WatchedTree::new() else { return };
     let outside = watched.directory.path().join("outside");
     files(&outside, &["x/y"]);
     fs::rename(&outside, watched.path("b/in")).unwrap();
@@ -176,7 +176,7 @@ fn a_tree_that_is_moved_in_is_watched() {
 
 #[test]
 fn a_file_that_was_read_is_no_suspect_for_long_and_one_that_is_written_remains_one() {
-    let Some(mut watched) = Watched::new() else { return };
+    let Some(mut watched) = WatchedTree::new() else { return };
     let reader = fs::File::open(watched.path("a/f")).unwrap();
     let writer = fs::OpenOptions::new().append(true).open(watched.path("b/h")).unwrap();
     assert_eq!(watched.changed(), ["a", "b"]);
@@ -198,7 +198,7 @@ fn a_file_that_is_open_for_writing_before_the_watch_begins_is_a_suspect() {
     let directory = tempfile::tempdir().unwrap();
     files(&directory.path().join("src"), &["a/f", "b/h"]);
     let mut writer = fs::OpenOptions::new().append(true).open(directory.path().join("src/b/h")).unwrap();
-    let Some(mut watched) = Watched::of(directory) else { return };
+    let Some(mut watched) = WatchedTree::of(directory) else { return };
     assert_eq!(watched.changed(), ["b"]);
     watched.tracker.settle();
     assert_eq!(watched.changed(), ["b"]);
@@ -229,7 +229,7 @@ fn after_a_removal_nothing_is_known() {
         },
     ];
     for (number, removal) in removals.into_iter().enumerate() {
-        let Some(mut watched) = Watched::new() else { return };
+        let Some(mut watched) = WatchedTree::new() else { return };
         removal(&watched.path(""));
         assert_eq!(watched.lost(), Some(UntrackedReason::Removal), "removal {number}");
     }
@@ -237,10 +237,10 @@ fn after_a_removal_nothing_is_known() {
 
 #[test]
 fn a_tree_that_is_moved_or_removed_is_lost() {
-    let Some(mut watched) = Watched::new() else { return };
+    let Some(mut watched) = WatchedTree::new() else { return };
     fs::rename(watched.path(""), watched.directory.path().join("elsewhere")).unwrap();
     assert_eq!(watched.lost(), Some(UntrackedReason::Gone));
-    let Some(mut watched) = Watched::new() else { return };
+    let Some(mut watched) = WatchedTree::new() else { return };
     fs::remove_dir_all(watched.path("")).unwrap();
     assert!(watched.lost().is_some());
 }
@@ -253,7 +253,7 @@ fn more_directories_than_it_may_watch() {
     let directory = tempfile::tempdir().unwrap();
     files(&directory.path().join("src"), &["a/f", "b/h"]);
     let source = Source::open(&directory.path().join("src")).unwrap();
-    let started = |budget: &Rc<WatchBudget>| Tracker::start(&source, Exclude::new(&[]).unwrap(), budget);
+    let started = |budget: &Rc<WatchBudget>| Tracker::start(&source, Exclusions::new(&[]).unwrap(), budget);
     let watched = |budget: &Rc<WatchBudget>| started(budget).map(|tracker| tracker.watched());
     assert_eq!(watched(&WatchBudget::new(3)), Ok(3));
     assert_eq!(watched(&WatchBudget::new(2)), Err(UntrackedReason::TooManyDirectories));
@@ -272,7 +272,7 @@ fn more_directories_than_it_may_watch() {
 
 #[test]
 fn more_events_than_the_queue_holds() {
-    let Some(mut watched) = Watched::new() else { return };
+    let Some(mut watched) = WatchedTree::new() else { return };
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
     let limit: usize = limit.trim().parse().unwrap();
     // Two entries in turn: events that follow an equal one are told once.
@@ -291,6 +291,6 @@ fn what_is_excluded_is_not_watched() {
     let directory = tempfile::tempdir().unwrap();
     files(&directory.path().join("src"), &["a/f", "left/out/h"]);
     let source = Source::open(&directory.path().join("src")).unwrap();
-    let tracker = Tracker::start(&source, Exclude::new(&["left".into()]).unwrap(), &WatchBudget::new(100)).unwrap();
+    let tracker = Tracker::start(&source, Exclusions::new(&["left".into()]).unwrap(), &WatchBudget::new(100)).unwrap();
     assert_eq!(tracker.watched(), 2);
 }

@@ -22,8 +22,8 @@ use rustix::io::Errno;
 
 use crate::hidden::is_calves_own;
 use crate::spare::check::node;
-use crate::sys::{self, Happening, Listing, ListingBuffer, WatchEvent, Watches};
-use crate::tree::exclude::Exclude;
+use crate::sys::{self, Listing, ListingBuffer, WatchEvent, WatchEventKind, Watches};
+use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
 use crate::tree::node::open_source;
 use crate::tree::source::Source;
@@ -79,7 +79,7 @@ impl Drop for WatchShare {
 pub(crate) struct Tracker {
     path: PathBuf,
     identity: (u64, u64),
-    exclude: Exclude,
+    exclude: Exclusions,
     watches: Watches,
     budget: Rc<WatchBudget>,
     directories: HashMap<i32, Directory>,
@@ -125,7 +125,11 @@ const BATCH: usize = 64;
 
 impl Tracker {
     /// Watches a tree.
-    pub(crate) fn start(source: &Source, exclude: Exclude, budget: &Rc<WatchBudget>) -> Result<Self, UntrackedReason> {
+    pub(crate) fn start(
+        source: &Source,
+        exclude: Exclusions,
+        budget: &Rc<WatchBudget>,
+    ) -> Result<Self, UntrackedReason> {
         if !sys::tells_watches(source.directory()) {
             return Err(UntrackedReason::FileSystem);
         }
@@ -210,25 +214,25 @@ impl Tracker {
 
     fn apply(&mut self, event: &WatchEvent<'_>) {
         match event.happening {
-            Happening::Overflow => return self.lose(UntrackedReason::Overflow),
-            Happening::Unmounted => return self.lose(UntrackedReason::Gone),
+            WatchEventKind::Overflow => return self.lose(UntrackedReason::Overflow),
+            WatchEventKind::Unmounted => return self.lose(UntrackedReason::Gone),
             _ => {}
         }
         let Some(directory) = self.directories.get_mut(&event.watch) else { return };
         let is_root = directory.path.as_os_str().is_empty();
         match event.happening {
             // The directory above tells of changes to another directory.
-            Happening::DirectoryTaken if is_root => return self.lose(UntrackedReason::Gone),
-            Happening::DirectoryTaken => return,
-            Happening::WatchEnded => return self.forget(event.watch),
-            Happening::Opened if event.is_directory => return,
+            WatchEventKind::DirectoryTaken if is_root => return self.lose(UntrackedReason::Gone),
+            WatchEventKind::DirectoryTaken => return,
+            WatchEventKind::WatchEnded => return self.forget(event.watch),
+            WatchEventKind::Opened if event.is_directory => return,
             _ => {}
         }
         let name = match event.name {
             Some(name) if is_calves_own(name.to_bytes()) => return,
             name => name,
         };
-        if event.happening != Happening::Opened {
+        if event.happening != WatchEventKind::Opened {
             self.sequence += 1;
             directory.changed = self.sequence;
         }
@@ -241,14 +245,14 @@ impl Tracker {
     }
 
     /// Takes note of what happened to a directory in a watched one.
-    fn subdirectory(&mut self, happening: Happening, path: PathBuf) {
+    fn subdirectory(&mut self, happening: WatchEventKind, path: PathBuf) {
         match happening {
-            Happening::Changed => {
+            WatchEventKind::Changed => {
                 if let Some(directory) = self.by_path.get(&path).and_then(|watch| self.directories.get_mut(watch)) {
                     directory.changed = self.sequence;
                 }
             }
-            Happening::Made | Happening::MovedHere => {
+            WatchEventKind::Made | WatchEventKind::MovedHere => {
                 self.forget_tree(&path);
                 self.came.push(path);
             }
@@ -260,17 +264,17 @@ impl Tracker {
     fn file(&mut self, event: &WatchEvent<'_>, name: &CStr) {
         // A file that was moved within the tree is still there, and looked at where it is now.
         if let Some(cookie) = self.moved.take()
-            && (event.happening, event.cookie) != (Happening::MovedHere, cookie)
+            && (event.happening, event.cookie) != (WatchEventKind::MovedHere, cookie)
         {
             return self.lose(UntrackedReason::Removal);
         }
         let Some(directory) = self.directories.get_mut(&event.watch) else { return };
         match event.happening {
-            Happening::Opened => {
+            WatchEventKind::Opened => {
                 directory.suspects.entry(name.to_owned()).or_insert(Suspicion::ByThisName);
                 self.is_unsettled = true;
             }
-            Happening::Made | Happening::MovedHere => {
+            WatchEventKind::Made | WatchEventKind::MovedHere => {
                 directory.suspects.insert(name.to_owned(), Suspicion::ByAnyName);
                 self.is_unsettled = true;
                 // The first entry of that name is in the records. Those in between are not.
@@ -278,11 +282,11 @@ impl Tracker {
                     self.lose(UntrackedReason::Removal);
                 }
             }
-            Happening::MovedAway => {
+            WatchEventKind::MovedAway => {
                 directory.suspects.remove(name);
                 self.moved = Some(event.cookie);
             }
-            Happening::Removed => self.lose(UntrackedReason::Removal),
+            WatchEventKind::Removed => self.lose(UntrackedReason::Removal),
             // It may have been the last that somebody wrote.
             _ => self.is_unsettled |= !directory.suspects.is_empty(),
         }

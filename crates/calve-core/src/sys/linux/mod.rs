@@ -206,7 +206,7 @@ unsafe fn close_range(first: u32, last: u32, flags: u32) -> std::ffi::c_long {
 }
 
 /// One entry of a directory.
-pub(crate) struct Entry<'a> {
+pub(crate) struct ListedEntry<'a> {
     pub(crate) name: &'a CStr,
     /// [`FileType::Unknown`] where the file system does not say.
     pub(crate) kind: FileType,
@@ -234,7 +234,7 @@ impl<'a> Listing<'a> {
         Ok(Self(RawDir::new(directory, buffer.0.spare_capacity_mut())))
     }
 
-    pub(crate) fn next(&mut self) -> Option<Result<Entry<'_>>> {
+    pub(crate) fn next(&mut self) -> Option<Result<ListedEntry<'_>>> {
         loop {
             // A second borrow for the dots: the loan of a returned entry must not outlive the iteration.
             match self.0.next()? {
@@ -252,7 +252,7 @@ impl<'a> Listing<'a> {
                     // SAFETY: `name` points into the buffer borrowed for 'a; it is only overwritten by the next call
                     // of `next`, which needs `&mut self` and so ends the returned loan.
                     let name = unsafe { &*name };
-                    return Some(Ok(Entry { name, kind }));
+                    return Some(Ok(ListedEntry { name, kind }));
                 }
             }
         }

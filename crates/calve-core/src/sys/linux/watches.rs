@@ -8,7 +8,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 use super::Result;
-use crate::sys::{Happening, WatchEvent};
+use crate::sys::{WatchEvent, WatchEventKind};
 
 /// The watches of one tree. Their queue has everything that happened before a call of [`Watches::drain`] began.
 pub(crate) struct Watches {
@@ -83,25 +83,25 @@ fn length(name: Option<&CStr>) -> u64 {
 fn translated<'a>(event: &'a inotify::Event<'a>) -> WatchEvent<'a> {
     let flags = event.events();
     let happening = if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-        Happening::Overflow
+        WatchEventKind::Overflow
     } else if flags.contains(ReadFlags::UNMOUNT) {
-        Happening::Unmounted
+        WatchEventKind::Unmounted
     } else if flags.contains(ReadFlags::IGNORED) {
-        Happening::WatchEnded
+        WatchEventKind::WatchEnded
     } else if flags.intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF) {
-        Happening::DirectoryTaken
+        WatchEventKind::DirectoryTaken
     } else if flags.contains(ReadFlags::CREATE) {
-        Happening::Made
+        WatchEventKind::Made
     } else if flags.contains(ReadFlags::MOVED_TO) {
-        Happening::MovedHere
+        WatchEventKind::MovedHere
     } else if flags.contains(ReadFlags::MOVED_FROM) {
-        Happening::MovedAway
+        WatchEventKind::MovedAway
     } else if flags.contains(ReadFlags::DELETE) {
-        Happening::Removed
+        WatchEventKind::Removed
     } else if flags.contains(ReadFlags::OPEN) {
-        Happening::Opened
+        WatchEventKind::Opened
     } else {
-        Happening::Changed
+        WatchEventKind::Changed
     };
     WatchEvent {
         watch: event.wd(),

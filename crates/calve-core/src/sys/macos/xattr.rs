@@ -46,12 +46,12 @@ fn write_fork(file: BorrowedFd<'_>, value: &[u8]) -> Result<()> {
     pieces.try_for_each(|(number, piece)| kernel::write_fork(file, number * PIECE_BYTES, piece))
 }
 
-enum Opened<'a> {
+enum AttributeFile<'a> {
     Lent(BorrowedFd<'a>),
     Own(OwnedFd),
 }
 
-impl AsFd for Opened<'_> {
+impl AsFd for AttributeFile<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Lent(fd) => *fd,
@@ -129,9 +129,9 @@ impl<'a> XattrTarget<'a> {
     }
 
     /// Opens an entry for its attributes. Returns `None` for what has no attributes and should not be opened: FIFOs, sockets, devices.
-    fn open(self) -> Result<Option<Opened<'a>>> {
+    fn open(self) -> Result<Option<AttributeFile<'a>>> {
         let (directory, name) = match self {
-            Self::Open(fd) => return Ok(Some(Opened::Lent(fd))),
+            Self::Open(fd) => return Ok(Some(AttributeFile::Lent(fd))),
             Self::Named(directory, name) => (directory, name),
         };
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -141,6 +141,6 @@ impl<'a> XattrTarget<'a> {
         }
         // NONBLOCK: should it have become a FIFO, opening must not wait for a writer.
         let flags = OFlags::RDONLY | kernel::SYMLINK | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(Some(Opened::Own(rustix::fs::openat(directory, name, flags, Mode::empty())?)))
+        Ok(Some(AttributeFile::Own(rustix::fs::openat(directory, name, flags, Mode::empty())?)))
     }
 }

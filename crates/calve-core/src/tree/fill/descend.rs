@@ -8,24 +8,24 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode, Stat};
 use rustix::io::Errno;
 
-use super::{DIRECTORY, Pair, Task, Worker};
+use super::{DIRECTORY, FillWorker, Pair, Task};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::tree::ahead;
 use crate::tree::node::{Node, open_source};
 
-pub(super) type PendingDirectories = ahead::PendingDirectories<Pair, ()>;
+pub(super) type DirectoriesToFill = ahead::PendingDirectories<Pair, ()>;
 
 /// A directory that is about to be filled.
 pub(super) struct DirectoryToFill {
     pub(super) node: Arc<Node>,
     pub(super) pair: Pair,
     pub(super) stat: Stat,
-    /// Where [`super::groups::Groups`] has it.
+    /// Where [`super::groups::AllocationGroups`] has it.
     pub(super) place: Option<usize>,
 }
 
-impl Worker<'_> {
+impl FillWorker<'_> {
     /// Takes one directory after the other, until nothing of its own is left.
     pub(super) fn descend(&mut self) -> Result<(), Error> {
         let mut name = Vec::new();
@@ -74,7 +74,7 @@ impl Worker<'_> {
     }
 
     /// Opens a directory and its copy. `None` when it is gone, and its copy with it.
-    fn open_child(&self, parent: &mut PendingDirectories, name: &CStr) -> Result<Option<DirectoryToFill>, Error> {
+    fn open_child(&self, parent: &mut DirectoriesToFill, name: &CStr) -> Result<Option<DirectoryToFill>, Error> {
         if name.is_empty() {
             let pair = self.open_pair(&parent.node)?;
             let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error(Operation::Stat, Path::new(""), e))?;

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::contents::{Contents, MovedBytes, ReflinkOutcome, open_contents, size, stored};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
-use super::{At, Files, Worker};
+use super::{BorrowedPair, Files, FillWorker};
 use crate::choice::{Requirement, Strategy};
 use crate::error::{Error, StatedRequirement};
 use crate::operation::Operation;
@@ -39,9 +39,15 @@ const PATIENCE: usize = 8;
 /// shells from starting (worktrunk's issue 640).
 const PAUSE_SHARE: u32 = 10;
 
-impl Worker<'_> {
+impl FillWorker<'_> {
     /// Makes the entry `name`. A directory is made empty and added to `below`.
-    pub(super) fn entry(&mut self, at: At<'_>, name: &CStr, kind: FileType, below: &mut Names) -> Result<(), Error> {
+    pub(super) fn entry(
+        &mut self,
+        at: BorrowedPair<'_>,
+        name: &CStr,
+        kind: FileType,
+        below: &mut Names,
+    ) -> Result<(), Error> {
         if self.is_calves_own(at, name) {
             return Ok(());
         }
@@ -98,7 +104,7 @@ impl Worker<'_> {
     }
 
     /// Clones a subtree in one call, where the strategy does that. Returns `None` where its entries are to be made one by one.
-    fn whole_directory(&mut self, at: At<'_>, name: &CStr) -> Result<Option<EntryOutcome>, Error> {
+    fn whole_directory(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<Option<EntryOutcome>, Error> {
         let Files::Clonefile { whole } = self.fill.files else { return Ok(None) };
         let path = at.node.path_of(name);
         let Some(entries) = whole.get(&path) else { return Ok(None) };
@@ -124,7 +130,7 @@ impl Worker<'_> {
         }
     }
 
-    fn empty_directory(&self, at: At<'_>, name: &CStr, below: &mut Names) -> Result<EntryOutcome, Error> {
+    fn empty_directory(&self, at: BorrowedPair<'_>, name: &CStr, below: &mut Names) -> Result<EntryOutcome, Error> {
         match rustix::fs::mkdirat(at.dst, name, Mode::RWXU) {
             Ok(()) => {
                 below.push(FileType::Directory, name);
@@ -134,7 +140,7 @@ impl Worker<'_> {
         }
     }
 
-    fn regular_file(&mut self, at: At<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
+    fn regular_file(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let src = match open_contents(at.src, name, || self.stopped()) {
             Ok(src) => src,
             Err(Errno::CANCELED) => return Err(Error::Interrupted),
@@ -160,7 +166,7 @@ impl Worker<'_> {
     /// Makes the first name of an inode, and links every further one to it.
     fn once_per_inode(
         &mut self,
-        at: At<'_>,
+        at: BorrowedPair<'_>,
         name: &CStr,
         stat: &Stat,
         make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<EntryOutcome, Error>,
@@ -190,7 +196,7 @@ impl Worker<'_> {
 
     fn link(
         &self,
-        at: At<'_>,
+        at: BorrowedPair<'_>,
         name: &CStr,
         directory: &Arc<Node>,
         first: &CStr,
@@ -207,7 +213,7 @@ impl Worker<'_> {
     /// Makes an independent file. `created` is called as soon as it exists.
     fn contents_and_metadata(
         &mut self,
-        at: At<'_>,
+        at: BorrowedPair<'_>,
         name: &CStr,
         src: BorrowedFd<'_>,
         stat: &Stat,
@@ -256,7 +262,7 @@ impl Worker<'_> {
     }
 
     /// Counts a file that one call has cloned, and gives it back what that call takes away.
-    fn cloned(&mut self, at: At<'_>, name: &CStr, stat: &Stat) -> Result<(), Error> {
+    fn cloned(&mut self, at: BorrowedPair<'_>, name: &CStr, stat: &Stat) -> Result<(), Error> {
         const SET_IDS: RawMode = 0o6000;
         if stat.st_mode & SET_IDS != 0 {
             sys::set_mode_of_name(at.dst, name, Mode::from_raw_mode(stat.st_mode & 0o7777))
@@ -275,7 +281,7 @@ impl Worker<'_> {
 
     fn contents(
         &mut self,
-        at: At<'_>,
+        at: BorrowedPair<'_>,
         name: &CStr,
         src: BorrowedFd<'_>,
         dst: BorrowedFd<'_>,
@@ -308,7 +314,7 @@ impl Worker<'_> {
     /// Makes a second name for the source's own inode: the `hardlink` strategy.
     fn link_to_source(
         &mut self,
-        at: At<'_>,
+        at: BorrowedPair<'_>,
         name: &CStr,
         src: BorrowedFd<'_>,
         stat: &Stat,
@@ -338,7 +344,7 @@ impl Worker<'_> {
         Ok(EntryOutcome::Yes)
     }
 
-    fn symlink(&mut self, at: At<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
+    fn symlink(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
         if let Some(KeptLinks::Listed(links)) = self.fill.keep.plain().map(|plain| &plain.links) {
             links.add(path());
@@ -373,7 +379,7 @@ impl Worker<'_> {
     }
 
     /// Makes FIFOs and, for the privileged, device nodes.
-    fn special_file(&mut self, at: At<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
+    fn special_file(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
         let stat = match rustix::fs::statat(at.src, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -406,13 +412,19 @@ impl Worker<'_> {
         })
     }
 
-    fn load_named_xattrs(&mut self, at: At<'_>, name: &CStr) -> Result<(), Error> {
+    fn load_named_xattrs(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<(), Error> {
         let loaded = self.keeper.load_xattrs(XattrTarget::Named(at.src, name));
         loaded.map(|_| ()).map_err(|fault| self.fault(&at.node.path_of(name), fault))
     }
 
     /// Keeps the metadata of an entry that is not opened. The copy is in a staged tree that nobody else can enter.
-    fn named_metadata(&mut self, at: At<'_>, name: &CStr, stat: &Stat, mode: Option<RawMode>) -> Result<(), Error> {
+    fn named_metadata(
+        &mut self,
+        at: BorrowedPair<'_>,
+        name: &CStr,
+        stat: &Stat,
+        mode: Option<RawMode>,
+    ) -> Result<(), Error> {
         let path = || at.node.path_of(name);
         let (src, dst) = (XattrTarget::Named(at.src, name), Target::Named(at.dst, name));
         self.keeper.keep(src, dst, stat, mode, &path).map_err(|fault| self.fault(&path(), fault))
@@ -422,7 +434,7 @@ impl Worker<'_> {
     /// first one stays.
     fn create_failed(
         &self,
-        at: At<'_>,
+        at: BorrowedPair<'_>,
         name: &CStr,
         operation: Operation,
         errno: Errno,

@@ -14,13 +14,13 @@ const PLACES: usize = 64;
 
 /// Which groups are busy. Empty where the file system has no such groups.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(super) struct AllocationGroups {
     /// The bits of an inode number below those of its group.
     shift: Option<u32>,
     busy: [AtomicUsize; PLACES],
 }
 
-impl Groups {
+impl AllocationGroups {
     pub(super) fn of(directory: BorrowedFd<'_>, threads: usize) -> Self {
         let shift = if threads > 1 { sys::allocation_group_shift(directory) } else { None };
         Self { shift, busy: [const { AtomicUsize::new(0) }; PLACES] }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_group_is_free_until_somebody_is_in_it() {
-        let groups = Groups { shift: Some(22), busy: [const { AtomicUsize::new(0) }; PLACES] };
+        let groups = AllocationGroups { shift: Some(22), busy: [const { AtomicUsize::new(0) }; PLACES] };
         let (first, second) = (groups.place(131), groups.place((1 << 22) + 131));
         assert_eq!((first, second), (Some(0), Some(1)));
         assert!(groups.enter_free(0));
@@ -75,7 +75,7 @@ mod tests {
     fn nothing_is_kept_apart_where_there_are_no_groups_or_no_other_worker() {
         use std::os::fd::AsFd;
         let directory = fs_err::File::open("/").unwrap();
-        let alone = Groups::of(directory.as_fd(), 1);
+        let alone = AllocationGroups::of(directory.as_fd(), 1);
         assert!(!alone.matter());
         assert_eq!(alone.place(131), None);
     }

@@ -12,7 +12,7 @@ use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::progress::Cancel;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::Exclude;
+use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
 use crate::tree::node::Node;
 
@@ -23,7 +23,7 @@ pub(crate) fn check(
     dst: BorrowedFd<'_>,
     src_path: &Path,
     dst_path: &Path,
-    exclude: &Exclude,
+    exclude: &Exclusions,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let (Ok(from), Ok(to)) = (rustix::fs::fstatvfs(src), rustix::fs::fstatvfs(dst)) else {
@@ -90,7 +90,7 @@ impl Room {
 }
 
 /// Counts allocated bytes (without holes) and inodes. A file with several names counts once.
-fn needed(src: BorrowedFd<'_>, exclude: &Exclude, cancel: &Cancel) -> Result<Room, (std::path::PathBuf, Errno)> {
+fn needed(src: BorrowedFd<'_>, exclude: &Exclusions, cancel: &Cancel) -> Result<Room, (std::path::PathBuf, Errno)> {
     let mut room = Room { bytes: 0, inodes: 1 };
     let mut buffer = ListingBuffer::new();
     let mut directories = vec![Node::root()];
@@ -172,7 +172,7 @@ mod tests {
         }
         let root = rustix::fs::openat(CWD, folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         crate::sys::sync_file_system(root.as_fd()).unwrap();
-        let exclude = Exclude::new(&[]).unwrap();
+        let exclude = Exclusions::new(&[]).unwrap();
         let needed = needed(root.as_fd(), &exclude, &Cancel::default()).unwrap();
         // The root, `sub`, and two files.
         assert_eq!((needed.inodes, needed.bytes), (4, 2 * 8192));
