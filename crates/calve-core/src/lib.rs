@@ -99,7 +99,7 @@ pub use progress::{Cancel, Progress};
 pub use reason::{SkipReason, WarningCode};
 pub use remedy::Remedy;
 pub use report::{
-    Bytes, ClonePlan, CloneReport, Entries, Fallback, Offer, PlaceReport, ProbeReport, ReapReport, RemoveReport,
+    Bytes, ClonePlan, CloneReport, Entries, Fallback, FileSystemReport, Offer, ProbeReport, ReapReport, RemoveReport,
     SkippedEntry, SpareCheck, SpareReport, TrashedTree, Warning,
 };
 

@@ -227,7 +227,7 @@ impl PrivateOverlay {
             let changes = overlay.unchanged(lower, upper, shown)?;
             let upper = Layer { directory: upper, root_xattrs: &overlay.root_xattrs };
             let (tree, shown) = (&overlay.tree, Some(shown.since.unwrap_or(since.0)));
-            Ok((ApplyRequest { tree, place: tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
+            Ok((ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
         });
         apply::apply(&trees.collect::<Result<Vec<_>, Error>>()?)
     }
@@ -240,7 +240,7 @@ impl PrivateOverlay {
         let report = clone_and_change(&self.tree, dst, options, |staged| {
             let all = ApplyRequest {
                 tree: dst,
-                place: &staged.path(),
+                real_path: &staged.path(),
                 lower: staged.root()?,
                 upper: Layer { directory: upper.as_fd(), root_xattrs: &self.root_xattrs },
                 since: None,

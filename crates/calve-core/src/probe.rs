@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::error::{Error, ShownPath};
 use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::report::{Offer, PlaceReport, ProbeReport};
+use crate::report::{FileSystemReport, Offer, ProbeReport};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::Facts;
 use crate::strategy::{Criteria, IN_ORDER, Reason};
@@ -24,8 +24,8 @@ use crate::tree::source::Source;
 /// read-only, every strategy is refused for that reason if it has none of its own.
 pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let source = Source::open(src)?;
-    let (location, is_directory) = place_of(dst)?;
-    let mut facts = Facts::from_places(&source, location.parent());
+    let (location, is_directory) = location_of(dst)?;
+    let mut facts = Facts::between(&source, location.parent());
     let unwritable = match try_at(&location, &source, &mut facts) {
         Ok(()) => None,
         Err(error) if [Errno::ACCESS, Errno::PERM, Errno::ROFS].iter().any(|errno| error.is_errno(*errno)) => {
@@ -50,15 +50,15 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         Offer { strategy: method.strategy(), refused }
     });
     Ok(ProbeReport {
-        src: place_report(src, source.directory(), source.identity().0),
-        dst: place_report(dst, location.parent(), device_of(location.parent())),
+        src: file_system_report(src, source.directory(), source.identity().0),
+        dst: file_system_report(dst, location.parent(), device_of(location.parent())),
         offers: offers.into(),
         chosen,
     })
 }
 
 /// Opens the place that `dst` means: inside `dst` if it is a directory, otherwise beside it. Returns whether it is a directory.
-fn place_of(dst: &Path) -> Result<(Location, bool), Error> {
+fn location_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory);
@@ -77,8 +77,8 @@ fn device_of(directory: BorrowedFd<'_>) -> u64 {
     rustix::fs::fstat(directory).map_or(0, |stat| identity(&stat).0)
 }
 
-fn place_report(path: &Path, directory: BorrowedFd<'_>, device: u64) -> PlaceReport {
-    PlaceReport {
+fn file_system_report(path: &Path, directory: BorrowedFd<'_>, device: u64) -> FileSystemReport {
+    FileSystemReport {
         path: path.to_path_buf(),
         file_system: sys::file_system_name(directory),
         device: (rustix::fs::major(device as _), rustix::fs::minor(device as _)),

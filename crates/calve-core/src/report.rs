@@ -209,7 +209,7 @@ pub struct ClonePlan {
 
 /// The properties of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceReport {
+pub struct FileSystemReport {
     /// As given.
     pub path: PathBuf,
     /// "btrfs", "xfs", "ext4", …
@@ -232,9 +232,9 @@ pub struct Offer {
 #[non_exhaustive]
 pub struct ProbeReport {
     /// Where from.
-    pub src: PlaceReport,
+    pub src: FileSystemReport,
     /// Where to.
-    pub dst: PlaceReport,
+    pub dst: FileSystemReport,
     /// All strategies, in order of preference.
     pub offers: Vec<Offer>,
     /// The strategy that [`crate::clone_tree`] would use; `None` where nothing can be made at `dst`.

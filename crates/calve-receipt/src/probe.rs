@@ -1,6 +1,6 @@
 //! The abilities of a pair of directories.
 
-use calve_core::{PlaceReport, ProbeReport, Remedy};
+use calve_core::{FileSystemReport, ProbeReport, Remedy};
 use serde::Serialize;
 
 use crate::values::{ReceiptPath, StrategyName, path};
@@ -49,7 +49,7 @@ struct Offer {
 impl ProbeReceipt {
     /// Converts a report, with each remedy as `words` has it.
     pub fn new(report: &ProbeReport, words: impl Fn(&Remedy) -> String) -> Self {
-        let place = |place: &PlaceReport| Place {
+        let place = |place: &FileSystemReport| Place {
             path: path(&place.path),
             file_system: place.file_system.clone(),
             device: format!("{}:{}", place.device.0, place.device.1),

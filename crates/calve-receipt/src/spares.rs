@@ -72,7 +72,7 @@ impl From<&SpareSet> for SpareSetReceipt {
             count: set.count as u64,
             paused: set.is_paused,
             watched: set.is_watched,
-            place: path(&set.place),
+            place: path(&set.directory),
             exclude: set.exclude.clone(),
             next_bytes: set.next_bytes,
             spares: set.spares.iter().map(SpareReceipt::from).collect(),

@@ -88,7 +88,7 @@ fn by_rename(
         create(directory, hidden, mode).map_err(|errno| Error::io(Operation::CreateFile, path(hidden), errno))?;
     let kept = replaced.map_or(Ok(()), |old| keep(file.as_fd(), &old));
     let kept = kept.map_err(|errno| Error::io(Operation::SetFileMode, path(hidden), errno));
-    let placed = kept.and_then(|()| fill(file, item, options, path)).and_then(|()| {
+    let written = kept.and_then(|()| fill(file, item, options, path)).and_then(|()| {
         let failed = |errno| Error::io(Operation::CreateFile, path(item.name), errno);
         match options.existing {
             ExistingFile::Overwrite => rustix::fs::renameat(directory, hidden, directory, item.name).map_err(failed),
@@ -99,7 +99,7 @@ fn by_rename(
             }
         }
     });
-    placed.inspect_err(|_| {
+    written.inspect_err(|_| {
         let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
     })
 }

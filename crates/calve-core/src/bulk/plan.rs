@@ -73,7 +73,7 @@ fn by_directory<'a>(
 ) -> Vec<Unit<'a>> {
     let mut groups: Vec<Unit<'a>> = Vec::new();
     let mut numbers: HashMap<Cow<'a, [u8]>, usize> = HashMap::new();
-    let mut places: HashMap<(usize, &'a [u8]), usize> = HashMap::with_capacity(entries.len());
+    let mut positions: HashMap<(usize, &'a [u8]), usize> = HashMap::with_capacity(entries.len());
     let mut last: Option<(Cow<'a, [u8]>, usize)> = None;
     for (index, entry) in entries.iter().enumerate() {
         let (directory, name) = match split(entry.path) {
@@ -95,7 +95,7 @@ fn by_directory<'a>(
         };
         let Some(group) = groups.get_mut(number) else { continue };
         let item = Item { index, name, contents: entry.contents };
-        match places.entry((number, name)) {
+        match positions.entry((number, name)) {
             Entry::Vacant(new) => {
                 new.insert(group.items.len());
                 group.items.push(item);

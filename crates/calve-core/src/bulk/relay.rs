@@ -72,8 +72,8 @@ impl Run<'_> {
     }
 
     fn write_made(&self, directory: BorrowedFd<'_>, made: Vec<NewFile<'_>>) {
-        let place = self.units.first().map(|unit| &*unit.directory).unwrap_or_default();
-        let path = |name: &[u8]| plan::join(self.root_path, place, name);
+        let below = self.units.first().map(|unit| &*unit.directory).unwrap_or_default();
+        let path = |name: &[u8]| plan::join(self.root_path, below, name);
         let (mut files, mut bytes) = (0, 0);
         for NewFile { file, is_new, item } in made {
             if self.stopped() {

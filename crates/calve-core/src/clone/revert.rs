@@ -137,7 +137,7 @@ pub fn revert(
     let destination = Location::of_destination(clone)?;
     let mut staging = Staging::reserve(&destination)?;
     staging.make_root(RootKind::Closed)?;
-    let mut facts = Facts::from_places(&source, destination.parent());
+    let mut facts = Facts::between(&source, destination.parent());
     let created = facts.try_in(&source, &staging)?;
     let contents = match options.strategy {
         Choice::Only(Strategy::Copy) => Contents::Copy,
@@ -193,14 +193,14 @@ fn undoing(
     changes: DirectoryChanges,
     usual: &OriginalDirectories<'_>,
 ) -> Result<Option<DirectoryChanges>, Error> {
-    let place = node(path);
+    let node = node(path);
     let failed = |tree: &Source, operation| {
         let path = tree.path().join(path);
         move |errno| Error::io(operation, path, errno)
     };
-    let src = place.open_source(source.directory()).map_err(failed(source, Operation::OpenDirectory))?;
+    let src = node.open_source(source.directory()).map_err(failed(source, Operation::OpenDirectory))?;
     let mut names: HashSet<CString> = changes.made.into_iter().map(|(_, name)| name).chain(changes.gone).collect();
-    match place.open(made.directory(), DIRECTORY) {
+    match node.open(made.directory(), DIRECTORY) {
         Ok(directory) => {
             let stat = rustix::fs::fstat(&directory).map_err(failed(made, Operation::Stat))?;
             let is_same = usual.inodes.get(path) == Some(&RecordedIdentity::of(&stat).inode());

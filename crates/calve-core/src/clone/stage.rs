@@ -230,7 +230,7 @@ impl<'p> StagedTree<'p> {
 
     /// Runs the fastest method that accepts; should it decline after all, the next.
     fn run(&mut self, part: &ClonePart<'_>) -> Result<(&'static dyn Method, Vec<Refusal>, Outcome), Error> {
-        let mut facts = Facts::from_places(part.source, self.destination.parent());
+        let mut facts = Facts::between(part.source, self.destination.parent());
         let mut criteria = Criteria::of(part.options);
         // In a tree that is put together from several, what a snapshot has too much is removed.
         criteria.excludes &= self.root_kind != RootKind::Subvolume;
@@ -276,7 +276,7 @@ impl<'p> StagedTree<'p> {
 
     /// Tries what cloning `source` would try, and makes nothing that stays.
     pub(crate) fn plan(mut self, source: &Source) -> Result<ClonePlan, Error> {
-        let mut facts = Facts::from_places(source, self.destination.parent());
+        let mut facts = Facts::between(source, self.destination.parent());
         self.make_root()?;
         facts.try_in(source, &self.staging)?;
         let without_spare = match available(source, self.destination.parent(), self.options) {

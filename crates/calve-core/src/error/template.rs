@@ -30,10 +30,10 @@ pub enum TemplateError {
     #[error("`{}` is not a directory", ShownPath(.0))]
     NotADirectory(PathBuf),
     /// Templates would be kept inside of the directory that this one is made of.
-    #[error("templates are kept in `{}`, which is inside `{}`", ShownPath(.place), ShownPath(.source_path))]
-    PlaceInsideSource {
+    #[error("templates are kept in `{}`, which is inside `{}`", ShownPath(.directory), ShownPath(.source_path))]
+    DirectoryInsideSource {
         /// Where templates are kept.
-        place: PathBuf,
+        directory: PathBuf,
         /// The source.
         source_path: PathBuf,
     },
@@ -95,7 +95,7 @@ impl TemplateError {
         match self {
             Self::NotADirectory(path)
             | Self::NotOwn(path)
-            | Self::PlaceInsideSource { place: path, .. }
+            | Self::DirectoryInsideSource { directory: path, .. }
             | Self::Gone { path, .. }
             | Self::Changed { path, .. }
             | Self::Damaged { path, .. }
@@ -113,7 +113,7 @@ impl TemplateError {
             Self::Unknown(_) => Remedy::ListTemplates,
             Self::Exists(name) => Remedy::RefreshOrRemoveTemplate(name.clone()),
             Self::NotADirectory(_) => Remedy::NameDirectory,
-            Self::PlaceInsideSource { .. } => Remedy::KeepTemplateElsewhere,
+            Self::DirectoryInsideSource { .. } => Remedy::KeepTemplateElsewhere,
             Self::NotOwn(_) => Remedy::CheckPermissions,
             Self::Changed { name, .. } => Remedy::VerifyTemplate(name.clone()),
             Self::Gone { name, .. } => Remedy::RefreshTemplate(name.clone()),

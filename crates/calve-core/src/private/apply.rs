@@ -39,7 +39,7 @@ pub(super) struct ApplyRequest<'a> {
     /// Its name in errors.
     pub(super) tree: &'a Path,
     /// Where it is: a clone has its name only when it is complete.
-    pub(super) place: &'a Path,
+    pub(super) real_path: &'a Path,
     pub(super) lower: BorrowedFd<'a>,
     pub(super) upper: Layer<'a>,
     /// Entries that have changed in the tree since are not replaced. `None`: the tree is nobody else's, and its directories get the command's times.
@@ -84,7 +84,7 @@ struct PreparedChanges<'p> {
 
 /// Makes the changes in all of these trees, or in none. What takes long is done in all of them before the first entry is moved.
 pub(super) fn apply(trees: &[(ApplyRequest<'_>, Vec<Change>)]) -> Result<(), Error> {
-    let locations = trees.iter().map(|(one, _)| Location::of_destination(&one.place.join("change")));
+    let locations = trees.iter().map(|(one, _)| Location::of_destination(&one.real_path.join("change")));
     let locations = locations.collect::<Result<Vec<_>, _>>()?;
     let prepared = trees.iter().zip(&locations).map(|((one, changes), location)| one.prepare(changes, location));
     carry_out(trees, &prepared.collect::<Result<Vec<_>, _>>()?)

@@ -15,7 +15,7 @@ pub(super) type Xattrs = BTreeMap<CString, Vec<u8>>;
 /// Returns whether an attribute belongs to the place and not to the command: properties of btrfs, which other file systems, where the copy
 /// may be, do not have (btrfs-property(8)); labels, which the system's policy gives by the place (selinux(8)); attributes that the overlay
 /// keeps for itself.
-fn is_of_the_place(name: &CStr) -> bool {
+fn is_local(name: &CStr) -> bool {
     name.to_bytes().starts_with(b"btrfs.") || name == c"security.selinux" || is_overlays_own(name)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn xattrs(target: XattrTarget<'_>) -> sys::Result<Xattrs> {
         listed => listed?,
     };
     for name in listed.split(|&byte| byte == 0).filter_map(|name| CString::new(name).ok()) {
-        if name.is_empty() || is_of_the_place(&name) {
+        if name.is_empty() || is_local(&name) {
             continue;
         }
         match target.read(&name, &mut value) {

@@ -11,7 +11,9 @@ use super::content::Content;
 use super::dedupe::{DedupeMode, DedupeReport, LeftFiles};
 use super::find::{Finder, Method};
 use super::pieces::{FileGroups, GroupPiece, pieces};
-use super::share::{INLINE, ONE_IS_NOCOW, ShareOutcome, common_bytes, extents_of, place, placed_bytes, refusal, share};
+use super::share::{
+    INLINE, ONE_IS_NOCOW, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, refusal, share,
+};
 use super::turns::for_each;
 use super::walk::reason;
 use crate::sys::{self, Extent};
@@ -104,16 +106,16 @@ impl Sharing {
             self.bytes += worker.bytes;
             notes.push(worker.notes);
         }
-        for Note { index, source, place } in notes.into_iter().flatten() {
+        for Note { index, source, address } in notes.into_iter().flatten() {
             let known = finder.known[source as usize];
             let content =
                 if known.is_known() { known.content } else { placeholder(&finder.catalog.items[source as usize]) };
-            finder.known[index as usize] = KnownContent { content, place };
+            finder.known[index as usize] = KnownContent { content, address };
         }
     }
 
     pub(super) fn tell(mut self, finder: &Finder<'_>, report: &mut DedupeReport) {
-        let inline = (0..).zip(&finder.known).filter(|(_, known)| known.place == INLINE);
+        let inline = (0..).zip(&finder.known).filter(|(_, known)| known.address == INLINE);
         self.leave(inline.map(|(index, _)| (index, INLINED)).collect());
         (report.hashed_files, report.hashed_bytes) = self.hashed;
         report.groups = self.groups;
@@ -148,7 +150,7 @@ enum Member {
 struct Note {
     index: u32,
     source: u32,
-    place: u64,
+    address: u64,
 }
 
 struct ShareWorker<'a> {
@@ -191,23 +193,27 @@ impl<'a> ShareWorker<'a> {
         let new = group.len() - usize::from(!piece.is_first);
         finder.options.progress.add(new as u64, 0);
         let first = self.known(group[0]);
-        let settled = |known: KnownContent| known.is_known() && known.place != 0 && known.place == first.place;
+        let settled = |known: KnownContent| known.is_known() && known.address != 0 && known.address == first.address;
         if group.iter().all(|&index| settled(self.known(index))) {
-            if first.place != INLINE {
+            if first.address != INLINE {
                 self.groups += u64::from(piece.is_first);
                 self.fates.extend(group[1..].iter().map(|&index| (index, Fate::Already)));
             }
             return;
         }
         let against = finder.options.against.len();
-        // The first that can be opened; where the places are known, one that lies where the most lie.
+        // The first that can be opened; where the addresses are known, one that lies where the most lie.
         if against == 0 {
-            let places = |index: u32| {
-                let place = self.known(index).place;
-                if place == 0 { 0 } else { group.iter().filter(|&&other| self.known(other).place == place).count() }
+            let neighbours = |index: u32| {
+                let address = self.known(index).address;
+                if address == 0 {
+                    0
+                } else {
+                    group.iter().filter(|&&other| self.known(other).address == address).count()
+                }
             };
             if group.len() <= 1000
-                && let Some(best) = (0..group.len()).rev().max_by_key(|&at| places(group[at]))
+                && let Some(best) = (0..group.len()).rev().max_by_key(|&at| neighbours(group[at]))
             {
                 group.swap(0, best);
             }
@@ -253,15 +259,15 @@ impl<'a> ShareWorker<'a> {
             }
         }
         let (source, file, extents) = opened?;
-        if place(&extents) == INLINE {
+        if address_of(&extents) == INLINE {
             for index in std::iter::once(source).chain(order) {
                 self.note(index, source, INLINE);
             }
             return None;
         }
         self.groups += u64::from(is_first);
-        let source_place = place(&extents);
-        self.note(source, source, source_place);
+        let source_address = address_of(&extents);
+        self.note(source, source, source_address);
         let (mut unchangeable, mut refused) = (Vec::new(), Vec::new());
         for index in order {
             if finder.stopped() {
@@ -272,7 +278,7 @@ impl<'a> ShareWorker<'a> {
                 continue;
             }
             let known = self.known(index);
-            if known.is_known() && known.place != 0 && known.place == source_place {
+            if known.is_known() && known.address != 0 && known.address == source_address {
                 self.fates.push((index, Fate::Already));
                 continue;
             }
@@ -311,15 +317,15 @@ impl<'a> ShareWorker<'a> {
         let volume = &finder.volumes[usize::from(item.device)];
         let most = volume.most_bytes_per_dedupe.unwrap_or(1 << 20);
         match share(file.as_fd(), extents, opened.as_fd(), item.size, most, || finder.stopped()) {
-            Ok(ShareOutcome::Now(bytes, place)) => {
+            Ok(ShareOutcome::Now(bytes, address)) => {
                 self.bytes += bytes;
                 self.fates.push((index, Fate::Shared));
-                self.note(index, source, place);
+                self.note(index, source, address);
             }
             Ok(ShareOutcome::Already(INLINE)) => self.note(index, source, INLINE),
-            Ok(ShareOutcome::Already(place)) => {
+            Ok(ShareOutcome::Already(address)) => {
                 self.fates.push((index, Fate::Already));
-                self.note(index, source, place);
+                self.note(index, source, address);
             }
             Ok(ShareOutcome::Differs) => self.differing.push(index),
             Err(Errno::INVAL) if differs_in_nocow() => return Member::DiffersInNocow,
@@ -335,10 +341,10 @@ impl<'a> ShareWorker<'a> {
 
     fn would_share(&mut self, item: &Item, extents: &[Extent], file: &OwnedFd, index: u32) {
         match extents_of(file.as_fd()) {
-            Ok(found) if place(&found) == INLINE => self.note(index, index, INLINE),
+            Ok(found) if address_of(&found) == INLINE => self.note(index, index, INLINE),
             Ok(found) => {
-                let placed = placed_bytes(&found);
-                let bytes = if placed == 0 { item.size } else { placed - common_bytes(extents, &found).min(placed) };
+                let on_disk = disk_bytes(&found);
+                let bytes = if on_disk == 0 { item.size } else { on_disk - common_bytes(extents, &found).min(on_disk) };
                 self.bytes += bytes;
                 self.fates.push((index, if bytes == 0 { Fate::Already } else { Fate::Shared }));
             }
@@ -346,8 +352,8 @@ impl<'a> ShareWorker<'a> {
         }
     }
 
-    fn note(&mut self, index: u32, source: u32, place: u64) {
-        self.notes.push(Note { index, source, place });
+    fn note(&mut self, index: u32, source: u32, address: u64) {
+        self.notes.push(Note { index, source, address });
     }
 }
 

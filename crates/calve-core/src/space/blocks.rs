@@ -63,7 +63,7 @@ pub(super) fn share_blocks(finder: &Finder<'_>, sharing: &mut Sharing) {
     }
 }
 
-/// Shares a range, and returns the bytes that lie in a common place now and did not before.
+/// Shares a range, and returns the bytes that lie at a common address now and did not before.
 fn share_range(finder: &Finder<'_>, src: &OwnedFd, dst: &OwnedFd, one: &Match) -> sys::Result<u64> {
     let (from, to) = (u64::from(one.src_block) * BLOCK, u64::from(one.dst_block) * BLOCK);
     let length = u64::from(one.blocks) * BLOCK;

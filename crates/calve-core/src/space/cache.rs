@@ -23,7 +23,7 @@ pub(super) struct KnownContent {
     /// Zeros when nothing is.
     pub(super) content: Content,
     /// Where it lay after the last run; zero when that is not known.
-    pub(super) place: u64,
+    pub(super) address: u64,
 }
 
 impl KnownContent {
@@ -78,7 +78,7 @@ impl Cache {
         let bytes = &self.bytes[index * RECORD..(index + 1) * RECORD];
         let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
         let content = bytes[24..40].try_into().unwrap_or_default();
-        ((number(0), number(8), number(16)), KnownContent { content, place: number(40) })
+        ((number(0), number(8), number(16)), KnownContent { content, address: number(40) })
     }
 
     fn len(&self) -> usize {
@@ -124,7 +124,7 @@ impl Cache {
         let mut hasher = blake3::Hasher::new();
         let mut put = |(key, known): (Key, KnownContent)| {
             let mut record = [0; RECORD];
-            for (at, number) in [(0, key.0), (8, key.1), (16, key.2), (40, known.place)] {
+            for (at, number) in [(0, key.0), (8, key.1), (16, key.2), (40, known.address)] {
                 record[at..at + 8].copy_from_slice(&number.to_le_bytes());
             }
             record[24..40].copy_from_slice(&known.content);
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn known(number: u8) -> KnownContent {
-        KnownContent { content: [number; 16], place: u64::from(number) }
+        KnownContent { content: [number; 16], address: u64::from(number) }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::catalog::{Catalog, Item, Opener};
 use super::content::{Content, Reader};
 use super::dedupe::{DedupeMode, DedupeOptions, Granularity};
 use super::pieces::FileGroups;
-use super::share::{INLINE, extents_of, place};
+use super::share::{INLINE, address_of, extents_of};
 use super::turns::{Turns, for_each};
 use super::volumes::Volume;
 use super::walk::reason;
@@ -147,7 +147,7 @@ impl<'a> Finder<'a> {
             let range = begin..begin + team.len();
             begin = range.end;
             for index in range.clone() {
-                if is_placeholder(&self.known[index]) && self.known[index].place != INLINE {
+                if is_placeholder(&self.known[index]) && self.known[index].address != INLINE {
                     self.known[index].content = Content::default();
                 }
             }
@@ -219,20 +219,20 @@ impl<'a> Finder<'a> {
                 && (btrfs && item.size <= LONGEST_INLINE || item.size > SMALL)
                 && let Ok(extents) = extents_of(file.as_fd())
             {
-                if place(&extents) == INLINE {
+                if address_of(&extents) == INLINE {
                     // Not a hash, and nobody else's: it will be in no group.
                     let mut content = Content::default();
                     content[8..].copy_from_slice(&item.inode.to_le_bytes());
                     content[1] = 1;
-                    worker.found.push((index, KnownContent { content, place: INLINE }));
+                    worker.found.push((index, KnownContent { content, address: INLINE }));
                     return;
                 }
-                if item.size > SMALL && extents.iter().all(|extent| extent.shared && extent.placed) {
+                if item.size > SMALL && extents.iter().all(|extent| extent.shared && extent.has_address) {
                     lies = extents.iter().map(|extent| (extent.logical, extent.physical)).collect();
                     let key = (item.file_system, item.size, std::mem::take(&mut lies));
                     let known = seen.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
                     if let Some(content) = known {
-                        worker.found.push((index, KnownContent { content, place: 0 }));
+                        worker.found.push((index, KnownContent { content, address: 0 }));
                         return;
                     }
                     lies = key.2;
@@ -244,7 +244,7 @@ impl<'a> Finder<'a> {
             };
             match content {
                 Ok(Some(content)) => {
-                    worker.found.push((index, KnownContent { content, place: 0 }));
+                    worker.found.push((index, KnownContent { content, address: 0 }));
                     if !beginning {
                         worker.hashed = (worker.hashed.0 + 1, worker.hashed.1 + item.size);
                         self.options.progress.add(0, item.size);
@@ -308,20 +308,20 @@ impl<'a> Finder<'a> {
             }
             for index in range.clone() {
                 if !self.known[index].is_known()
-                    || is_placeholder(&self.known[index]) && self.known[index].place != INLINE
+                    || is_placeholder(&self.known[index]) && self.known[index].address != INLINE
                 {
-                    let place = self.known[index].place;
-                    self.known[index] = KnownContent { place, ..KnownContent::default() };
+                    let address = self.known[index].address;
+                    self.known[index] = KnownContent { address, ..KnownContent::default() };
                     to_hash.push(index as u32);
                 }
             }
             again.push(range.clone());
         }
-        let places: Vec<_> = to_hash.iter().map(|&index| (index, self.known[index as usize].place)).collect();
+        let addresses: Vec<_> = to_hash.iter().map(|&index| (index, self.known[index as usize].address)).collect();
         self.hash(to_hash, sharing);
-        for (index, place) in places {
-            if self.known[index as usize].place == 0 {
-                self.known[index as usize].place = place;
+        for (index, address) in addresses {
+            if self.known[index as usize].address == 0 {
+                self.known[index as usize].address = address;
             }
         }
         let groups = self.groups(&again, &HashMap::new());

@@ -1,4 +1,4 @@
-//! The extents that files share, sorted by their place on the disk. What does not fit into a fixed share of memory waits in a file
+//! The extents that files share, sorted by their address on the disk. What does not fit into a fixed share of memory waits in a file
 //! without a name.
 
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ pub(super) struct Use {
     pub(super) root: u32,
     /// Somebody else, or another part of the file, uses it too.
     pub(super) shared: bool,
-    /// Compressed: only the start says something of the place.
+    /// Compressed: only the start says something of the address.
     pub(super) encoded: bool,
     /// How many files use all of it, where that is told: clones of each other. 0 elsewhere.
     pub(super) family: u32,

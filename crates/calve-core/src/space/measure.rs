@@ -120,8 +120,8 @@ pub(super) fn entry(
         }
         // The file's item, the extent's own, and the checksums of each 4 KiB.
         measured.items += (ITEM + 53) + (ITEM + 53) + extent.length / 1024 + ITEM;
-        if !extent.placed {
-            // Not written to the disk yet; it has no place that could be shared.
+        if !extent.has_address {
+            // Not written to the disk yet; it has no address that could be shared.
             measured.data.max += extent.length;
             return true;
         }

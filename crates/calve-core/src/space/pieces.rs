@@ -1,7 +1,7 @@
 //! Groups of equal files, cut so that two threads need not wait for each other. All in flat lists: there may be very many.
 
 use super::find::Finder;
-use super::turns::{Places, Turns};
+use super::turns::{GroupMask, Turns};
 
 /// Files that hold the same, or are taken to: numbers of items, of each group the one to share with first.
 #[derive(Default)]
@@ -52,36 +52,36 @@ impl GroupPieces {
 /// Cuts groups by the allocation groups that their files are in; where there are no such groups they stay whole.
 pub(super) fn pieces(finder: &Finder<'_>, groups: FileGroups) -> (GroupPieces, Turns) {
     let item = |index: u32| &finder.catalog.items[index as usize];
-    let place = |index: u32| -> Places {
+    let mask = |index: u32| -> GroupMask {
         let shift = if finder.threads > 1 { finder.volumes[usize::from(item(index).device)].group_shift } else { None };
-        shift.map_or(0, |shift| 1 << (item(index).inode.checked_shr(shift).unwrap_or(0) % u64::from(Places::BITS)))
+        shift.map_or(0, |shift| 1 << (item(index).inode.checked_shr(shift).unwrap_or(0) % u64::from(GroupMask::BITS)))
     };
     let order = in_order(finder, &groups);
     let mut pieces = Vec::with_capacity(order.len());
-    let mut places = Vec::with_capacity(order.len());
+    let mut masks = Vec::with_capacity(order.len());
     let ranges: Vec<_> = order.into_iter().map(|(_, group)| groups.range(group as usize)).collect();
     let mut members = groups.members;
     for range in ranges {
         let source = members[range.start];
         let group = &mut members[range.clone()];
-        let all = group.iter().fold(0, |places, &index| places | place(index));
+        let all = group.iter().fold(0, |all, &index| all | mask(index));
         let mut start = range.start as u32 + 1;
         // Where some have been shared before, the best one to share with is found among all of them.
-        if all.count_ones() <= 2 || group.iter().any(|&index| finder.known[index as usize].place != 0) {
+        if all.count_ones() <= 2 || group.iter().any(|&index| finder.known[index as usize].address != 0) {
             pieces.push(GroupPiece { is_first: true, source, start, end: range.end as u32 });
-            places.push(all);
+            masks.push(all);
             continue;
         }
         let others = &mut group[1..];
-        others.sort_unstable_by_key(|&index| (place(index), index));
-        for (number, part) in others.chunk_by(|&a, &b| place(a) == place(b)).enumerate() {
+        others.sort_unstable_by_key(|&index| (mask(index), index));
+        for (number, part) in others.chunk_by(|&a, &b| mask(a) == mask(b)).enumerate() {
             let end = start + part.len() as u32;
             pieces.push(GroupPiece { is_first: number == 0, source, start, end });
-            places.push(place(source) | place(part[0]));
+            masks.push(mask(source) | mask(part[0]));
             start = end;
         }
     }
-    let turns = Turns::new(pieces.len(), |at| places[at]);
+    let turns = Turns::new(pieces.len(), |at| masks[at]);
     (GroupPieces { members, pieces }, turns)
 }
 

@@ -16,19 +16,19 @@ pub(super) fn extents_of(file: BorrowedFd<'_>) -> sys::Result<Vec<Extent>> {
     Ok(extents)
 }
 
-/// Returns a file's place on the disk, by its first extent. Zero if it has none.
-pub(super) fn place(extents: &[Extent]) -> u64 {
+/// Returns a file's address on the disk, by its first extent. Zero if it has none.
+pub(super) fn address_of(extents: &[Extent]) -> u64 {
     match extents.first() {
         Some(first) if first.inline => INLINE,
-        Some(first) if first.placed => first.physical,
+        Some(first) if first.has_address => first.physical,
         _ => 0,
     }
 }
 
-/// The place of contents that are kept in the metadata.
+/// The address of contents that are kept in the metadata.
 pub(super) const INLINE: u64 = 1;
 
-/// Returns how many bytes of two files lie in the same place.
+/// Returns how many bytes of two files lie at the same addresses.
 pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
     let (mut i, mut j, mut common) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -39,7 +39,7 @@ pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
             true => x.physical == y.physical,
             false => x.physical.wrapping_sub(x.logical) == y.physical.wrapping_sub(y.logical),
         };
-        if overlap > 0 && x.placed && y.placed && same {
+        if overlap > 0 && x.has_address && y.has_address && same {
             common += overlap;
         }
         if x_end <= y_end { i += 1 } else { j += 1 }
@@ -47,14 +47,14 @@ pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
     common
 }
 
-/// Returns the bytes of a file that have a place.
-pub(super) fn placed_bytes(extents: &[Extent]) -> u64 {
-    extents.iter().filter(|extent| extent.placed).map(|extent| extent.length).sum()
+/// Returns the bytes of a file that have an address.
+pub(super) fn disk_bytes(extents: &[Extent]) -> u64 {
+    extents.iter().filter(|extent| extent.has_address).map(|extent| extent.length).sum()
 }
 
 /// The fate of one file.
 pub(super) enum ShareOutcome {
-    /// So many bytes more than before lie where the source's lie; and its place.
+    /// So many bytes more than before lie where the source's lie; and its address.
     Now(u64, u64),
     /// They did already.
     Already(u64),
@@ -72,8 +72,8 @@ pub(super) fn share(
 ) -> Result<ShareOutcome, Errno> {
     let before = extents_of(dst)?;
     let common = common_bytes(src_extents, &before);
-    if common == placed_bytes(&before) && !before.is_empty() {
-        return Ok(ShareOutcome::Already(place(&before)));
+    if common == disk_bytes(&before) && !before.is_empty() {
+        return Ok(ShareOutcome::Already(address_of(&before)));
     }
     let mut differs = false;
     let mut at = 0;
@@ -102,15 +102,15 @@ pub(super) fn share(
     // Its own word for how much it shared cannot be trusted.
     let after = extents_of(dst)?;
     let mut now = common_bytes(src_extents, &after);
-    if now < placed_bytes(&after) {
+    if now < disk_bytes(&after) {
         // The source's own may have moved meanwhile.
         now = common_bytes(&extents_of(src)?, &after);
     }
     let now = now.saturating_sub(common);
     if now == 0 {
-        return if differs { Ok(ShareOutcome::Differs) } else { Ok(ShareOutcome::Already(place(&after))) };
+        return if differs { Ok(ShareOutcome::Differs) } else { Ok(ShareOutcome::Already(address_of(&after))) };
     }
-    Ok(ShareOutcome::Now(now, place(&after)))
+    Ok(ShareOutcome::Now(now, address_of(&after)))
 }
 
 /// btrfs shares extents only between files that are alike in this.

@@ -33,7 +33,7 @@ pub(super) fn sweep(
             active.file_system = next.file_system;
             active.family = next.family;
         }
-        // The length of a compressed extent is not that of its place, so only equal starts tell equal places.
+        // The length of a compressed extent is not that of its range on the disk, so only equal starts tell equal addresses.
         if !next.encoded {
             active.advance(next.start, &mut each);
         }

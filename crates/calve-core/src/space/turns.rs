@@ -2,7 +2,7 @@
 //!
 //! XFS changes the maps of an allocation group under a lock that is held until the transaction ends. Sharing changes those of the
 //! groups that both files are in, so that two threads in one group take turns at every file, and are slower than one. Here a thread
-//! gets pieces only while nobody works in any of their places.
+//! gets pieces only while nobody works in any of their groups.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use crate::sys;
 use crate::tree::pool::joined;
 use crate::tree::source::Source;
 
-/// A set of places, as bits; none for work that is in nobody's way.
-pub(super) type Places = u64;
+/// A set of allocation groups, as bits; none for work that is in nobody's way.
+pub(super) type GroupMask = u64;
 
 /// Neighbours are in one directory, which is then opened once.
 pub(super) const TOGETHER: usize = 32;
@@ -25,24 +25,24 @@ pub(super) struct Turns {
 
 #[derive(Default)]
 struct Queue {
-    waiting: Vec<(Places, VecDeque<u32>)>,
-    busy: Places,
+    waiting: Vec<(GroupMask, VecDeque<u32>)>,
+    busy: GroupMask,
 }
 
-/// Some pieces, and the places that they keep busy until this is dropped.
+/// Some pieces, and the groups that they keep busy until this is dropped.
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
-    places: Places,
+    groups: GroupMask,
     pub(super) pieces: Vec<u32>,
 }
 
 impl Turns {
-    /// Creates turns for the numbers below `count`, each in the places that `places` returns.
-    pub(super) fn new(count: usize, places: impl Fn(usize) -> Places) -> Self {
-        let mut waiting: Vec<(Places, VecDeque<u32>)> = Vec::new();
+    /// Creates turns for the numbers below `count`, each in the groups that `groups` returns.
+    pub(super) fn new(count: usize, groups: impl Fn(usize) -> GroupMask) -> Self {
+        let mut waiting: Vec<(GroupMask, VecDeque<u32>)> = Vec::new();
         for piece in 0..count {
-            let wanted = places(piece);
-            match waiting.iter_mut().find(|(places, _)| *places == wanted) {
+            let wanted = groups(piece);
+            match waiting.iter_mut().find(|(groups, _)| *groups == wanted) {
                 Some((_, pieces)) => pieces.push_back(piece as u32),
                 None => waiting.push((wanted, VecDeque::from([piece as u32]))),
             }
@@ -69,12 +69,12 @@ impl Turns {
             if waiting.is_empty() {
                 return None;
             }
-            // The longest queue first, so that the last ones are not all in one place.
-            let free = waiting.iter_mut().filter(|(places, _)| places & *busy == 0);
-            if let Some((places, pieces)) = free.max_by_key(|(_, pieces)| pieces.len()) {
-                *busy |= *places;
+            // The longest queue first, so that the last ones are not all in one group.
+            let free = waiting.iter_mut().filter(|(groups, _)| groups & *busy == 0);
+            if let Some((groups, pieces)) = free.max_by_key(|(_, pieces)| pieces.len()) {
+                *busy |= *groups;
                 let pieces = pieces.drain(..TOGETHER.min(pieces.len())).collect();
-                return Some(Turn { turns: self, places: *places, pieces });
+                return Some(Turn { turns: self, groups: *groups, pieces });
             }
             queue = self.left.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
@@ -87,7 +87,7 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.turns.lock().busy &= !self.places;
+        self.turns.lock().busy &= !self.groups;
         self.turns.left.notify_all();
     }
 }
@@ -140,17 +140,17 @@ mod tests {
 
     #[test]
     fn nobody_works_where_another_does() {
-        // Two places of a hundred pieces each, and one that needs both.
+        // Two groups of a hundred pieces each, and one that needs both.
         let turns = Turns::new(201, |piece| [1, 2, 3][piece / 100]);
         let (one, two) = (turns.next().unwrap(), turns.next().unwrap());
-        assert_eq!((one.places | two.places, one.places & two.places), (3, 0));
+        assert_eq!((one.groups | two.groups, one.groups & two.groups), (3, 0));
         drop((one, two));
         let mut done = Vec::new();
         std::thread::scope(|scope| {
             let worker = || {
                 let mut done = Vec::new();
                 while let Some(turn) = turns.next() {
-                    assert_eq!(turns.lock().busy & turn.places, turn.places);
+                    assert_eq!(turns.lock().busy & turn.groups, turn.groups);
                     done.extend_from_slice(&turn.pieces);
                 }
                 done

@@ -139,10 +139,10 @@ impl<'a> ExtentLookup<'a> {
 
     fn look_up(&mut self, one: &Use, scopes: &[Inodes]) -> Result<(), Error> {
         let end = if one.encoded { one.start + 1 } else { one.end };
-        let mut place = one.start.max(self.done);
-        while place < end {
+        let mut address = one.start.max(self.done);
+        while address < end {
             let failed = |errno| Error::io(Operation::ReadExtents, self.volume.path(), errno);
-            let Some(extent) = self.extents.at(place).map_err(failed)? else { return Ok(()) };
+            let Some(extent) = self.extents.at(address).map_err(failed)? else { return Ok(()) };
             if extent.start >= end {
                 return Ok(());
             }
@@ -158,8 +158,8 @@ impl<'a> ExtentLookup<'a> {
                     self.outside[index] += extent.bytes;
                 }
             }
-            place = extent.end();
-            self.done = place;
+            address = extent.end();
+            self.done = address;
         }
         Ok(())
     }

@@ -327,8 +327,8 @@ impl CheckWorker<'_> {
     fn new_directory(&mut self, root: Arc<Node>) -> sys::Result<()> {
         let mut ahead = vec![root];
         let mut buffer = ListingBuffer::new();
-        while let Some(place) = ahead.pop() {
-            let directory = match place.open_source(self.check.source.directory()) {
+        while let Some(node) = ahead.pop() {
+            let directory = match node.open_source(self.check.source.directory()) {
                 Ok(directory) => directory,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
                 Err(errno) => return Err(errno),
@@ -344,7 +344,7 @@ impl CheckWorker<'_> {
                 self.found.checked += 1;
                 self.found.count += 1;
                 if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                    ahead.push(Node::child(&place, name));
+                    ahead.push(Node::child(&node, name));
                 } else if stat.st_nlink > 1 {
                     self.found.linked.insert(RecordedIdentity::of(&stat).inode());
                 }

@@ -126,8 +126,8 @@ pub(crate) fn available(source: &Source, parent: BorrowedFd<'_>, options: &Clone
 
 /// Returns whether a set has a spare that may be fit.
 fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<bool, ClaimRefusal> {
-    let place = place_for(set, parent, options)?;
-    for found in spares(place.as_fd(), &set.place_path())? {
+    let directory = directory_for(set, parent, options)?;
+    for found in spares(directory.as_fd(), &set.directory_path())? {
         if found.head()?.is_some_and(|head| fitness(&head, source).is_ok()) {
             return Ok(true);
         }
@@ -136,17 +136,17 @@ fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOpt
 }
 
 /// Opens the place of a set, if its spares are of use for a clone with these options in `parent`.
-fn place_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, ClaimRefusal> {
+fn directory_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, ClaimRefusal> {
     if !set.definition.shape.serves(options) {
         return Err(ClaimRefusal::because("its spares are made with other options"));
     }
-    let path = set.place_path();
-    let Some(place) = set.place()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
+    let path = set.directory_path();
+    let Some(directory) = set.open_directory()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
     let stat = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map_err(|errno| Error::io(Operation::Stat, &path, errno));
-    if stat(place.as_fd())?.st_dev != stat(parent)?.st_dev {
+    if stat(directory.as_fd())?.st_dev != stat(parent)?.st_dev {
         return Err(ClaimRefusal::because("its spares are on another file system than the destination"));
     }
-    Ok(place)
+    Ok(directory)
 }
 
 fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
@@ -184,11 +184,11 @@ impl From<Error> for ClaimRefusal {
 }
 
 fn of_set(claim: &mut Claim<'_, '_>, home: &Path, set: &Set) -> Result<Spare, ClaimRefusal> {
-    let place = place_for(set, claim.staging.parent(), claim.options)?;
-    let path = set.place_path();
+    let directory = directory_for(set, claim.staging.parent(), claim.options)?;
+    let path = set.directory_path();
     let mut last = ClaimRefusal::but_wanted("no spare is ready");
-    for found in spares(place.as_fd(), &path)? {
-        match one(claim, home, set, place.as_fd(), &found) {
+    for found in spares(directory.as_fd(), &path)? {
+        match one(claim, home, set, directory.as_fd(), &found) {
             Ok(spare) => return Ok(spare),
             Err(refused @ ClaimRefusal { why: Err(_), .. }) => return Err(refused),
             Err(refused) => last = refused,
@@ -201,10 +201,10 @@ fn one(
     claim: &mut Claim<'_, '_>,
     home: &Path,
     set: &Set,
-    place: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
     found: &SpareDirectory,
 ) -> Result<Spare, ClaimRefusal> {
-    let Some(lock) = found.lock(place)? else {
+    let Some(lock) = found.lock(directory)? else {
         return Err(ClaimRefusal::but_wanted("its spares are being built or handed over"));
     };
     let Some(record) = found.record()? else { return Err(ClaimRefusal::but_wanted("no spare is ready")) };
@@ -245,7 +245,7 @@ fn one(
         }
         names = selected;
     }
-    let whole = take(claim, place, found, &lock)?;
+    let whole = take(claim, directory, found, &lock)?;
     let report = SpareReport {
         built: UNIX_EPOCH + Duration::from_nanos(record.head.built_ns),
         checked,
@@ -331,7 +331,7 @@ pub(crate) fn directories(paths: Vec<PathBuf>) -> HashSet<PathBuf> {
 /// Moves the spare under the staging name, closed to others until it is published. Whoever holds its lock may.
 fn take(
     claim: &mut Claim<'_, '_>,
-    place: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
     found: &SpareDirectory,
     _lock: &HeldLock,
 ) -> Result<WholeRoot, ClaimRefusal> {
@@ -340,7 +340,7 @@ fn take(
     let whole = close_to_others(tree.as_fd()).map_err(failed)?;
     match claim.staging.adopt(found.directory.as_fd(), TREE, tree) {
         Ok(()) => {
-            found.remove_empty(place);
+            found.remove_empty(directory);
             Ok(whole)
         }
         Err(errno) => {

@@ -120,8 +120,8 @@ impl<V: Visitor> Visit<'_, V> {
             if !visitor.wants(block.path, entry.name, kind.into()) {
                 continue;
             }
-            let place = node(block.path);
-            let directory: &OwnedFd = match opened.get_or_insert_with(|| place.open_source(self.root)) {
+            let node = node(block.path);
+            let directory: &OwnedFd = match opened.get_or_insert_with(|| node.open_source(self.root)) {
                 Ok(directory) => directory,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return,
                 Err(errno) => {
@@ -129,7 +129,7 @@ impl<V: Visitor> Visit<'_, V> {
                     return;
                 }
             };
-            let folder = Folder::of(&place, self.root, directory.as_fd(), block.path);
+            let folder = Folder::of(&node, self.root, directory.as_fd(), block.path);
             if visitor.entry(&folder, entry.name, kind.into()) == Descent::No && kind == FileType::Directory {
                 self.left.insert(&path_of(entry.name));
             }

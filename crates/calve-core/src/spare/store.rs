@@ -124,7 +124,7 @@ impl SpareSource {
 pub(crate) struct Definition {
     pub(crate) source: SpareSource,
     /// The directory beside or in which the spares are; `None` for the store itself.
-    pub(crate) place: Option<PathBuf>,
+    pub(crate) parent: Option<PathBuf>,
     pub(crate) count: usize,
     pub(crate) shape: Shape,
 }
@@ -132,9 +132,9 @@ pub(crate) struct Definition {
 impl Definition {
     /// Returns the name of the set's directory.
     pub(super) fn id(&self) -> String {
-        let place = self.place.as_ref().map_or(&b""[..], |place| place.as_os_str().as_bytes());
+        let parent = self.parent.as_ref().map_or(&b""[..], |parent| parent.as_os_str().as_bytes());
         let mut rest = blake3::Hasher::new();
-        rest.update(format!("{:?}", self.shape).as_bytes()).update(&[0]).update(place);
+        rest.update(format!("{:?}", self.shape).as_bytes()).update(&[0]).update(parent);
         format!("{}-{}", prefix(&self.source), &rest.finalize().to_hex()[..8])
     }
 
@@ -143,7 +143,7 @@ impl Definition {
         let mut fields = vec![
             VERSION.as_bytes().to_vec(),
             self.source.key(),
-            self.place.as_ref().map_or_else(Vec::new, |place| place.as_os_str().as_bytes().to_vec()),
+            self.parent.as_ref().map_or_else(Vec::new, |parent| parent.as_os_str().as_bytes().to_vec()),
             self.count.to_string().into_bytes(),
             flag(self.shape.staged),
             flag(self.shape.mounts == Mounts::Stay),
@@ -166,14 +166,14 @@ impl Definition {
             return None;
         }
         let source = SpareSource::of_key(fields.next()?);
-        let place = Some(fields.next()?).filter(|place| !place.is_empty());
-        let place = place.map(|place| PathBuf::from(OsStr::from_bytes(place)));
+        let parent = Some(fields.next()?).filter(|parent| !parent.is_empty());
+        let parent = parent.map(|parent| PathBuf::from(OsStr::from_bytes(parent)));
         let count = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
         let staged = version != VERSION_1.as_bytes() && fields.next()? == b"1";
         let mounts = if fields.next()? == b"1" { Mounts::Stay } else { Mounts::Cross };
         let unreadable = if fields.next()? == b"1" { UnreadableEntry::Skip } else { UnreadableEntry::Fail };
         let exclude = fields.map(|field| String::from_utf8_lossy(field).into_owned()).collect();
-        Some(Self { source, place, count, shape: Shape { exclude, mounts, unreadable, staged } })
+        Some(Self { source, parent, count, shape: Shape { exclude, mounts, unreadable, staged } })
     }
 }
 
@@ -244,8 +244,8 @@ impl Home {
     /// Removes the directories of a set that is none any more, as far as they are empty.
     pub(crate) fn forget(&self, set: &Set) {
         let name = Path::new(&set.id);
-        if let Some(place) = &set.definition.place {
-            let above = place.join(place_name());
+        if let Some(parent) = &set.definition.parent {
+            let above = parent.join(directory_name());
             let _ = rustix::fs::unlinkat(CWD, above.join(name), AtFlags::REMOVEDIR);
             if let Ok(Some(directory)) = open_own(CWD, &above, &above) {
                 remove_files(directory.as_fd(), &above, &[crate::remove::trash::GITIGNORE]);
@@ -342,18 +342,18 @@ impl Set {
     }
 
     /// Returns the path of the directory that has the set's spares.
-    pub(crate) fn place_path(&self) -> PathBuf {
-        match &self.definition.place {
+    pub(crate) fn directory_path(&self) -> PathBuf {
+        match &self.definition.parent {
             None => self.path.clone(),
-            Some(place) => place.join(place_name()).join(&self.id),
+            Some(parent) => parent.join(directory_name()).join(&self.id),
         }
     }
 
     /// Opens the directory in which its spares are. `None` if it is not there.
-    pub(crate) fn place(&self) -> Result<Option<OwnedFd>, Error> {
-        let path = self.place_path();
-        let Some(place) = &self.definition.place else { return open_own(CWD, &path, &path) };
-        let above = place.join(place_name());
+    pub(crate) fn open_directory(&self) -> Result<Option<OwnedFd>, Error> {
+        let path = self.directory_path();
+        let Some(parent) = &self.definition.parent else { return open_own(CWD, &path, &path) };
+        let above = parent.join(directory_name());
         match open_own(CWD, &above, &above)? {
             Some(above) => open_own(above.as_fd(), Path::new(&self.id), &path),
             None => Ok(None),
@@ -361,10 +361,10 @@ impl Set {
     }
 
     /// Opens the directory in which its spares are, which is made if it is not there.
-    pub(crate) fn make_place(&self) -> Result<OwnedFd, Error> {
-        let path = self.place_path();
-        if let Some(place) = &self.definition.place {
-            let above = place.join(place_name());
+    pub(crate) fn create_directory(&self) -> Result<OwnedFd, Error> {
+        let path = self.directory_path();
+        if let Some(parent) = &self.definition.parent {
+            let above = parent.join(directory_name());
             make_directory(CWD, &above, &above)?;
             let opened = open_own(CWD, &above, &above)?;
             let opened = opened.ok_or_else(|| Error::io(Operation::OpenDirectory, &above, Errno::NOENT))?;
@@ -372,32 +372,32 @@ impl Set {
             write_file(opened.as_fd(), crate::remove::trash::GITIGNORE, b"*\n", &above)?;
             make_directory(opened.as_fd(), Path::new(&self.id), &path)?;
         }
-        self.place()?.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))
+        self.open_directory()?.ok_or_else(|| Error::io(Operation::OpenDirectory, &path, Errno::NOENT))
     }
 }
 
 /// Returns the name of this user's directory for spares that are not in the store.
-fn place_name() -> String {
+fn directory_name() -> String {
     format!(".calve-spares-{}", rustix::process::geteuid().as_raw())
 }
 
-/// The directory of one spare, found in the place of its set.
+/// The directory of one spare, found in the directory of its set.
 pub(crate) struct SpareDirectory {
     pub(crate) directory: OwnedFd,
     pub(crate) name: CString,
     pub(crate) path: PathBuf,
 }
 
-/// Returns the spares in a place, the newest first, ready or not.
-pub(crate) fn spares(place: BorrowedFd<'_>, path: &Path) -> Result<Vec<SpareDirectory>, Error> {
-    let mut names = names(place, path)?;
+/// Returns the spares in the directory of a set, the newest first, ready or not.
+pub(crate) fn spares(parent: BorrowedFd<'_>, path: &Path) -> Result<Vec<SpareDirectory>, Error> {
+    let mut names = names(parent, path)?;
     names.retain(|name| is_spare_name(name));
     names.sort_by(|a, b| b.cmp(a));
     let mut found = Vec::new();
     for name in names {
         let relative = Path::new(OsStr::from_bytes(name.to_bytes()));
         let path = path.join(relative);
-        if let Ok(Some(directory)) = open_own(place, relative, &path) {
+        if let Ok(Some(directory)) = open_own(parent, relative, &path) {
             found.push(SpareDirectory { directory, name, path });
         }
     }
@@ -422,12 +422,12 @@ impl SpareDirectory {
     }
 
     /// Takes the spare's lock. `None` if another process has it, or had it and took the spare away.
-    pub(crate) fn lock(&self, place: BorrowedFd<'_>) -> Result<Option<HeldLock>, Error> {
+    pub(crate) fn lock(&self, parent: BorrowedFd<'_>) -> Result<Option<HeldLock>, Error> {
         let Some(lock) = lock(self.directory.as_fd(), c".", &self.path, FlockOperation::NonBlockingLockExclusive)?
         else {
             return Ok(None);
         };
-        let named = rustix::fs::statat(place, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let named = rustix::fs::statat(parent, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
         let mine = rustix::fs::fstat(&lock).map_err(|errno| Error::io(Operation::Stat, &self.path, errno))?;
         Ok(named.is_ok_and(|named| named.st_ino == mine.st_ino).then_some(lock))
     }
@@ -449,9 +449,9 @@ impl SpareDirectory {
     }
 
     /// Removes what is left when the tree is gone.
-    pub(super) fn remove_empty(&self, place: BorrowedFd<'_>) {
+    pub(super) fn remove_empty(&self, parent: BorrowedFd<'_>) {
         self.discard();
-        let _ = rustix::fs::unlinkat(place, &*self.name, AtFlags::REMOVEDIR);
+        let _ = rustix::fs::unlinkat(parent, &*self.name, AtFlags::REMOVEDIR);
     }
 }
 

@@ -76,16 +76,16 @@ pub(crate) fn update(update: &UpdateRequest<'_>, differences: SpareDifferences) 
 /// Removes what differs in one directory, and makes the directory one that could have been made just now. Returns what is to be made in it;
 /// `None` if it is gone from the source or from the tree.
 fn prepare(update: &UpdateRequest<'_>, path: &Path, touched: DirectoryChanges) -> Result<Option<FillPart>, Error> {
-    let place = node(path);
+    let node = node(path);
     let shown = update.dst.join(path);
-    let src = match place.open_source(update.source.directory()) {
+    let src = match node.open_source(update.source.directory()) {
         Ok(src) => src,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
         Err(errno) => return Err(Error::io(Operation::OpenDirectory, update.source.path().join(path), errno)),
     };
     let stat =
         rustix::fs::fstat(&src).map_err(|errno| Error::io(Operation::Stat, update.source.path().join(path), errno))?;
-    let copy = match open(&place, update.tree) {
+    let copy = match open(&node, update.tree) {
         Ok(copy) => copy,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
         Err(errno) => return Err(Error::io(Operation::OpenDirectory, shown, errno)),
@@ -100,11 +100,11 @@ fn prepare(update: &UpdateRequest<'_>, path: &Path, touched: DirectoryChanges) -
         delete(copy.as_fd(), name, &shown, &deletion)?;
         names.push(*kind, name);
     }
-    Ok(Some(FillPart { node: place, stat, names }))
+    Ok(Some(FillPart { node, stat, names }))
 }
 
-fn open(place: &Node, tree: BorrowedFd<'_>) -> sys::Result<std::os::fd::OwnedFd> {
-    place.open(tree, OFlags::RDONLY)
+fn open(node: &Node, tree: BorrowedFd<'_>) -> sys::Result<std::os::fd::OwnedFd> {
+    node.open(tree, OFlags::RDONLY)
 }
 
 /// Takes owner, mode and extended attributes back to what a new directory has.

@@ -43,16 +43,16 @@ pub(super) fn build(
 ) -> Result<(), Error> {
     let src = origin.path();
     let options = CloneOptions { cancel: cancel.clone(), progress: progress.clone(), ..clone_options(set, origin) };
-    let place = set.make_place()?;
+    let directory = set.create_directory()?;
     let built_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let name = new_spare_name(u64::try_from(built_ns).unwrap_or(u64::MAX));
-    let path = set.place_path();
+    let path = set.directory_path();
     let spare_path = path.join(OsStr::from_bytes(name.to_bytes()));
-    rustix::fs::mkdirat(&place, &*name, Mode::RWXU)
+    rustix::fs::mkdirat(&directory, &*name, Mode::RWXU)
         .map_err(|errno| Error::io(Operation::CreateDirectory, &spare_path, errno))?;
-    let found = spares(place.as_fd(), &path)?.into_iter().find(|found| found.name == name);
+    let found = spares(directory.as_fd(), &path)?.into_iter().find(|found| found.name == name);
     let made = match &found {
-        Some(found) => fill(set, found, place.as_fd(), src, built_ns as u64, &options),
+        Some(found) => fill(set, found, directory.as_fd(), src, built_ns as u64, &options),
         None => Err(Error::io(Operation::OpenDirectory, &spare_path, Errno::NOENT)),
     };
     // The set may have been removed meanwhile.
@@ -60,7 +60,7 @@ pub(super) fn build(
     if made.is_err() {
         // Also when the caller has cancelled.
         let never = Cancel::default();
-        let _ = delete(place.as_fd(), &name, &spare_path, &Deletion::new(None, &Progress::default(), &never));
+        let _ = delete(directory.as_fd(), &name, &spare_path, &Deletion::new(None, &Progress::default(), &never));
     }
     made
 }
@@ -77,7 +77,7 @@ fn clone_options(set: &Set, origin: &SpareOrigin) -> CloneOptions {
 pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
     let options = clone_options(set, origin);
     let source = Source::open(origin.path())?;
-    let destination = Location::of_destination(&set.place_path().join("tree"))?;
+    let destination = Location::of_destination(&set.directory_path().join("tree"))?;
     refuse(&source, &destination, set.definition.shape.staged)?;
     if shares(&source, &destination, &options)? {
         return Ok(0);
@@ -89,13 +89,13 @@ pub(super) fn cost(set: &Set, origin: &SpareOrigin) -> Result<u64, Error> {
 fn fill(
     set: &Set,
     found: &SpareDirectory,
-    place: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
     src: &Path,
     built_ns: u64,
     options: &CloneOptions,
 ) -> Result<(), Error> {
     let failed = |operation| move |errno| Error::io(operation, src, errno);
-    let Some(_lock) = found.lock(place)? else {
+    let Some(_lock) = found.lock(directory)? else {
         return Err(Error::io(Operation::LockSpares, &found.path, Errno::WOULDBLOCK));
     };
     let source = Source::open(src)?;
@@ -186,18 +186,18 @@ fn incomplete(told: &NoteSummary) -> Option<&'static str> {
     told.warnings.iter().any(|warning| lost.contains(&warning.code)).then_some("not all of its metadata can be kept")
 }
 
-/// Deletes what killed processes have left in the place of a set, and spares that are of no use any more.
+/// Deletes what killed processes have left in the directory of a set, and spares that are of no use any more.
 pub(super) fn sweep(set: &Set, source: Option<&Source>, deletion: &Deletion<'_>) -> Result<u64, Error> {
-    let Some(place) = set.place()? else { return Ok(0) };
+    let Some(directory) = set.open_directory()? else { return Ok(0) };
     let mut removed = 0;
-    for found in spares(place.as_fd(), &set.place_path())? {
-        let Some(_lock) = found.lock(place.as_fd())? else { continue };
+    for found in spares(directory.as_fd(), &set.directory_path())? {
+        let Some(_lock) = found.lock(directory.as_fd())? else { continue };
         let fit = match (found.head()?, source) {
             (Some(head), Some(source)) => crate::spare::claim::fitness(&head, source).is_ok(),
             _ => false,
         };
         if !fit {
-            delete(place.as_fd(), &found.name, &found.path, deletion)?;
+            delete(directory.as_fd(), &found.name, &found.path, deletion)?;
             removed += 1;
         }
     }

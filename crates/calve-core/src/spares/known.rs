@@ -64,9 +64,9 @@ impl Spares {
         }
         let shape = Shape::of_root(made_without);
         for set in home.sets(Some(&SpareSource::Directory(real)))? {
-            let place = if set.definition.shape == shape { set.place()? } else { None };
-            let Some(place) = place else { continue };
-            for found in spares(place.as_fd(), &set.place_path())? {
+            let directory = if set.definition.shape == shape { set.open_directory()? } else { None };
+            let Some(directory) = directory else { continue };
+            for found in spares(directory.as_fd(), &set.directory_path())? {
                 let Some(record) = found.record()?.filter(|record| fitness(&record.head, &source).is_ok()) else {
                     continue;
                 };

@@ -82,7 +82,7 @@ pub struct SpareSet {
     /// The watcher is started after clones.
     pub is_watched: bool,
     /// Where they are.
-    pub place: PathBuf,
+    pub directory: PathBuf,
     /// The patterns of what they leave out.
     pub exclude: Vec<String>,
     /// How much space the next one takes, if one is missing: 0 where it shares the source's data. Only [`Spares::list`] finds that out.
@@ -187,7 +187,7 @@ impl Spares {
             path: src.into(),
             source: error,
         })?;
-        let place = match &options.at {
+        let parent = match &options.at {
             Some(at) => Some(at.canonicalize().map_err(|error| Error::Io {
                 operation: Operation::Open,
                 path: at.clone(),
@@ -207,9 +207,9 @@ impl Spares {
         if options.watcher == Some(WatcherStart::AfterClones) {
             watch::possible(&self.home)?;
         }
-        let definition = Definition { source: of, place, count: options.count.unwrap_or(1).max(1), shape };
-        let inside = match &definition.place {
-            Some(place) => Location::of_destination(&place.join(".calve-spares"))?,
+        let definition = Definition { source: of, parent, count: options.count.unwrap_or(1).max(1), shape };
+        let inside = match &definition.parent {
+            Some(parent) => Location::of_destination(&parent.join(".calve-spares"))?,
             None => Location::of_destination(&self.home.join("set"))?,
         };
         build::refuse(&source, &inside, options.staged)?;
@@ -219,18 +219,18 @@ impl Spares {
             set.keep_watched(watcher == WatcherStart::AfterClones)?;
             set.watched = watcher == WatcherStart::AfterClones;
         }
-        set.make_place()?;
+        set.create_directory()?;
         set.paused = false;
         // A watcher that runs learns of it.
         ask(home.path(), &set.id);
         self.describe(&set, Some(&source))
     }
 
-    /// Returns whether [`crate::clone_tree`] would use a spare of `src` for a destination in the directory `place`, as far as that shows
+    /// Returns whether [`crate::clone_tree`] would use a spare of `src` for a destination in the directory `parent`, as far as that shows
     /// without a check of its entries, and what would make it possible.
-    pub fn offer(&self, src: &Path, place: &Path) -> Result<Offer, Error> {
+    pub fn offer(&self, src: &Path, parent: &Path) -> Result<Offer, Error> {
         let source = Source::open(src)?;
-        let inside = Location::of_destination(&place.join("spare"))?;
+        let inside = Location::of_destination(&parent.join("spare"))?;
         let options = CloneOptions { spares: Some(SpareUse::of(&self.home)), ..CloneOptions::default() };
         let refused = match claim::available(&source, inside.parent(), &options) {
             Ok(()) => None,
@@ -259,8 +259,8 @@ impl Spares {
     pub fn are_known(&self, source: &SpareSource) -> Result<bool, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(false) };
         for set in home.sets(Some(source))? {
-            let Some(place) = set.place()? else { continue };
-            for found in spares(place.as_fd(), &set.place_path())? {
+            let Some(directory) = set.open_directory()? else { continue };
+            for found in spares(directory.as_fd(), &set.directory_path())? {
                 if ask(home.path(), &found.id(&set)) != Answer::Unknown {
                     return Ok(true);
                 }
@@ -283,7 +283,7 @@ impl Spares {
             }
             sets.push(described);
         }
-        sets.sort_by(|a, b| (&a.place, &a.exclude).cmp(&(&b.place, &b.exclude)));
+        sets.sort_by(|a, b| (&a.directory, &a.exclude).cmp(&(&b.directory, &b.exclude)));
         Ok(sets)
     }
 
@@ -293,15 +293,15 @@ impl Spares {
             count: set.definition.count,
             is_paused: set.paused,
             is_watched: set.watched,
-            place: set.place_path(),
+            directory: set.directory_path(),
             exclude: set.definition.shape.exclude.clone(),
             next_bytes: None,
             spares: Vec::new(),
         };
-        let Some(place) = set.place()? else { return Ok(described) };
-        for found in spares(place.as_fd(), &described.place)? {
+        let Some(directory) = set.open_directory()? else { return Ok(described) };
+        for found in spares(directory.as_fd(), &described.directory)? {
             let id = found.id(set);
-            let busy = found.lock(place.as_fd())?.is_none();
+            let busy = found.lock(directory.as_fd())?.is_none();
             let (standing, head) = match (found.head()?, source) {
                 (head, _) if busy => (Readiness::Building, head),
                 (None, _) => (Readiness::Stale("it was not finished"), None),

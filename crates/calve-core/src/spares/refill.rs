@@ -112,9 +112,9 @@ fn named(source: &SpareSource) -> PathBuf {
 
 /// Returns how many spares of a set are ready.
 fn ready(set: &Set) -> Result<usize, Error> {
-    let Some(place) = set.place()? else { return Ok(0) };
+    let Some(directory) = set.open_directory()? else { return Ok(0) };
     let mut count = 0;
-    for found in spares(place.as_fd(), &set.place_path())? {
+    for found in spares(directory.as_fd(), &set.directory_path())? {
         count += usize::from(found.head()?.is_some());
     }
     Ok(count)

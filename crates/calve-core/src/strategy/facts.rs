@@ -50,7 +50,7 @@ impl Facts {
     }
 
     /// Asks the two file systems, without making anything.
-    pub(crate) fn from_places(source: &Source, dst_parent: BorrowedFd<'_>) -> Self {
+    pub(crate) fn between(source: &Source, dst_parent: BorrowedFd<'_>) -> Self {
         let mut facts = Self::nothing();
         match snapshot(source, dst_parent) {
             Ok(nested) => {

@@ -5,7 +5,7 @@
 pub(crate) struct Extent {
     /// Where in the file.
     pub(crate) logical: u64,
-    /// Where on the disk; of no meaning unless `placed`.
+    /// Where on the disk; of no meaning unless `has_address`.
     pub(crate) physical: u64,
     /// Bytes of the file, which for compressed ones is more than on the disk.
     pub(crate) length: u64,
@@ -13,8 +13,8 @@ pub(crate) struct Extent {
     pub(crate) shared: bool,
     /// Kept in the metadata.
     pub(crate) inline: bool,
-    /// It has a place of its own on the disk.
-    pub(crate) placed: bool,
+    /// It has an address of its own on the disk.
+    pub(crate) has_address: bool,
     /// Compressed.
     pub(crate) encoded: bool,
 }

@@ -61,7 +61,7 @@ impl<'a> DiskExtents<'a> {
         Self(PhantomData)
     }
 
-    pub(crate) fn at(&mut self, _place: u64) -> Result<Option<&DiskExtent>> {
+    pub(crate) fn at(&mut self, _address: u64) -> Result<Option<&DiskExtent>> {
         Err(Errno::OPNOTSUPP)
     }
 }

@@ -97,8 +97,8 @@ impl Templates {
         self.store.prepare()?;
         // Leftovers of killed processes may hold the space that is needed now.
         let mut swept = self.store.sweep()?;
-        let place = self.place(&source, options)?;
-        let reserved = self.store.reserve(name, &place)?;
+        let directory = self.directory_for(&source, options)?;
+        let reserved = self.store.reserve(name, &directory)?;
         let built = fill(&reserved, name, &source, options).and_then(|(template, clone)| {
             self.publish(&template, old)?;
             Ok((template, clone))
@@ -131,27 +131,27 @@ impl Templates {
     }
 
     /// Returns the directory for versions, which is made.
-    fn place(&self, source: &Path, options: &TemplateOptions) -> Result<PathBuf, Error> {
+    fn directory_for(&self, source: &Path, options: &TemplateOptions) -> Result<PathBuf, Error> {
         let opened = super::open_tree(source)?;
         let own = self.store.trees();
-        let place = match &options.at {
-            Some(at) => canonical(at)?.join(store::place_name()),
+        let directory = match &options.at {
+            Some(at) => canonical(at)?.join(store::directory_name()),
             None if is_same_file_system(source, &own)? => own,
-            None => source.parent().unwrap_or(source).join(store::place_name()),
+            None => source.parent().unwrap_or(source).join(store::directory_name()),
         };
-        let above = place.parent().unwrap_or(&place);
+        let above = directory.parent().unwrap_or(&directory);
         let inside = is_inside(super::open_tree(above)?.as_fd(), identity(&store::stat(opened.as_fd(), source)?));
         if inside.map_err(|errno| Error::io(Operation::Find, above, errno))? {
-            return Err(TemplateError::PlaceInsideSource { place, source_path: source.to_path_buf() }.into());
+            return Err(TemplateError::DirectoryInsideSource { directory, source_path: source.to_path_buf() }.into());
         }
-        self.make_place(&place)?;
-        Ok(place)
+        self.make_directory(&directory)?;
+        Ok(directory)
     }
 
-    pub(super) fn make_place(&self, place: &Path) -> Result<(), Error> {
-        if place != self.store.trees() {
-            store::make_own(place)?;
-            hide_from_git(place)?;
+    pub(super) fn make_directory(&self, directory: &Path) -> Result<(), Error> {
+        if directory != self.store.trees() {
+            store::make_own(directory)?;
+            hide_from_git(directory)?;
         }
         Ok(())
     }
@@ -177,8 +177,8 @@ fn is_same_file_system(a: &Path, b: &Path) -> Result<bool, Error> {
 }
 
 /// Hides templates from `git status`.
-fn hide_from_git(place: &Path) -> Result<(), Error> {
-    let path = place.join(GITIGNORE.to_str().unwrap_or_default());
+fn hide_from_git(directory: &Path) -> Result<(), Error> {
+    let path = directory.join(GITIGNORE.to_str().unwrap_or_default());
     match store::stat_of(&path)? {
         Some(_) => Ok(()),
         None => match store::write_file(&path, b"*\n") {

@@ -172,7 +172,7 @@ impl Templates {
 fn look(template: &Template) -> Result<(), Error> {
     let gone = || TemplateError::Gone { name: template.name.clone(), path: template.tree.clone() };
     let changed = |path: &Path| TemplateError::Changed { name: template.name.clone(), path: path.to_path_buf() };
-    store::open_own(&template.place())?.ok_or_else(gone)?;
+    store::open_own(&template.versions_directory())?.ok_or_else(gone)?;
     let directory = template.tree.parent().unwrap_or(&template.tree);
     store::open_own(directory)?.ok_or_else(gone)?;
     let root = store::stat_of(&template.tree)?.ok_or_else(gone)?;

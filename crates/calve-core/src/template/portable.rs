@@ -96,7 +96,7 @@ impl PortableTemplate {
                 return Err(refused("is not below a root"));
             }
             if !path.is_empty() {
-                check_place(&path, &entries, &index).map_err(refused)?;
+                check_position(&path, &entries, &index).map_err(refused)?;
             }
             if is_linked {
                 let first = first_name(keywords).and_then(|first| index.get(&first).copied());
@@ -220,7 +220,7 @@ fn digits(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Checks that a path has names that may be used, and that it is in a directory that came before.
-fn check_place(path: &[u8], entries: &[PortableEntry], index: &HashMap<Vec<u8>, usize>) -> Result<(), &'static str> {
+fn check_position(path: &[u8], entries: &[PortableEntry], index: &HashMap<Vec<u8>, usize>) -> Result<(), &'static str> {
     let is_name =
         |name: &[u8]| !name.is_empty() && name != b"." && name != b".." && name.len() <= 255 && !name.contains(&0);
     if !order(path).all(is_name) {

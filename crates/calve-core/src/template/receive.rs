@@ -106,10 +106,10 @@ impl Templates {
         self.store.prepare()?;
         let mut swept = self.store.sweep()?;
         let own = self.store.trees();
-        let place = options.at.as_deref().map(|at| Ok::<_, Error>(canonical(at)?.join(store::place_name())));
-        let place = place.transpose()?.unwrap_or(own);
-        self.make_place(&place)?;
-        let reserved = self.store.reserve(name, &place)?;
+        let directory = options.at.as_deref().map(|at| Ok::<_, Error>(canonical(at)?.join(store::directory_name())));
+        let directory = directory.transpose()?.unwrap_or(own);
+        self.make_directory(&directory)?;
+        let reserved = self.store.reserve(name, &directory)?;
         let built = build(&reserved, name, origin, sent, options, fill)
             .and_then(|template| self.publish(&template, old).map(|()| template).map_err(E::from));
         match built {

@@ -49,7 +49,7 @@ impl Template {
     }
 
     /// Returns the directory that the directories of versions are in.
-    pub(super) fn place(&self) -> PathBuf {
+    pub(super) fn versions_directory(&self) -> PathBuf {
         self.tree.parent().and_then(|version| version.parent()).unwrap_or(&self.tree).to_path_buf()
     }
 }
@@ -79,7 +79,7 @@ impl Stamp {
 }
 
 impl Template {
-    /// Encodes the record of a template. `own` is the place below CALVE_HOME, which may be moved as a whole.
+    /// Encodes the record of a template. `own` is the directory below CALVE_HOME, which may be moved as a whole.
     pub(super) fn encode(&self, own: &Path) -> Vec<u8> {
         let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
         let created = self.created.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -89,7 +89,7 @@ impl Template {
             self.key.clone().into_bytes(),
             path(&self.source),
             self.at.as_ref().map_or_else(Vec::new, path),
-            Some(self.place()).filter(|place| place != own).as_ref().map_or_else(Vec::new, path),
+            Some(self.versions_directory()).filter(|directory| directory != own).as_ref().map_or_else(Vec::new, path),
             self.version.clone().into_bytes(),
             self.strategy.name().as_bytes().to_vec(),
         ];
@@ -117,8 +117,8 @@ impl Template {
         let key = fields.text()?;
         let source = fields.path()?;
         let at = Some(fields.path()?).filter(|at| !at.as_os_str().is_empty());
-        let place = Some(fields.path()?).filter(|place| !place.as_os_str().is_empty());
-        let place = place.unwrap_or_else(|| own.to_path_buf());
+        let directory = Some(fields.path()?).filter(|directory| !directory.as_os_str().is_empty());
+        let directory = directory.unwrap_or_else(|| own.to_path_buf());
         let version = fields.text()?;
         let strategy = fields.text()?.parse().ok()?;
         let created = UNIX_EPOCH + Duration::from_nanos(fields.number()?);
@@ -130,7 +130,7 @@ impl Template {
         let manifest = Stamp { inode: manifest_inode, changed: fields.moment()?, size: manifest_size };
         let frozen = FrozenState { moment, root, manifest };
         let exclude = fields.0.map(|field| String::from_utf8(field.to_vec()).ok()).collect::<Option<_>>()?;
-        let tree = place.join(&version).join(super::store::TREE);
+        let tree = directory.join(&version).join(super::store::TREE);
         let name = name.to_owned();
         Some(Self { name, key, source, exclude, at, tree, entries, bytes, created, strategy, version, frozen })
     }

@@ -4,7 +4,7 @@
 //! CALVE_HOME/templates/           mode 0700
 //!   NAME.template                 the record: to rename one over it swaps the template in one step
 //!   .lock                         held (flock) while a record is written or removed
-//!   versions/VERSION              the place of a version; its lock is held by whoever builds (alone) or reads (shared) it
+//!   versions/VERSION              the path of a version; its lock is held by whoever builds (alone) or reads (shared) it
 //!   trees/VERSION/                one version, when the place is CALVE_HOME
 //!     tree, manifest
 //!   arrivals/                     parts of templates that are on their way here; whoever fetches a part holds its lock
@@ -47,7 +47,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Returns the place for versions on CALVE_HOME's own file system.
+    /// Returns the directory for versions on CALVE_HOME's own file system.
     pub(super) fn trees(&self) -> PathBuf {
         self.path.join(TREES)
     }
@@ -133,8 +133,8 @@ impl Store {
         Ok(names)
     }
 
-    /// Reserves a new version at `place`: its lock is held before there is anything of it.
-    pub(super) fn reserve(&self, name: &str, place: &Path) -> Result<ReservedVersion, Error> {
+    /// Reserves a new version at `directory`: its lock is held before there is anything of it.
+    pub(super) fn reserve(&self, name: &str, directory: &Path) -> Result<ReservedVersion, Error> {
         loop {
             let version = format!("{name}-{:016x}", sys::random());
             let path = self.versions().join(&version);
@@ -146,9 +146,13 @@ impl Store {
                 continue;
             }
             let mut file = File::from(lock);
-            let written = file.write_all(place.as_os_str().as_bytes());
-            let reserved =
-                ReservedVersion { directory: place.join(&version), version, lock: OwnedFd::from(file).into(), path };
+            let written = file.write_all(directory.as_os_str().as_bytes());
+            let reserved = ReservedVersion {
+                directory: directory.join(&version),
+                version,
+                lock: OwnedFd::from(file).into(),
+                path,
+            };
             written.map_err(|source| io_error(Operation::Write, &reserved.path, source))?;
             return Ok(reserved);
         }
@@ -194,7 +198,7 @@ impl Store {
                 continue;
             }
             match take_away(lock, &path, &name) {
-                Ok(place) => swept.trash.extend(place),
+                Ok(directory) => swept.trash.extend(directory),
                 // The next command tries again.
                 Err(error) => swept.failure = Some(error),
             }
@@ -239,17 +243,17 @@ fn take_away(lock: HeldLock, path: &Path, version: &str) -> Result<Option<PathBu
     let read = File::from(rustix::io::dup(&lock).map_err(|errno| Error::io(Operation::Open, path, errno))?)
         .read_to_end(&mut bytes);
     read.map_err(|source| io_error(Operation::Read, path, source))?;
-    let place = PathBuf::from(OsStr::from_bytes(&bytes));
-    let is_reachable = place.parent().is_some_and(Path::is_dir);
-    let trash = match open_own(&place) {
+    let directory = PathBuf::from(OsStr::from_bytes(&bytes));
+    let is_reachable = directory.parent().is_some_and(Path::is_dir);
+    let trash = match open_own(&directory) {
         // Its file system may be mounted again.
         Ok(None) if !is_reachable && !bytes.is_empty() => return Ok(None),
         // Killed before it said where; there is nothing yet.
         Ok(None) => None,
         // Somebody else's now.
         Err(_) => return Ok(None),
-        Ok(Some(_)) => match remove_tree(&place.join(version), &RemoveOptions::default()) {
-            Ok(report) => report.trashed.map(|_| place),
+        Ok(Some(_)) => match remove_tree(&directory.join(version), &RemoveOptions::default()) {
+            Ok(report) => report.trashed.map(|_| directory),
             Err(Error::Missing(_)) => None,
             Err(error) => return Err(error),
         },
@@ -260,7 +264,7 @@ fn take_away(lock: HeldLock, path: &Path, version: &str) -> Result<Option<PathBu
 }
 
 /// Returns the name of this user's directory for versions that are not below CALVE_HOME.
-pub(super) fn place_name() -> String {
+pub(super) fn directory_name() -> String {
     format!(".calve-templates-{}", rustix::process::geteuid().as_raw())
 }
 

@@ -72,7 +72,7 @@ impl Templates {
         let lock = self.store.hold(&template.version)?;
         let gone = || TemplateError::Gone { name: name.into(), path: template.tree.clone() };
         let _lock = lock.ok_or_else(gone)?;
-        store::open_own(&template.place())?.ok_or_else(gone)?;
+        store::open_own(&template.versions_directory())?.ok_or_else(gone)?;
         store::stat_of(&template.tree)?.ok_or_else(gone)?;
         let path = template.manifest();
         let damaged = || TemplateError::Damaged {

@@ -290,7 +290,7 @@ impl<'f> FillWorker<'f> {
     }
 
     /// Makes every entry of one directory, then finishes its copy.
-    fn directory(&mut self, DirectoryToFill { node, pair, stat, place }: DirectoryToFill) -> Result<(), Error> {
+    fn directory(&mut self, DirectoryToFill { node, pair, stat, group }: DirectoryToFill) -> Result<(), Error> {
         if identity(&stat) == self.shared.staged {
             // By way of a bind mount; every other way was seen before anything was made.
             let (src, dst) = (self.fill.src_path.to_path_buf(), self.fill.dst_path.to_path_buf());
@@ -316,8 +316,8 @@ impl<'f> FillWorker<'f> {
         }
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         self.ahead.push(DirectoriesToFill { node, open: Some(pair), names: below, more: () });
-        if let Some(place) = place {
-            self.shared.groups.leave(place);
+        if let Some(group) = group {
+            self.shared.groups.leave(group);
         }
         Ok(())
     }

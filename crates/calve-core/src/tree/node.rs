@@ -14,18 +14,18 @@ use crate::sys;
 /// One directory below (or at) the root of a walk.
 pub(crate) struct Node {
     /// `None` for the root.
-    place: Option<(Arc<Node>, CString)>,
+    parent: Option<(Arc<Node>, CString)>,
     /// The times and the mode its copy was given, for the rare case that they must be set again.
     pub(crate) sealed: OnceLock<(Timestamps, Mode)>,
 }
 
 impl Node {
     pub(crate) fn root() -> Arc<Self> {
-        Arc::new(Self { place: None, sealed: OnceLock::new() })
+        Arc::new(Self { parent: None, sealed: OnceLock::new() })
     }
 
     pub(crate) fn child(parent: &Arc<Self>, name: &CStr) -> Arc<Self> {
-        Arc::new(Self { place: Some((Arc::clone(parent), name.to_owned())), sealed: OnceLock::new() })
+        Arc::new(Self { parent: Some((Arc::clone(parent), name.to_owned())), sealed: OnceLock::new() })
     }
 
     /// Returns the path relative to the root.
@@ -41,7 +41,7 @@ impl Node {
     }
 
     pub(crate) fn parent(&self) -> Option<(&Arc<Self>, &CStr)> {
-        self.place.as_ref().map(|(parent, name)| (parent, name.as_c_str()))
+        self.parent.as_ref().map(|(parent, name)| (parent, name.as_c_str()))
     }
 
     /// Opens this directory below `root`: no link is followed and no path can be too long.
@@ -71,7 +71,7 @@ impl Node {
     fn names(&self) -> Vec<&CStr> {
         let mut names = Vec::new();
         let mut node = self;
-        while let Some((parent, name)) = &node.place {
+        while let Some((parent, name)) = &node.parent {
             names.push(name.as_c_str());
             node = parent;
         }
@@ -126,9 +126,9 @@ fn by_name(root: BorrowedFd<'_>, names: &[&CStr], flags: OFlags) -> sys::Result<
 /// A chain of thousands must not be dropped by recursion.
 impl Drop for Node {
     fn drop(&mut self) {
-        let mut next = self.place.take();
+        let mut next = self.parent.take();
         while let Some((parent, _)) = next {
-            next = Arc::into_inner(parent).and_then(|mut node| node.place.take());
+            next = Arc::into_inner(parent).and_then(|mut node| node.parent.take());
         }
     }
 }

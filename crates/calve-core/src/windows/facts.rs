@@ -15,7 +15,7 @@ use crate::error::{Error, ShownPath};
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::remedy::Remedy;
-use crate::report::{Offer, PlaceReport, ProbeReport};
+use crate::report::{FileSystemReport, Offer, ProbeReport};
 use crate::sys::{self, Volume};
 
 /// Why each strategy cannot be used, for those that cannot.
@@ -30,7 +30,7 @@ const ELSEWHERE: &str = "source and destination are on different volumes";
 
 impl Facts {
     /// Asks the two volumes.
-    pub(super) fn from_places(source: &Source, location: &Location) -> Result<Self, Error> {
+    pub(super) fn between(source: &Source, location: &Location) -> Result<Self, Error> {
         let volume = |path: &Path, shown: &Path| {
             sys::open(path, FILE_READ_ATTRIBUTES)
                 .and_then(|directory| sys::volume(&directory, path))
@@ -124,7 +124,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     let is_directory = std::fs::metadata(dst).is_ok_and(|found| found.is_dir());
     let target = if is_directory { below(dst, Path::new(".calve-probe")) } else { dst.to_path_buf() };
     let location = Location::open(&target)?.ok_or_else(|| Error::io(Operation::Open, dst, code(ERROR_INVALID_NAME)))?;
-    let mut facts = Facts::from_places(&source, &location)?;
+    let mut facts = Facts::between(&source, &location)?;
     let unwritable = match Staging::make(&location).and_then(|staging| facts.try_in(&source, &staging)) {
         Ok(()) => None,
         Err(error) if [ERROR_ACCESS_DENIED, ERROR_WRITE_PROTECT].iter().any(|number| error.is_errno(code(*number))) => {
@@ -143,7 +143,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         let refused = own.or_else(|| unwritable.clone()).map(|reason| reason.by(strategy));
         Offer { strategy, refused }
     });
-    let report = |path: &Path, volume: &Volume| PlaceReport {
+    let report = |path: &Path, volume: &Volume| FileSystemReport {
         path: path.to_path_buf(),
         file_system: volume.file_system.clone(),
         // Written as `vol` does: two halves of the volume's serial number.

@@ -47,7 +47,7 @@ impl<'p> StagedTree<'p> {
                 detail,
             });
         }
-        let mut facts = Facts::from_places(&source, self.destination)?;
+        let mut facts = Facts::between(&source, self.destination)?;
         facts.try_in(&source, &self.staging)?;
         let (strategy, refused) = facts.choose(&Criteria::of(options))?;
         let files = match strategy {
@@ -109,7 +109,7 @@ impl<'p> StagedTree<'p> {
 
     /// Tries what cloning `source` would try, and makes nothing that stays.
     pub(crate) fn plan(self, source: &Source) -> Result<ClonePlan, Error> {
-        let mut facts = Facts::from_places(source, self.destination)?;
+        let mut facts = Facts::between(source, self.destination)?;
         facts.try_in(source, &self.staging)?;
         let (strategy, refused) = facts.choose(&Criteria::of(self.options))?;
         Ok(ClonePlan { strategy, refused })

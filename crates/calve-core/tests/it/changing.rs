@@ -16,7 +16,7 @@ use crate::rival::while_another;
 /// Clones until a clone has noticed a change of `change`, which is done over and over.
 fn until_noticed(
     src: &Path,
-    place: &Path,
+    directory: &Path,
     strategy: Strategy,
     change: impl Fn() + Send,
 ) -> (Option<CloneReport>, Option<Error>) {
@@ -29,7 +29,7 @@ fn until_noticed(
     while_another(change, || {
         let (mut noticed, mut refused) = (None, None);
         for _ in 0..MOST_ROUNDS {
-            let dst = place.join("dst");
+            let dst = directory.join("dst");
             if noticed.is_none() {
                 let report = clone_tree(src, &dst, &any).unwrap();
                 fs::remove_dir_all(&dst).unwrap();
@@ -41,7 +41,7 @@ fn until_noticed(
                     fs::remove_dir_all(&dst).unwrap();
                 }
                 Err(error) => {
-                    assert_holds(place, &[]);
+                    assert_holds(directory, &[]);
                     refused = Some(error);
                 }
             }
@@ -55,13 +55,13 @@ fn until_noticed(
 
 fn is_noticed(file_system: FileSystem, strategy: Strategy, expected: &[&str], change: impl Fn(&Path) + Sync) {
     let Some(volume) = Volume::new(file_system) else { return };
-    let [src, place] = ["src", "place"].map(|name| volume.path().join(name));
-    fs::create_dir(&place).unwrap();
+    let [src, directory] = ["src", "place"].map(|name| volume.path().join(name));
+    fs::create_dir(&directory).unwrap();
     let tree = Tree::new(&src).file("large", vec![b'x'; 3 << 20]).file("sub/still", "1");
     for number in 0..30 {
         fs::write(tree.path().join(format!("file-{number:02}")), vec![b'y'; 5000]).unwrap();
     }
-    let (noticed, refused) = until_noticed(&src, &place, strategy, || change(&src));
+    let (noticed, refused) = until_noticed(&src, &directory, strategy, || change(&src));
     let noticed = noticed.unwrap_or_else(|| panic!("no change was noticed by {strategy}"));
     let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
     assert!(noticed.changed.iter().all(|path| expected.contains(path)), "{:?}", noticed.changed);
@@ -72,7 +72,7 @@ fn is_noticed(file_system: FileSystem, strategy: Strategy, expected: &[&str], ch
         }
         other => panic!("`stable` was not refused: {other:?}"),
     }
-    assert_holds(&place, &[]);
+    assert_holds(&directory, &[]);
 }
 
 fn on_both(expected: &[&str], change: impl Fn(&Path) + Sync) {
@@ -128,13 +128,13 @@ fn a_file_that_turns_into_a_link_or_a_directory_is_listed() {
 #[test]
 fn a_directory_that_vanishes_is_listed_and_leaves_no_empty_one() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
-    let [src, place] = ["src", "place"].map(|name| volume.path().join(name));
+    let [src, directory] = ["src", "place"].map(|name| volume.path().join(name));
     Tree::new(volume.path()).dir("place").file("src/sub/file", "1").file("src/zone/file", "1").mtime("src/sub", 1, 1);
     for number in 0..300 {
         fs::write(src.join(format!("file-{number}")), "1").unwrap();
     }
     let away = volume.path().join("away");
-    let (noticed, refused) = until_noticed(&src, &place, Strategy::Copy, || {
+    let (noticed, refused) = until_noticed(&src, &directory, Strategy::Copy, || {
         fs::rename(src.join("sub"), &away).unwrap();
         fs::rename(&away, src.join("sub")).unwrap();
     });
@@ -195,11 +195,11 @@ fn stable_is_about_the_whole_clone() {
             let src = volume.path().join("src");
             calve_testkit::wide(src.join("many"), 2_000);
             let tree = Tree::new(&src).file("a", "1").symlink("b", "x").dir("c");
-            let place = other.as_ref().map_or(volume.path(), Volume::path);
+            let directory = other.as_ref().map_or(volume.path(), Volume::path);
             // Right after it was written: what is older than the clone is no change.
             tree.file("a", "2");
             let stable = options(|options| options.require = vec![Requirement::Stable]);
-            crate::cloning::clone_with(&stable, &src, place.join("quiet"));
+            crate::cloning::clone_with(&stable, &src, directory.join("quiet"));
             for changed in ["a", "b", "c"] {
                 let stable = options(|options| {
                     options.require = vec![Requirement::Stable];
@@ -209,7 +209,7 @@ fn stable_is_about_the_whole_clone() {
                 let change = "os.chown(sys.argv[2], 7, -1, follow_symlinks=False)";
                 let leased = src.join("many/entry-0001000");
                 let mut holder = lease(&leased, change, src.join(changed).as_os_str());
-                let error = crate::cloning::refused(&stable, &src, place.join("dst"));
+                let error = crate::cloning::refused(&stable, &src, directory.join("dst"));
                 assert!(holder.wait().unwrap().success());
                 // A directory may be noticed when its turn comes: its entries are made after the root's.
                 let whole = format!("src/{changed}` changed while the clone was made");

@@ -108,12 +108,12 @@ fn the_changes_may_be_kept_elsewhere() {
 #[test]
 fn characters_that_mean_something_to_mount_are_only_characters() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
-    let place = volume.path().join("a,b:c\\d e=f'\"\n,upperdir=g");
-    let src = lower(&place.join("src:1,2\\"));
-    let mounted = mount(src.path(), place.join("dst:1,2"), &OverlayOptions::default());
+    let directory = volume.path().join("a,b:c\\d e=f'\"\n,upperdir=g");
+    let src = lower(&directory.join("src:1,2\\"));
+    let mounted = mount(src.path(), directory.join("dst:1,2"), &OverlayOptions::default());
     write_everywhere(mounted.path());
     mounted.unmount().unwrap();
-    assert_holds(&place, &["src:1,2\\"]);
+    assert_holds(&directory, &["src:1,2\\"]);
 }
 
 #[test]
@@ -144,20 +144,20 @@ fn a_clone_by_overlay_is_refused_to_those_who_own_no_mount() {
 
 #[test]
 fn without_privileges_it_works_in_a_user_namespace_and_is_refused_outside() {
-    if let Some(place) = child::place() {
-        let src = lower(&place.join("src"));
+    if let Some(directory) = child::directory() {
+        let src = lower(&directory.join("src"));
         let before = fingerprint(src.path());
         if rustix::process::geteuid().is_root() {
-            let mounted = mount(src.path(), place.join("dst"), &OverlayOptions::default());
+            let mounted = mount(src.path(), directory.join("dst"), &OverlayOptions::default());
             write_everywhere(mounted.path());
             mounted.unmount().unwrap();
         } else {
-            let error = mount_overlay(src.path(), &place.join("dst"), &OverlayOptions::default()).unwrap_err();
+            let error = mount_overlay(src.path(), &directory.join("dst"), &OverlayOptions::default()).unwrap_err();
             assert_errno(&error, Errno::PERM);
             assert!(error.remedy().is_some());
         }
         before.assert_unchanged(src.path());
-        assert_holds(&place, &["src"]);
+        assert_holds(&directory, &["src"]);
         fs::remove_dir_all(src.path()).unwrap();
         return;
     }

@@ -46,19 +46,19 @@ fn a_staged_tree_is_private() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     let src = volume.path().join("src");
     calve_testkit::wide(&src, 3_000);
-    let place = volume.path().join("place");
-    fs::create_dir(&place).unwrap();
+    let directory = volume.path().join("place");
+    fs::create_dir(&directory).unwrap();
     let mut seen = 0;
     std::thread::scope(|scope| {
         let work = scope.spawn(|| {
             for number in 0..20 {
-                clone(&src, place.join(format!("dst-{number}")));
+                clone(&src, directory.join(format!("dst-{number}")));
             }
         });
         while !work.is_finished() {
-            for name in names_in(&place).into_iter().filter(|name| name.starts_with(".calve-staging-")) {
-                if let Ok(stat) = rustix::fs::lstat(place.join(&name))
-                    && rustix::fs::lstat(place.join(&name)).is_ok_and(|again| again.st_ino == stat.st_ino)
+            for name in names_in(&directory).into_iter().filter(|name| name.starts_with(".calve-staging-")) {
+                if let Ok(stat) = rustix::fs::lstat(directory.join(&name))
+                    && rustix::fs::lstat(directory.join(&name)).is_ok_and(|again| again.st_ino == stat.st_ino)
                     && stat.st_mode & 0o077 != 0
                 {
                     // The last thing before the rename is the final mode.

@@ -17,19 +17,19 @@ use crate::spare::edits::{Editor, Mapper};
 const DISKS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
 
 /// A source and a clone of it.
-struct Place {
+struct RevertFixture {
     volume: Volume,
     state: Option<CloneState>,
 }
 
-impl Place {
+impl RevertFixture {
     fn new(file_system: FileSystem, make: impl FnOnce(PathBuf)) -> Option<Self> {
         let volume = Volume::new(file_system)?;
         make(volume.path().join("src"));
-        let mut place = Self { volume, state: None };
-        clone_tree(&place.src(), &place.clone(), &CloneOptions::default()).unwrap();
-        place.record(None);
-        Some(place)
+        let mut fixture = Self { volume, state: None };
+        clone_tree(&fixture.src(), &fixture.clone(), &CloneOptions::default()).unwrap();
+        fixture.record(None);
+        Some(fixture)
     }
 
     fn record(&mut self, after: Option<&RevertReport>) {
@@ -68,10 +68,10 @@ fn a_reverted_clone_equals_its_source_after_random_edits() {
         return;
     }
     for file_system in DISKS {
-        let Some(mut place) = Place::new(file_system, packages) else { return };
-        let before = fingerprint(place.src());
+        let Some(mut fixture) = RevertFixture::new(file_system, packages) else { return };
+        let before = fingerprint(fixture.src());
         let mut editor = Editor {
-            root: place.clone(),
+            root: fixture.clone(),
             random: SplitMix64::new(11),
             mapper: Mapper::start(),
             only: None,
@@ -85,18 +85,18 @@ fn a_reverted_clone_equals_its_source_after_random_edits() {
                 editor.edit();
                 done += 1;
             }
-            let reverted = place.revert();
+            let reverted = fixture.revert();
             if reverted.is_some() {
                 kept += 1;
             } else {
-                fs::remove_dir_all(place.clone()).unwrap();
-                clone_tree(&place.src(), &place.clone(), &CloneOptions::default()).unwrap();
+                fs::remove_dir_all(fixture.clone()).unwrap();
+                clone_tree(&fixture.src(), &fixture.clone(), &CloneOptions::default()).unwrap();
             }
-            assert_same(place.src(), place.clone());
-            place.record(reverted.as_ref());
+            assert_same(fixture.src(), fixture.clone());
+            fixture.record(reverted.as_ref());
         }
         assert!(kept > 0, "{file_system:?}: {:?}", editor.kinds);
-        before.assert_unchanged(place.src());
+        before.assert_unchanged(fixture.src());
     }
 }
 
@@ -106,14 +106,14 @@ fn what_has_not_changed_stays_the_same_file() {
         let make = |src: PathBuf| {
             Tree::new(&src).dir("a").file("a/one", "one").file("two", "two").dir("b/c").file("b/c/three", "three");
         };
-        let Some(mut place) = Place::new(file_system, make) else { return };
+        let Some(mut fixture) = RevertFixture::new(file_system, make) else { return };
         // What was made in the tick in which it was recorded is made again once.
         std::thread::sleep(std::time::Duration::from_millis(20));
-        place.record(None);
-        let inode = |name: &str| fs::symlink_metadata(place.clone().join(name)).unwrap().ino();
+        fixture.record(None);
+        let inode = |name: &str| fs::symlink_metadata(fixture.clone().join(name)).unwrap().ino();
         let before = ["a/one", "two", "b/c", "b/c/three"].map(inode);
-        fs::write(place.clone().join("two"), "TWO").unwrap();
-        place.reverted();
+        fs::write(fixture.clone().join("two"), "TWO").unwrap();
+        fixture.reverted();
         let after = ["a/one", "two", "b/c", "b/c/three"].map(inode);
         // A file system may give the new `two` the number of the old one.
         assert_eq!((before[0], before[2], before[3]), (after[0], after[2], after[3]), "{file_system:?}");
@@ -126,8 +126,8 @@ fn new_entries_go_and_links_are_not_followed() {
         let make = |src: PathBuf| {
             Tree::new(&src).dir("a").file("a/one", "one").dir("b/c").file("b/c/three", "three");
         };
-        let Some(place) = Place::new(file_system, make) else { return };
-        let (clone, outside) = (place.clone(), place.volume.path().join("outside"));
+        let Some(fixture) = RevertFixture::new(file_system, make) else { return };
+        let (clone, outside) = (fixture.clone(), fixture.volume.path().join("outside"));
         Tree::new(&outside).file("one", "outside").file("c/three", "outside");
         let before = fingerprint(&outside);
         let link = |name: &str| {
@@ -139,10 +139,10 @@ fn new_entries_go_and_links_are_not_followed() {
         // Names that only Calve gives, and a socket, which cannot be cloned.
         Tree::new(&clone).dir(".calve-staging-0-a-b-c").file(".calve-trash-0-a-b-c", "x").dir("new").file("new/x", "x");
         let _socket = UnixListener::bind(clone.join("new/socket")).unwrap();
-        place.reverted();
+        fixture.reverted();
         before.assert_unchanged(&outside);
         assert_eq!(names(&clone), ["a", "b"]);
-        assert_eq!(names(place.volume.path()), ["clone", "outside", "src"]);
+        assert_eq!(names(fixture.volume.path()), ["clone", "outside", "src"]);
     }
 }
 
@@ -156,14 +156,14 @@ fn names(directory: &Path) -> Vec<String> {
 #[test]
 fn another_clone_and_one_that_changed_altogether_are_left_alone() {
     for file_system in DISKS {
-        let Some(place) = Place::new(file_system, packages) else { return };
-        let clone = place.clone();
-        let away = place.volume.path().join("away");
+        let Some(fixture) = RevertFixture::new(file_system, packages) else { return };
+        let clone = fixture.clone();
+        let away = fixture.volume.path().join("away");
         fs::rename(&clone, &away).unwrap();
-        clone_tree(&place.src(), &clone, &CloneOptions::default()).unwrap();
+        clone_tree(&fixture.src(), &clone, &CloneOptions::default()).unwrap();
         fs::write(clone.join("new"), "new").unwrap();
         let before = fingerprint(&clone);
-        assert!(place.revert().is_none(), "{file_system:?}");
+        assert!(fixture.revert().is_none(), "{file_system:?}");
         before.assert_unchanged(&clone);
         fs::remove_dir_all(&clone).unwrap();
         fs::rename(&away, &clone).unwrap();
@@ -171,7 +171,7 @@ fn another_clone_and_one_that_changed_altogether_are_left_alone() {
             fs::write(clone.join(format!("new-{number}")), "new").unwrap();
         }
         let before = names(&clone);
-        assert!(place.revert().is_none(), "{file_system:?}");
+        assert!(fixture.revert().is_none(), "{file_system:?}");
         assert_eq!(names(&clone), before);
     }
 }
@@ -182,13 +182,13 @@ fn a_write_during_a_revert_is_found_by_the_next_one() {
         let make = |src: PathBuf| {
             Tree::new(&src).file("one", "one").file("two", "two");
         };
-        let Some(mut place) = Place::new(file_system, make) else { return };
-        fs::write(place.clone().join("one"), "changed").unwrap();
-        let reverted = place.reverted();
+        let Some(mut fixture) = RevertFixture::new(file_system, make) else { return };
+        fs::write(fixture.clone().join("one"), "changed").unwrap();
+        let reverted = fixture.reverted();
         // By a program that had the file open: as if it came after that file was compared.
-        fs::write(place.clone().join("two"), "owt").unwrap();
-        place.record(Some(&reverted));
-        place.reverted();
+        fs::write(fixture.clone().join("two"), "owt").unwrap();
+        fixture.record(Some(&reverted));
+        fixture.reverted();
     }
 }
 
@@ -204,19 +204,19 @@ fn exchanged_directories_mounts_and_second_names_ask_for_a_new_clone() {
         };
         let named_twice = |clone: &Path| fs::hard_link(clone.join("three"), clone.join("b/four")).unwrap();
         for change in [&exchanged as &dyn Fn(&Path), &named_twice] {
-            let Some(place) = Place::new(file_system, make) else { return };
-            change(&place.clone());
-            assert!(place.revert().is_none(), "{file_system:?}");
+            let Some(fixture) = RevertFixture::new(file_system, make) else { return };
+            change(&fixture.clone());
+            assert!(fixture.revert().is_none(), "{file_system:?}");
         }
         if !is_root() {
             continue;
         }
-        let Some(place) = Place::new(file_system, make) else { return };
-        let outside = place.volume.path().join("outside");
+        let Some(fixture) = RevertFixture::new(file_system, make) else { return };
+        let outside = fixture.volume.path().join("outside");
         Tree::new(&outside).file("kept", "kept");
-        let mount = BindMount::new(&outside, place.clone().join("b"));
-        fs::write(place.clone().join("three"), "changed").unwrap();
-        assert!(place.revert().is_none(), "{file_system:?}");
+        let mount = BindMount::new(&outside, fixture.clone().join("b"));
+        fs::write(fixture.clone().join("three"), "changed").unwrap();
+        assert!(fixture.revert().is_none(), "{file_system:?}");
         drop(mount);
         assert_eq!(names(&outside), ["kept"]);
     }

@@ -19,12 +19,12 @@ use fs_err as fs;
 use crate::cloning::{assert_holds, options};
 
 /// A volume with a source, a store and a place for clones.
-struct Place {
+struct SpareFixture {
     volume: Volume,
     spares: Spares,
 }
 
-impl Place {
+impl SpareFixture {
     fn new(file_system: FileSystem) -> Option<Self> {
         let volume = Volume::new(file_system)?;
         Tree::new(volume.path()).dir("home").dir("place");
@@ -117,34 +117,34 @@ const DISKS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::B
 #[test]
 fn a_spare_is_everything_that_its_source_is() {
     for file_system in DISKS {
-        let Some(place) = Place::new(file_system) else { return };
-        everything(place.src());
+        let Some(fixture) = SpareFixture::new(file_system) else { return };
+        everything(fixture.src());
         // A socket cannot be cloned, and so has no place in a source of spares.
-        remove_sockets(&place.src());
-        let before = fingerprint(place.src());
-        place.add(2);
-        assert_eq!(place.standing(), [Readiness::Ready; 2]);
-        let report = place.claim("one");
+        remove_sockets(&fixture.src());
+        let before = fingerprint(fixture.src());
+        fixture.add(2);
+        assert_eq!(fixture.standing(), [Readiness::Ready; 2]);
+        let report = fixture.claim("one");
         let spare = report.spare.unwrap();
         assert_eq!((spare.checked, spare.entries_updated), (SpareCheck::Walked, 0), "{file_system:?}");
         assert!(spare.entries_checked > 20 && report.spares_wanted);
-        place.claim("two");
-        before.assert_unchanged(place.src());
-        assert_eq!(place.refusal("three"), "no spare is ready");
-        assert_holds(place.path("place"), &["one", "two", "three"]);
-        assert_eq!(place.refill(), (2, 0));
-        place.claim("four");
+        fixture.claim("two");
+        before.assert_unchanged(fixture.src());
+        assert_eq!(fixture.refusal("three"), "no spare is ready");
+        assert_holds(fixture.path("place"), &["one", "two", "three"]);
+        assert_eq!(fixture.refill(), (2, 0));
+        fixture.claim("four");
     }
 }
 
 #[test]
 fn nobody_else_can_look_into_a_spare_before_it_is_handed_over() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.src()).file("file", "1");
-    fs::set_permissions(place.src(), Permissions::from_mode(0o755)).unwrap();
-    place.add(1);
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.src()).file("file", "1");
+    fs::set_permissions(fixture.src(), Permissions::from_mode(0o755)).unwrap();
+    fixture.add(1);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let mut directories = vec![place.home()];
+    let mut directories = vec![fixture.home()];
     for _ in 0..2 {
         assert!(!directories.is_empty());
         directories.iter().for_each(|path| assert_eq!(mode(path), 0o700, "{}", path.display()));
@@ -153,8 +153,8 @@ fn nobody_else_can_look_into_a_spare_before_it_is_handed_over() {
     }
     assert!(!directories.is_empty());
     directories.iter().for_each(|path| assert_eq!(mode(path), 0o700, "{}", path.display()));
-    place.claim("one");
-    assert_eq!(mode(&place.path("place/one")), 0o755);
+    fixture.claim("one");
+    assert_eq!(mode(&fixture.path("place/one")), 0o755);
 }
 
 fn remove_sockets(directory: &Path) {

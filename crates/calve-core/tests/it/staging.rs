@@ -35,15 +35,15 @@ fn holds(make: &Clone) {
     let verified = |options: &mut CloneOptions| options.verify = CloneVerification::Contents;
     let stable = |options: &mut CloneOptions| options.require = vec![Requirement::Stable];
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
-    let [src, place] = ["place/src", "place"].map(|name| volume.path().join(name));
-    let dst = place.join("dst");
+    let [src, directory] = ["place/src", "place"].map(|name| volume.path().join(name));
+    let dst = directory.join("dst");
     Tree::new(&src).file("a", "1").file("sub/b", "2");
 
     let mut demand = changing(&src);
     verified(&mut demand);
     let error = make(&src, &dst, &demand).unwrap_err();
     assert!(matches!(&error, Error::VerifyFailed { first, .. } if first.contains("`a`")), "{error}");
-    assert_holds(&place, &["src"]);
+    assert_holds(&directory, &["src"]);
 
     let mut demand = changing(&src);
     stable(&mut demand);
@@ -51,7 +51,7 @@ fn holds(make: &Clone) {
     let requirement = StatedRequirement::Property(Requirement::Stable);
     assert!(matches!(&error, Error::RequirementRefused { requirement: found, .. } if *found == requirement), "{error}");
     assert!(error.to_string().contains("a` changed while the clone was made"), "{error}");
-    assert_holds(&place, &["src"]);
+    assert_holds(&directory, &["src"]);
 
     let quiet = options(|options| {
         verified(options);
@@ -163,8 +163,8 @@ fn a_listed_change_is_never_stable() {
         },
     ];
     for (number, clone) in clones.into_iter().enumerate() {
-        let place = volume.path().join(format!("place-{number}"));
-        let [src, dst] = ["src", "dst"].map(|name| place.join(name));
+        let directory = volume.path().join(format!("place-{number}"));
+        let [src, dst] = ["src", "dst"].map(|name| directory.join(name));
         Tree::new(&src).file("a", "1").file("sub/b", "2");
         let gone = src.join("sub/b");
         let options = options(|options| {
@@ -178,6 +178,6 @@ fn a_listed_change_is_never_stable() {
         });
         let error = clone(&src, &dst, &options).unwrap_err();
         assert!(error.to_string().contains("entries changed while they were cloned"), "{error}");
-        assert_holds(&place, &["src"]);
+        assert_holds(&directory, &["src"]);
     }
 }

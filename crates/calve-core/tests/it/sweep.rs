@@ -218,13 +218,13 @@ fn sweeping_while_staging(file_system: FileSystem, rounds: usize) {
     let src = volume.path().join("src");
     node_modules_like(&src, 40);
     Tree::new(volume.path()).file("tiny", "1").dir("place");
-    let place = volume.path().join("place");
+    let directory = volume.path().join("place");
     let sweeps = AtomicUsize::new(0);
     let sweep = || {
-        let dst = place.join("quick");
+        let dst = directory.join("quick");
         clone_with(&CloneOptions::default(), volume.path().join("tiny"), &dst);
         fs::remove_file(&dst).unwrap();
-        reap_all(&place);
+        reap_all(&directory);
         sweeps.fetch_add(1, Ordering::Relaxed);
     };
     while_another(sweep, || {
@@ -233,7 +233,7 @@ fn sweeping_while_staging(file_system: FileSystem, rounds: usize) {
             if round >= rounds && sweeps.load(Ordering::Relaxed) >= rounds / 4 {
                 break;
             }
-            let dst = place.join("slow");
+            let dst = directory.join("slow");
             if let Err(error) = clone_tree(&src, &dst, &only(Strategy::Copy)) {
                 panic!("round {round}: {error}");
             }
@@ -241,8 +241,8 @@ fn sweeping_while_staging(file_system: FileSystem, rounds: usize) {
         }
     });
     assert!(sweeps.into_inner() >= rounds / 4, "too few sweeps to tell");
-    reap_all(&place);
-    assert_holds(&place, &[]);
+    reap_all(&directory);
+    assert_holds(&directory, &[]);
 }
 
 #[test]

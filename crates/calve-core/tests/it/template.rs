@@ -15,12 +15,12 @@ use calve_testkit::{FileSystem, Volume};
 use fs_err as fs;
 
 /// A directory on a real file system, with a CALVE_HOME and a place for sources.
-struct Place {
+struct TemplateFixture {
     volume: Volume,
     root: PathBuf,
 }
 
-impl Place {
+impl TemplateFixture {
     fn new(file_system: FileSystem) -> Option<Self> {
         let volume = Volume::new(file_system)?;
         Some(Self { root: volume.path().to_path_buf(), volume })

@@ -1,6 +1,6 @@
 //! `calve probe`.
 
-use calve_core::{PlaceReport, ProbeReport, ShownPath, Strategy, probe};
+use calve_core::{FileSystemReport, ProbeReport, ShownPath, Strategy, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
 }
 
 fn table(report: &ProbeReport) -> String {
-    let place = |place: &PlaceReport| {
+    let place = |place: &FileSystemReport| {
         let (major, minor) = place.device;
         format!("{} ({}, device {major}:{minor})", ShownPath(&place.path), place.file_system)
     };

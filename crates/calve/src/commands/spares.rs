@@ -232,7 +232,7 @@ fn sentence(set: &SpareSet) -> String {
         Some(bytes) => format!(", the next one takes {}", size(bytes)),
     };
     let source = named(&set.source);
-    let (source, place) = (ShownPath(source), ShownPath(&set.place));
+    let (source, place) = (ShownPath(source), ShownPath(&set.directory));
     format!(
         "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{place}`",
         counted(set.count as u64, "spare")

@@ -83,7 +83,7 @@ impl StagedTree<'_> {
         differences: SpareDifferences,
         is_root_renewed: bool,
     ) -> Result<(), Error> {
-        let mut facts = Facts::from_places(part.source, self.destination.parent());
+        let mut facts = Facts::between(part.source, self.destination.parent());
         let created = facts.try_in(part.source, &self.staging)?;
         let root = self.root()?;
         if is_root_renewed {

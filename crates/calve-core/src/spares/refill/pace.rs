@@ -143,9 +143,9 @@ impl Pace for RefillPace {
 
 /// Returns whether a fifth of the disk is free.
 fn has_room(set: &Set) -> Result<bool, Error> {
-    let place = set.make_place()?;
-    let status =
-        rustix::fs::fstatvfs(place.as_fd()).map_err(|errno| Error::io(Operation::Stat, set.place_path(), errno))?;
+    let directory = set.create_directory()?;
+    let status = rustix::fs::fstatvfs(directory.as_fd())
+        .map_err(|errno| Error::io(Operation::Stat, set.directory_path(), errno))?;
     Ok(status.f_bavail >= status.f_blocks / 5)
 }
 
@@ -164,12 +164,12 @@ mod tests {
     use crate::spares::{RefillOptions, SpareOptions, SpareOrigin, Spares};
 
     /// A source of which there are to be spares, on a volume of its own.
-    struct Place {
+    struct PaceFixture {
         volume: Volume,
         spares: Spares,
     }
 
-    impl Place {
+    impl PaceFixture {
         fn new() -> Option<Self> {
             let volume = Volume::with_size(FileSystem::Ext4, 64 << 20)?;
             node_modules_like(volume.path().join("src"), 50);
@@ -226,16 +226,16 @@ mod tests {
 
     #[test]
     fn a_refill_gives_up_when_the_machine_stays_busy() {
-        let (Some(place), Some(_load)) = (Place::new(), Load::new()) else { return };
-        keep_on(&place.pace(STEP));
+        let (Some(fixture), Some(_load)) = (PaceFixture::new(), Load::new()) else { return };
+        keep_on(&fixture.pace(STEP));
         // And does not begin.
         assert!(!stand_still(&mut LoadSample::now(), STEP, || true));
     }
 
     #[test]
     fn a_refill_goes_on_when_the_machine_has_time_again() {
-        let (Some(place), Some(load)) = (Place::new(), Load::new()) else { return };
-        let pace = place.pace(LONGEST);
+        let (Some(fixture), Some(load)) = (PaceFixture::new(), Load::new()) else { return };
+        let pace = fixture.pace(LONGEST);
         std::thread::scope(|scope| {
             let worker = scope.spawn(|| {
                 while pace.state.lock().unwrap().due < Instant::now() + 2 * STEP && pace.keep() {
@@ -265,8 +265,8 @@ mod tests {
 
     #[test]
     fn a_thread_with_descriptors_of_its_own_goes_on() {
-        let Some(place) = Place::new() else { return };
-        let pace = place.pace(LONGEST);
+        let Some(fixture) = PaceFixture::new() else { return };
+        let pace = fixture.pace(LONGEST);
         let worker = || {
             sys::private_descriptors(&[]);
             pace.may_go_on()
@@ -276,22 +276,22 @@ mod tests {
 
     #[test]
     fn a_refill_that_nobody_wants_any_more_ends() {
-        let Some(place) = Place::new() else { return };
-        let source = place.set().definition.source;
-        let pace = place.pace(LONGEST);
-        place.spares.pause(&source, true).unwrap();
+        let Some(fixture) = PaceFixture::new() else { return };
+        let source = fixture.set().definition.source;
+        let pace = fixture.pace(LONGEST);
+        fixture.spares.pause(&source, true).unwrap();
         keep_on(&pace);
-        place.spares.pause(&source, false).unwrap();
-        let pace = place.pace(LONGEST);
-        place.spares.remove(&source, &Cancel::default()).unwrap();
+        fixture.spares.pause(&source, false).unwrap();
+        let pace = fixture.pace(LONGEST);
+        fixture.spares.remove(&source, &Cancel::default()).unwrap();
         keep_on(&pace);
     }
 
     #[test]
     fn a_refill_makes_way_for_somebody_who_waits() {
-        let Some(place) = Place::new() else { return };
-        let pace = place.pace(LONGEST);
-        let held = place.home().lock().unwrap();
+        let Some(fixture) = PaceFixture::new() else { return };
+        let pace = fixture.pace(LONGEST);
+        let held = fixture.home().lock().unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
                 let options = RefillOptions {
@@ -304,7 +304,7 @@ mod tests {
                     progress: Arc::new(Progress::default()),
                     cancel: Cancel::default(),
                 };
-                place.spares.refill(&options).unwrap()
+                fixture.spares.refill(&options).unwrap()
             });
             keep_on(&pace);
             drop(held);
@@ -314,15 +314,15 @@ mod tests {
 
     #[test]
     fn a_refill_ends_when_the_disk_gets_short() {
-        let Some(place) = Place::new() else { return };
-        let pace = place.pace(LONGEST);
-        let ballast = fs::File::create(place.volume.path().join("ballast")).unwrap();
+        let Some(fixture) = PaceFixture::new() else { return };
+        let pace = fixture.pace(LONGEST);
+        let ballast = fs::File::create(fixture.volume.path().join("ballast")).unwrap();
         let status = rustix::fs::fstatvfs(&ballast).unwrap();
         let bytes = (status.f_bavail - status.f_blocks / 6) * status.f_frsize;
         rustix::fs::fallocate(&ballast, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
         keep_on(&pace);
         // One that began like this had better reason to.
         drop(ballast);
-        assert!(!place.pace(LONGEST).had_room);
+        assert!(!fixture.pace(LONGEST).had_room);
     }
 }

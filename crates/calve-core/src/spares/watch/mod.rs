@@ -230,8 +230,8 @@ impl WatchedSource {
         if self.tracker.is_err() && Instant::now() >= self.again {
             self.start(set, budget, options);
         }
-        let Some(place) = set.place()? else { return Ok(()) };
-        let found = spares(place.as_fd(), &set.place_path())?;
+        let Some(directory) = set.open_directory()? else { return Ok(()) };
+        let found = spares(directory.as_fd(), &set.directory_path())?;
         let name = |one: &SpareDirectory| format!("{}/{}", set.id, one.name.to_string_lossy());
         self.bases.retain(|spare, _| found.iter().any(|one| name(one) == *spare));
         for one in found {

@@ -334,7 +334,7 @@ impl Tracker {
         };
         let watch = self.watches.add(directory.as_fd())?;
         let stat = rustix::fs::fstat(&directory)?;
-        self.place(watch, &path, identity(&stat), share);
+        self.note_path(watch, &path, identity(&stat), share);
         // From here on everything is told. Opened anew, because btrfs lists what was there when the directory was opened, and something
         // may have come between that and the watch.
         let directory = node(Path::new("")).open_source(directory.as_fd())?;
@@ -369,7 +369,7 @@ impl Tracker {
     }
 
     /// Notes that the directory of a watch is at `path`.
-    fn place(&mut self, watch: i32, path: &Path, identity: (u64, u64), share: WatchShare) {
+    fn note_path(&mut self, watch: i32, path: &Path, identity: (u64, u64), share: WatchShare) {
         // It may have been moved, and the event for that wait in the queue.
         self.forget(watch);
         if let Some(before) = self.by_path.insert(path.to_path_buf(), watch)

@@ -148,15 +148,15 @@ impl<'a> DiskExtents<'a> {
         Self { directory, query: new_search(EXTENT_TREE), read: VecDeque::new(), next: None, ended: false }
     }
 
-    /// Returns the first extent that ends after `place`. Places must be asked for in ascending order.
-    pub(crate) fn at(&mut self, place: u64) -> Result<Option<&DiskExtent>> {
-        let far = self.next.is_none_or(|(object, ..)| place.saturating_sub(object) > 2 * LONGEST_EXTENT);
+    /// Returns the first extent that ends after `address`. Addresses must be asked for in ascending order.
+    pub(crate) fn at(&mut self, address: u64) -> Result<Option<&DiskExtent>> {
+        let far = self.next.is_none_or(|(object, ..)| address.saturating_sub(object) > 2 * LONGEST_EXTENT);
         if far && !self.ended {
             self.read.clear();
-            self.next = Some((place.saturating_sub(LONGEST_EXTENT), 0, 0));
+            self.next = Some((address.saturating_sub(LONGEST_EXTENT), 0, 0));
         }
         loop {
-            while self.read.front().is_some_and(|extent| extent.end() <= place) {
+            while self.read.front().is_some_and(|extent| extent.end() <= address) {
                 // The last one may still get users from the next buffer.
                 if self.read.len() == 1 && !self.ended {
                     break;

@@ -77,7 +77,7 @@ pub(crate) fn extents(file: BorrowedFd<'_>, from: u64, mut each: impl FnMut(&Ext
                 length: raw.length,
                 shared: raw.flags & SHARED != 0,
                 inline: raw.flags & INLINE != 0,
-                placed: raw.flags & (UNKNOWN | DELAYED | INLINE) == 0,
+                has_address: raw.flags & (UNKNOWN | DELAYED | INLINE) == 0,
                 encoded: raw.flags & ENCODED != 0,
             };
             if !each(&extent) {

@@ -55,14 +55,14 @@ pub(crate) fn is_inside_by_another_mount(inner: BorrowedFd<'_>, outer: BorrowedF
     if same_mount {
         return false;
     }
-    match (place_on_device(inner), place_on_device(outer)) {
+    match (path_on_device(inner), path_on_device(outer)) {
         (Some((device, inner)), Some((other, outer))) => device == other && inner.starts_with(outer),
         _ => false,
     }
 }
 
 /// Returns the file system's device and the directory's path on it. `None` where the mount table does not tell.
-fn place_on_device(directory: BorrowedFd<'_>) -> Option<(Vec<u8>, PathBuf)> {
+fn path_on_device(directory: BorrowedFd<'_>) -> Option<(Vec<u8>, PathBuf)> {
     let id = mount_id(directory).ok()?;
     let line = mount_lines().ok()?.into_iter().find(|line| line.id == id)?;
     let path = real_path(directory).ok()?;

@@ -22,7 +22,7 @@ pub(super) struct DirectoryToFill {
     pub(super) pair: Pair,
     pub(super) stat: Stat,
     /// Where [`super::groups::AllocationGroups`] has it.
-    pub(super) place: Option<usize>,
+    pub(super) group: Option<usize>,
 }
 
 impl FillWorker<'_> {
@@ -42,7 +42,7 @@ impl FillWorker<'_> {
         if self.pool.stopped() {
             return Ok(None);
         }
-        if let Some(free) = self.put_off.iter().position(|one| one.place.is_some_and(|place| groups.enter_free(place)))
+        if let Some(free) = self.put_off.iter().position(|one| one.group.is_some_and(|group| groups.enter_free(group)))
         {
             return Ok(Some(self.put_off.swap_remove(free)));
         }
@@ -54,21 +54,21 @@ impl FillWorker<'_> {
             let opened = self.open_child(&mut top, child)?;
             self.ahead.push(top);
             let Some(opened) = opened else { continue };
-            match opened.place {
-                Some(place) if !groups.enter_free(place) => {
+            match opened.group {
+                Some(group) if !groups.enter_free(group) => {
                     if self.put_off.len() < self.put_off_limit {
                         self.put_off.push(opened);
                         continue;
                     }
-                    groups.enter(place);
+                    groups.enter(group);
                 }
                 _ => {}
             }
             return Ok(Some(opened));
         }
         let last = self.put_off.pop();
-        if let Some(place) = last.as_ref().and_then(|last| last.place) {
-            groups.enter(place);
+        if let Some(group) = last.as_ref().and_then(|last| last.group) {
+            groups.enter(group);
         }
         Ok(last)
     }
@@ -78,7 +78,7 @@ impl FillWorker<'_> {
         if name.is_empty() {
             let pair = self.open_pair(&parent.node)?;
             let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error(Operation::Stat, Path::new(""), e))?;
-            return Ok(Some(DirectoryToFill { node: Arc::clone(&parent.node), pair, stat, place: None }));
+            return Ok(Some(DirectoryToFill { node: Arc::clone(&parent.node), pair, stat, group: None }));
         }
         if parent.open.is_none() {
             parent.open = Some(self.open_pair(&parent.node)?);
@@ -102,11 +102,11 @@ impl FillWorker<'_> {
         let dst = crate::sys::open_at(&pair.dst, name, DIRECTORY, Mode::empty())
             .map_err(|e| self.dst_error(Operation::OpenDirectory, &parent.node.path_of(name), e))?;
         let groups = &self.shared.groups;
-        let place = match groups.matter() {
-            true => rustix::fs::fstat(&dst).ok().and_then(|copy| groups.place(copy.st_ino)),
+        let group = match groups.matter() {
+            true => rustix::fs::fstat(&dst).ok().and_then(|copy| groups.group(copy.st_ino)),
             false => None,
         };
-        Ok(Some(DirectoryToFill { node: Node::child(&parent.node, name), pair: Pair { src, dst }, stat, place }))
+        Ok(Some(DirectoryToFill { node: Node::child(&parent.node, name), pair: Pair { src, dst }, stat, group }))
     }
 
     /// Removes the copy of a directory that vanished, became something else, or cannot be read after its copy was made.

@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sys;
 
-/// More groups than this share a place, which only means that a directory is put off without need.
-const PLACES: usize = 64;
+/// More groups than this share a counter, which only means that a directory is put off without need.
+const COUNTERS: usize = 64;
 
 /// Which groups are busy. Empty where the file system has no such groups.
 #[derive(Debug)]
 pub(super) struct AllocationGroups {
     /// The bits of an inode number below those of its group.
     shift: Option<u32>,
-    busy: [AtomicUsize; PLACES],
+    busy: [AtomicUsize; COUNTERS],
 }
 
 impl AllocationGroups {
     pub(super) fn of(directory: BorrowedFd<'_>, threads: usize) -> Self {
         let shift = if threads > 1 { sys::allocation_group_shift(directory) } else { None };
-        Self { shift, busy: [const { AtomicUsize::new(0) }; PLACES] }
+        Self { shift, busy: [const { AtomicUsize::new(0) }; COUNTERS] }
     }
 
     /// Returns whether there is anything to keep apart.
@@ -31,24 +31,24 @@ impl AllocationGroups {
         self.shift.is_some()
     }
 
-    /// Returns the place of the group that `inode` is in. `None` if there is nothing to keep apart.
-    pub(super) fn place(&self, inode: u64) -> Option<usize> {
+    /// Returns the counter of the group that `inode` is in. `None` if there is nothing to keep apart.
+    pub(super) fn group(&self, inode: u64) -> Option<usize> {
         let group = inode.checked_shr(self.shift?).unwrap_or(0);
-        usize::try_from(group % PLACES as u64).ok()
+        usize::try_from(group % COUNTERS as u64).ok()
     }
 
-    /// Enters a place that nobody is in.
-    pub(super) fn enter_free(&self, place: usize) -> bool {
-        self.busy[place].compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    /// Enters a group that nobody is in.
+    pub(super) fn enter_free(&self, group: usize) -> bool {
+        self.busy[group].compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Enters a place, whoever is in it.
-    pub(super) fn enter(&self, place: usize) {
-        self.busy[place].fetch_add(1, Ordering::Relaxed);
+    /// Enters a group, whoever is in it.
+    pub(super) fn enter(&self, group: usize) {
+        self.busy[group].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn leave(&self, place: usize) {
-        self.busy[place].fetch_sub(1, Ordering::Relaxed);
+    pub(super) fn leave(&self, group: usize) {
+        self.busy[group].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn a_group_is_free_until_somebody_is_in_it() {
-        let groups = AllocationGroups { shift: Some(22), busy: [const { AtomicUsize::new(0) }; PLACES] };
-        let (first, second) = (groups.place(131), groups.place((1 << 22) + 131));
+        let groups = AllocationGroups { shift: Some(22), busy: [const { AtomicUsize::new(0) }; COUNTERS] };
+        let (first, second) = (groups.group(131), groups.group((1 << 22) + 131));
         assert_eq!((first, second), (Some(0), Some(1)));
         assert!(groups.enter_free(0));
         assert!(!groups.enter_free(0), "somebody is in it");
@@ -77,6 +77,6 @@ mod tests {
         let directory = fs_err::File::open("/").unwrap();
         let alone = AllocationGroups::of(directory.as_fd(), 1);
         assert!(!alone.matter());
-        assert_eq!(alone.place(131), None);
+        assert_eq!(alone.group(131), None);
     }
 }

@@ -77,16 +77,16 @@ impl Links {
         let mut known = self.lock();
         let (device, _) = identity(stat);
         loop {
-            let place = match known.devices.iter().position(|(number, _)| *number == device) {
-                Some(place) => place,
+            let position = match known.devices.iter().position(|(number, _)| *number == device) {
+                Some(position) => position,
                 None => {
                     known.devices.push((device, HashMap::new()));
                     known.devices.len() - 1
                 }
             };
-            let Some(&index) = known.devices[place].1.get(&stat.st_ino) else {
+            let Some(&index) = known.devices[position].1.get(&stat.st_ino) else {
                 let index = known.add(directory, name);
-                known.devices[place].1.insert(stat.st_ino, index);
+                known.devices[position].1.insert(stat.st_ino, index);
                 return Claim::First(FirstName { links: self, index, created: false });
             };
             let record = &known.records[index as usize];
@@ -100,7 +100,7 @@ impl Links {
                     known = self.ready.wait(known).unwrap_or_else(PoisonError::into_inner);
                 }
                 (State::Abandoned | State::Created, _) => {
-                    known.devices[place].1.remove(&stat.st_ino);
+                    known.devices[position].1.remove(&stat.st_ino);
                 }
             }
         }

@@ -13,8 +13,8 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_is_left() {
     let Some(volume) = FuseVolume::with_unreadable("broken") else { return };
     let Some(elsewhere) = Volume::new(FileSystem::Ext4) else { return };
     Tree::new(volume.path().join("src")).file("fine", "1").file("deep/er/broken", "2").file("zz/fine", "3");
-    for place in [volume.path(), elsewhere.path()] {
-        let error = refused(&CloneOptions::default(), volume.path().join("src"), place.join("dst"));
+    for directory in [volume.path(), elsewhere.path()] {
+        let error = refused(&CloneOptions::default(), volume.path().join("src"), directory.join("dst"));
         assert_errno(&error, Errno::IO);
         let broken = volume.path().join("src/deep/er/broken");
         assert!(matches!(&error, Error::Io { operation: Operation::Read, path, .. } if *path == broken), "{error}");
@@ -56,16 +56,16 @@ fn a_file_system_without_rename_noreplace_xattrs_and_holes_will_do() {
 fn exactly_one_wins_without_rename_noreplace() {
     let Some(volume) = FuseVolume::new() else { return };
     two_trees_and_two_files(volume.path());
-    let place = |name: &str| volume.path().join(name);
+    let below = |name: &str| volume.path().join(name);
     for name in ["trees", "files"] {
-        fs::create_dir(place(name)).unwrap();
+        fs::create_dir(below(name)).unwrap();
     }
     for name in ["a", "b"] {
-        fs::rename(place(name), place("trees").join(name)).unwrap();
-        fs::rename(place(&format!("file-{name}")), place("files").join(name)).unwrap();
+        fs::rename(below(name), below("trees").join(name)).unwrap();
+        fs::rename(below(&format!("file-{name}")), below("files").join(name)).unwrap();
     }
-    race(&place("trees"), ["a", "b"], 60, &[Aspect::Xattrs, Aspect::Holes]);
-    race(&place("files"), ["a", "b"], 60, &[]);
+    race(&below("trees"), ["a", "b"], 60, &[Aspect::Xattrs, Aspect::Holes]);
+    race(&below("files"), ["a", "b"], 60, &[]);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use fs_err as fs;
 use crate::cloning::{assert_holds, names_in, options};
 
 /// Two threads clone `a` and `b` to `dst` at once, `rounds` times; one of them wins each time.
-pub(super) fn race(place: &Path, sources: [&str; 2], rounds: usize, left_out: &[Aspect]) {
-    let dst = place.join("dst");
-    let sources = sources.map(|name| place.join(name));
+pub(super) fn race(directory: &Path, sources: [&str; 2], rounds: usize, left_out: &[Aspect]) {
+    let dst = directory.join("dst");
+    let sources = sources.map(|name| directory.join(name));
     for round in 0..rounds {
         let start = Barrier::new(2);
         let results = thread::scope(|scope| {
@@ -33,7 +33,7 @@ pub(super) fn race(place: &Path, sources: [&str; 2], rounds: usize, left_out: &[
             assert!(matches!(loser, Error::DestinationExists(path) if *path == dst), "round {round}: {loser}");
         }
         let names: Vec<String> = sources.iter().map(|src| src.file_name().unwrap().to_string_lossy().into()).collect();
-        assert_holds(place, &[&names[0], &names[1], "dst"]);
+        assert_holds(directory, &[&names[0], &names[1], "dst"]);
         let src = &sources[winners[0]];
         if src.is_dir() {
             assert_same_except(src, &dst, left_out);
@@ -45,8 +45,8 @@ pub(super) fn race(place: &Path, sources: [&str; 2], rounds: usize, left_out: &[
     }
 }
 
-pub(super) fn two_trees_and_two_files(place: &Path) {
-    Tree::new(place)
+pub(super) fn two_trees_and_two_files(directory: &Path) {
+    Tree::new(directory)
         .file("a/from a/file", "a")
         .symlink("a/link", "from a")
         .file("b/from b/file", "b")

@@ -59,13 +59,13 @@ fn a_project_of_the_parent_does_not_stand_in_the_way() {
 #[test]
 #[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS shares files by clonefile alone")]
 fn no_umask_shows_in_a_clone() {
-    if let Some(place) = child::place() {
-        let mask = place.file_name().unwrap().to_string_lossy().into_owned();
+    if let Some(directory) = child::directory() {
+        let mask = directory.file_name().unwrap().to_string_lossy().into_owned();
         rustix::process::umask(Mode::from_raw_mode(rustix::fs::RawMode::from_str_radix(&mask, 8).unwrap()));
-        let src = place.parent().unwrap().join("src");
+        let src = directory.parent().unwrap().join("src");
         for (number, strategy) in [Strategy::Copy, Strategy::Reflink].into_iter().enumerate() {
-            clone_with(&only(strategy), &src, place.join(number.to_string()));
-            clone_with(&only(strategy), src.join("modes/0777"), place.join(format!("single-{number}")));
+            clone_with(&only(strategy), &src, directory.join(number.to_string()));
+            clone_with(&only(strategy), src.join("modes/0777"), directory.join(format!("single-{number}")));
         }
         return;
     }
@@ -73,12 +73,12 @@ fn no_umask_shows_in_a_clone() {
     let src = volume.path().join("src");
     everything(&src);
     for mask in ["000", "022", "077", "777"] {
-        let place = volume.path().join(mask);
-        fs::create_dir(&place).unwrap();
-        child::run("conformance::inheritance::no_umask_shows_in_a_clone", &place, |program| Command::new(program));
+        let directory = volume.path().join(mask);
+        fs::create_dir(&directory).unwrap();
+        child::run("conformance::inheritance::no_umask_shows_in_a_clone", &directory, |program| Command::new(program));
         for number in 0..2 {
-            assert_same(&src, place.join(number.to_string()));
-            assert_eq!(mode(&place.join(format!("single-{number}"))), 0o777);
+            assert_same(&src, directory.join(number.to_string()));
+            assert_eq!(mode(&directory.join(format!("single-{number}"))), 0o777);
         }
     }
 }

@@ -25,12 +25,12 @@ fn as_somebody_else(name: &str, file_systems: &[FileSystem], prepare: impl Fn(&P
 
 #[test]
 fn an_owner_clones_everything_of_their_own() {
-    if let Some(place) = child::place() {
-        let src = place.join("src");
+    if let Some(directory) = child::directory() {
+        let src = directory.join("src");
         everything(&src);
         let before = fingerprint(&src);
         for strategy in [Strategy::Copy, Strategy::Reflink, Strategy::Hardlink] {
-            let dst = place.join(strategy.name());
+            let dst = directory.join(strategy.name());
             match calve_core::clone_tree(&src, &dst, &only(strategy)) {
                 Err(Error::RequirementRefused { .. }) => assert_eq!(strategy, Strategy::Reflink),
                 Err(error) => panic!("{error}"),
@@ -55,14 +55,14 @@ fn an_owner_clones_everything_of_their_own() {
 #[test]
 #[cfg_attr(any(target_os = "macos", like_macos), ignore = "macOS has no file capabilities")]
 fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
-    if let Some(place) = child::place() {
+    if let Some(directory) = child::directory() {
         for strategy in [None, Some(Strategy::Copy)] {
-            let dst = place.join(strategy.map_or("any", Strategy::name));
+            let dst = directory.join(strategy.map_or("any", Strategy::name));
             let mut options = strategy.map_or_else(CloneOptions::default, only);
             options.verify = calve_core::CloneVerification::Contents;
-            let report = clone_with(&options, place.join("src"), &dst);
+            let report = clone_with(&options, directory.join("src"), &dst);
             assert_same_except(
-                place.join("src"),
+                directory.join("src"),
                 &dst,
                 &[Aspect::Owners, Aspect::Modes, Aspect::Xattrs, Aspect::Devices],
             );
@@ -100,11 +100,11 @@ fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
 
 #[test]
 fn a_device_is_left_out_and_told() {
-    if let Some(place) = child::place() {
-        let report = clone(place.join("src"), place.join("dst"));
+    if let Some(directory) = child::directory() {
+        let report = clone(directory.join("src"), directory.join("dst"));
         assert_eq!(report.skipped.len(), 1, "{:?}", report.skipped);
         assert_eq!(report.skipped[0].path, Path::new("null"));
-        assert_holds(place.join("dst"), &["file"]);
+        assert_holds(directory.join("dst"), &["file"]);
         return;
     }
     as_somebody_else("conformance::privileges::a_device_is_left_out_and_told", &[FileSystem::Ext4], |theirs| {
@@ -115,15 +115,15 @@ fn a_device_is_left_out_and_told() {
 
 #[test]
 fn what_cannot_be_read_is_left_out_if_that_is_wished() {
-    if let Some(place) = child::place() {
+    if let Some(directory) = child::directory() {
         let wish = options(|options| options.unreadable = UnreadableEntry::Skip);
-        let report = clone_with(&wish, place.join("src"), place.join("dst"));
+        let report = clone_with(&wish, directory.join("src"), directory.join("dst"));
         let mut skipped: Vec<_> =
             report.skipped.iter().map(|skip| (skip.path.to_str().unwrap(), &skip.reason)).collect();
         skipped.sort_by_key(|(path, _)| *path);
         assert_eq!(skipped, [("closed", &SkipReason::Unreadable), ("sub/secret", &SkipReason::Unreadable)]);
-        assert_holds(place.join("dst"), &["file", "sub"]);
-        assert_holds(place.join("dst/sub"), &["fine"]);
+        assert_holds(directory.join("dst"), &["file", "sub"]);
+        assert_holds(directory.join("dst/sub"), &["fine"]);
         return;
     }
     let name = "conformance::privileges::what_cannot_be_read_is_left_out_if_that_is_wished";
@@ -140,22 +140,22 @@ fn what_cannot_be_read_is_left_out_if_that_is_wished() {
 
 #[test]
 fn what_cannot_be_read_is_named_and_nothing_is_left() {
-    if let Some(place) = child::place() {
+    if let Some(directory) = child::directory() {
         for (src, path, operation) in [
             ("file", "file/sub/secret", Operation::Open),
             ("directory", "directory/sub/closed", Operation::OpenDirectory),
             ("unsearchable", "unsearchable/sub/file", Operation::Open),
         ] {
-            let error = refused(&CloneOptions::default(), place.join(src), place.join("dst"));
+            let error = refused(&CloneOptions::default(), directory.join(src), directory.join("dst"));
             assert_errno(&error, Errno::ACCESS);
             let Error::Io { path: named, operation: tried, .. } = &error else { panic!("{error}") };
-            assert_eq!((named, *tried), (&place.join(path), operation), "{error}");
+            assert_eq!((named, *tried), (&directory.join(path), operation), "{error}");
             assert_eq!(error.remedy(), Some(calve_core::Remedy::AllowReading));
-            assert_holds(&place, &["file", "directory", "unsearchable"]);
+            assert_holds(&directory, &["file", "directory", "unsearchable"]);
         }
         let leaving_out = options(|options| options.exclude = vec!["secret".into(), "closed/".into()]);
-        clone_with(&leaving_out, place.join("file"), place.join("a"));
-        clone_with(&leaving_out, place.join("directory"), place.join("b"));
+        clone_with(&leaving_out, directory.join("file"), directory.join("a"));
+        clone_with(&leaving_out, directory.join("directory"), directory.join("b"));
         return;
     }
     as_somebody_else(
@@ -175,11 +175,11 @@ fn what_cannot_be_read_is_named_and_nothing_is_left() {
 
 #[test]
 fn a_parent_that_cannot_be_written_to_is_named() {
-    if let Some(place) = child::place() {
-        let place = place.parent().unwrap().join("ours");
-        let error = refused(&CloneOptions::default(), place.join("src"), place.join("dst"));
+    if let Some(directory) = child::directory() {
+        let directory = directory.parent().unwrap().join("ours");
+        let error = refused(&CloneOptions::default(), directory.join("src"), directory.join("dst"));
         assert_errno(&error, Errno::ACCESS);
-        assert!(error.to_string().contains(&*place.to_string_lossy()), "{error}");
+        assert!(error.to_string().contains(&*directory.to_string_lossy()), "{error}");
         assert!(error.remedy().is_some());
         return;
     }
@@ -195,9 +195,9 @@ fn a_parent_that_cannot_be_written_to_is_named() {
 /// A tree of root's that others may read is cloned by somebody else, with O_NOATIME refused.
 #[test]
 fn somebody_elses_tree_can_be_cloned() {
-    if let Some(place) = child::place() {
-        clone(place.join("src"), place.join("dst"));
-        assert_same_except(place.join("src"), place.join("dst"), &[Aspect::Owners]);
+    if let Some(directory) = child::directory() {
+        clone(directory.join("src"), directory.join("dst"));
+        assert_same_except(directory.join("src"), directory.join("dst"), &[Aspect::Owners]);
         return;
     }
     as_somebody_else("conformance::privileges::somebody_elses_tree_can_be_cloned", &FileSystem::ALL, |theirs| {

@@ -104,16 +104,16 @@ fn a_staged_snapshot_is_private() {
     let mut wish = only(Strategy::Snapshot);
     // Which takes a while.
     wish.verify = calve_core::CloneVerification::Contents;
-    let place = volume.path().join("place");
-    fs::create_dir(&place).unwrap();
+    let directory = volume.path().join("place");
+    fs::create_dir(&directory).unwrap();
     let mut seen = std::collections::BTreeMap::<u32, usize>::new();
     std::thread::scope(|scope| {
-        let work = scope.spawn(|| clone_with(&wish, &src, place.join("dst")));
+        let work = scope.spawn(|| clone_with(&wish, &src, directory.join("dst")));
         while !work.is_finished() {
-            for entry in fs::read_dir(&place).unwrap() {
+            for entry in fs::read_dir(&directory).unwrap() {
                 let name = entry.unwrap().file_name();
                 let lock = name.as_encoded_bytes().ends_with(b".lock");
-                if !lock && let (true, Ok(stat)) = (name != "dst", rustix::fs::lstat(place.join(&name))) {
+                if !lock && let (true, Ok(stat)) = (name != "dst", rustix::fs::lstat(directory.join(&name))) {
                     *seen.entry(stat.st_mode & 0o7777).or_default() += 1;
                 }
             }
@@ -121,7 +121,7 @@ fn a_staged_snapshot_is_private() {
     });
     let private = seen.get(&0o700).copied().unwrap_or_default();
     assert!(private > 0 && private * 2 > seen.values().sum(), "{seen:?}");
-    assert_same(&src, place.join("dst"));
+    assert_same(&src, directory.join("dst"));
 }
 
 /// A clone of one's own subvolume failed when somebody else's was nested in it: only its owner may snapshot that.
@@ -133,25 +133,25 @@ fn somebody_elses_nested_subvolume_is_no_failure() {
         ("deep", "only the owner of the nested subvolume"),
         ("locked", "you may not change"),
     ];
-    if let Some(place) = child::place() {
+    if let Some(directory) = child::directory() {
         for (case, reason) in CASES {
-            let report = clone(place.join(case), place.join(format!("{case}-dst")));
+            let report = clone(directory.join(case), directory.join(format!("{case}-dst")));
             assert_eq!(report.strategy, Strategy::Reflink);
             assert!(report.refused[0].reason.contains(reason), "{:?}", report.refused);
-            assert!(place.join(format!("{case}-dst/one/two/file")).exists());
+            assert!(directory.join(format!("{case}-dst/one/two/file")).exists());
         }
-        assert_eq!(clone(place.join("own"), place.join("own-dst")).strategy, Strategy::Snapshot);
-        assert_same(place.join("own"), place.join("own-dst"));
+        assert_eq!(clone(directory.join("own"), directory.join("own-dst")).strategy, Strategy::Snapshot);
+        assert_same(directory.join("own"), directory.join("own-dst"));
         return;
     }
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
-    let place = volume.path().join("place");
-    fs::create_dir(&place).unwrap();
+    let directory = volume.path().join("place");
+    fs::create_dir(&directory).unwrap();
     for case in ["direct", "deep", "locked", "own"] {
         for path in ["", "one", "one/two"] {
-            subvolume(place.join(case).join(path));
+            subvolume(directory.join(case).join(path));
         }
-        let tree = Tree::new(place.join(case)).file("one/two/file", vec![b'x'; 10_000]).mode("one/two/file", 0o644);
+        let tree = Tree::new(directory.join(case)).file("one/two/file", vec![b'x'; 10_000]).mode("one/two/file", 0o644);
         let (uid, gid) = (Unprivileged::UID, Unprivileged::GID);
         let mut tree = tree.owner("", uid, gid).owner("one/two/file", uid, gid);
         if case != "direct" {
@@ -168,25 +168,26 @@ fn somebody_elses_nested_subvolume_is_no_failure() {
     }
     Tree::new(volume.path()).owner("place", Unprivileged::UID, Unprivileged::GID);
     let name = "conformance::subvolumes::somebody_elses_nested_subvolume_is_no_failure";
-    child::run_copied(name, &volume, &place, |program| Unprivileged::command(program));
+    child::run_copied(name, &volume, &directory, |program| Unprivileged::command(program));
 }
 
 #[test]
 #[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn an_owner_may_snapshot_and_others_may_not() {
-    if let Some(place) = child::place() {
-        let own = place.join("own");
+    if let Some(directory) = child::directory() {
+        let own = directory.join("own");
         subvolume(&own);
         Tree::new(&own).file("file", "1");
-        assert_eq!(clone(&own, place.join("dst")).strategy, Strategy::Snapshot);
+        assert_eq!(clone(&own, directory.join("dst")).strategy, Strategy::Snapshot);
         // Somebody else's: the next best, and why.
         let report =
-            calve_core::clone_tree(&place.join("../theirs"), &place.join("dst-2"), &CloneOptions::default()).unwrap();
+            calve_core::clone_tree(&directory.join("../theirs"), &directory.join("dst-2"), &CloneOptions::default())
+                .unwrap();
         assert_eq!(report.strategy, Strategy::Reflink);
         assert!(report.refused[0].reason.contains("owner"), "{:?}", report.refused);
-        let error = refused(&only(Strategy::Snapshot), place.join("../theirs"), place.join("dst-3"));
+        let error = refused(&only(Strategy::Snapshot), directory.join("../theirs"), directory.join("dst-3"));
         assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
-        assert_holds(&place, &["own", "dst", "dst-2"]);
+        assert_holds(&directory, &["own", "dst", "dst-2"]);
         return;
     }
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };

@@ -20,8 +20,8 @@ fn attacked(file_system: FileSystem, choices: &[CloneOptions]) {
     let Some(volume) = Volume::new(file_system) else { return };
     let outside = outside(volume.path());
     let before = fingerprint(&outside);
-    let [src, place] = ["src", "place"].map(|name| volume.path().join(name));
-    fs::create_dir(&place).unwrap();
+    let [src, directory] = ["src", "place"].map(|name| volume.path().join(name));
+    fs::create_dir(&directory).unwrap();
     let attack = Attack::prepare(&src, &volume.path().join("arsenal"), &outside);
     let started = Instant::now();
     let ((cloned, failed), exchanges) = attack.during(|| {
@@ -30,7 +30,7 @@ fn attacked(file_system: FileSystem, choices: &[CloneOptions]) {
             if started.elapsed() > MOST_TIME && cloned + failed >= FEWEST {
                 break;
             }
-            let dst = place.join("dst");
+            let dst = directory.join("dst");
             match clone_tree(&src, &dst, &choices[number % choices.len()]) {
                 Ok(_) => {
                     cloned += 1;
@@ -42,7 +42,7 @@ fn attacked(file_system: FileSystem, choices: &[CloneOptions]) {
                     assert_is_about_the_source(&error, &src);
                 }
             }
-            assert_eq!(names_in(&place), Vec::<String>::new(), "clone {number} left something behind");
+            assert_eq!(names_in(&directory), Vec::<String>::new(), "clone {number} left something behind");
         }
         (cloned, failed)
     });

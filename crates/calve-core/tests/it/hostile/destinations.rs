@@ -14,11 +14,11 @@ use crate::rival::while_another;
 
 /// Exchanges the staged directory, as soon as it shows, for one of the attacker's, which has links out where the clone has
 /// pipes and files.
-fn exchange_what_is_staged(place: &Path, bait: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(place) else { return false };
+fn exchange_what_is_staged(directory: &Path, bait: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(directory) else { return false };
     let mut names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let staged = names.find(|name| name.starts_with(".calve-staging-") && !name.ends_with(".lock"));
-    staged.is_some_and(|name| renameat_with(CWD, place.join(name), CWD, bait, RenameFlags::EXCHANGE).is_ok())
+    staged.is_some_and(|name| renameat_with(CWD, directory.join(name), CWD, bait, RenameFlags::EXCHANGE).is_ok())
 }
 
 #[test]

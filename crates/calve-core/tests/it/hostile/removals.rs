@@ -23,21 +23,21 @@ fn attacked(mut remove: impl FnMut(&Path, &Path) -> Result<(), Error>) {
     let mut rounds = 0;
     let mut exchanges = 0;
     while rounds < ROUNDS && (started.elapsed() < MOST_TIME || rounds < FEWEST || exchanges == 0) {
-        let [place, arsenal] = ["place", "arsenal"].map(|name| volume.path().join(name));
-        let tree = place.join("tree");
+        let [directory, arsenal] = ["place", "arsenal"].map(|name| volume.path().join(name));
+        let tree = directory.join("tree");
         let attack = Attack::prepare(&tree, &arsenal, &outside);
         for number in 0..40 {
             Tree::new(&tree)
                 .file(format!("directory/sub/deeper/{number}"), "1")
                 .dir(format!("directory/{number}/empty"));
         }
-        let (result, exchanged) = attack.during(|| remove(&tree, &place));
+        let (result, exchanged) = attack.during(|| remove(&tree, &directory));
         exchanges += exchanged;
         if let Err(error) = result {
-            assert!(matches!(&error, Error::Io { path, .. } if path.starts_with(&place)), "{error}");
+            assert!(matches!(&error, Error::Io { path, .. } if path.starts_with(&directory)), "{error}");
         }
         assert!(outside.join("secret").exists() && outside.join("directory/sub/deeper/file").exists());
-        fs::remove_dir_all(&place).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
         fs::remove_dir_all(&arsenal).unwrap();
         rounds += 1;
     }
@@ -63,10 +63,10 @@ fn finding_the_way_back_up_under_attack_leads_nowhere_else() {
 
 #[test]
 fn reaping_a_tree_under_attack_deletes_nothing_outside() {
-    attacked(|tree, place| {
+    attacked(|tree, directory| {
         remove_tree(tree, &RemoveOptions::default())?;
-        let parent = fs::File::open(place).unwrap();
-        let report = reap(parent.into_parts().0.into(), place, Background::No, &Cancel::default())?;
+        let parent = fs::File::open(directory).unwrap();
+        let report = reap(parent.into_parts().0.into(), directory, Background::No, &Cancel::default())?;
         report.failure.map_or(Ok(()), Err)
     });
 }

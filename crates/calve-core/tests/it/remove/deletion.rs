@@ -53,10 +53,10 @@ fn an_immutable_directory_cannot_be_moved_and_is_named() {
 /// As somebody who owns the tree and nothing else.
 #[test]
 fn an_unprivileged_owner_removes_what_is_read_only_to_its_owner() {
-    if let Some(place) = child::place() {
-        let place = place.join("theirs");
+    if let Some(directory) = child::directory() {
+        let directory = directory.join("theirs");
         for wait in [true, false] {
-            let tree = place.join("tree");
+            let tree = directory.join("tree");
             everything(&tree);
             Tree::new(&tree)
                 .file("closed/inside/file", "1")
@@ -65,15 +65,15 @@ fn an_unprivileged_owner_removes_what_is_read_only_to_its_owner() {
                 .mode("", 0o500);
             let report = remove(&tree, &if wait { waiting() } else { RemoveOptions::default() });
             assert_eq!(report.trashed.is_none(), wait, "{report:?}");
-            let reaped = reap_in(&place);
+            let reaped = reap_in(&directory);
             assert!(reaped.failure.is_none(), "{reaped:?}");
-            assert_holds(&place, &[]);
+            assert_holds(&directory, &[]);
         }
         // A parent that cannot be written to: nothing can be renamed in it, but what is inside can be deleted.
-        Tree::new(&place).file("fixed/tree/a/file", "1").mode("fixed", 0o555);
-        let error = refused(place.join("fixed/tree"), &RemoveOptions::default());
+        Tree::new(&directory).file("fixed/tree/a/file", "1").mode("fixed", 0o555);
+        let error = refused(directory.join("fixed/tree"), &RemoveOptions::default());
         assert_errno(&error, Errno::ACCESS);
-        assert_holds(place.join("fixed/tree"), &[]);
+        assert_holds(directory.join("fixed/tree"), &[]);
         return;
     }
     for file_system in FileSystem::ALL {

@@ -21,8 +21,8 @@ fn a_mount_that_appears_below_is_never_crossed() {
         if round >= ROUNDS && met > 0 {
             break;
         }
-        let place = volume.path().join(format!("place-{round}"));
-        let tree = place.join("tree");
+        let directory = volume.path().join(format!("place-{round}"));
+        let tree = directory.join("tree");
         for number in 0..60 {
             Tree::new(&tree).file(format!("{number:02}/a/b/file"), "1");
         }
@@ -43,15 +43,15 @@ fn a_mount_that_appears_below_is_never_crossed() {
             met += usize::from(result.is_err());
         });
         before.assert_unchanged(other.path());
-        while let Some(point) = mounted_below(&place) {
+        while let Some(point) = mounted_below(&directory) {
             rustix::mount::unmount(&point, rustix::mount::UnmountFlags::DETACH).unwrap();
         }
     }
     assert!(met > 0, "no mount appeared in time");
 }
 
-fn mounted_below(place: &std::path::Path) -> Option<std::path::PathBuf> {
+fn mounted_below(directory: &std::path::Path) -> Option<std::path::PathBuf> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mut points = table.lines().filter_map(|line| line.split(' ').nth(4));
-    points.rfind(|point| std::path::Path::new(point).starts_with(place)).map(Into::into)
+    points.rfind(|point| std::path::Path::new(point).starts_with(directory)).map(Into::into)
 }

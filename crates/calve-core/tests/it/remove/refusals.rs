@@ -88,12 +88,12 @@ fn protected_places_and_whatever_contains_one() {
 
 #[test]
 fn an_ancestor_of_the_current_directory() {
-    if let Some(place) = child::place() {
-        env::set_current_dir(place.join("tree/sub/here")).unwrap();
+    if let Some(directory) = child::directory() {
+        env::set_current_dir(directory.join("tree/sub/here")).unwrap();
         for path in [
-            place.join("tree"),
-            place.join("tree/sub"),
-            place.join("tree/sub/here"),
+            directory.join("tree"),
+            directory.join("tree/sub"),
+            directory.join("tree/sub/here"),
             "../../sub".into(),
             "../here".into(),
         ] {

@@ -57,14 +57,14 @@ fn a_subvolume_in_an_ordinary_tree_goes_with_it() {
 #[test]
 #[cfg_attr(like_macos, ignore = "macOS has no subvolumes")]
 fn an_owner_without_privileges_empties_and_removes_their_own() {
-    if let Some(place) = child::place() {
-        let place = place.join("theirs");
-        subvolume(place.join("tree"));
-        Tree::new(place.join("tree")).file("a/b/file", "1").mode("a/b", 0o500);
-        subvolume(place.join("tree/a/inner"));
-        Tree::new(place.join("tree")).file("a/inner/file", "1");
-        remove(place.join("tree"), &waiting());
-        assert_holds(&place, &[]);
+    if let Some(directory) = child::directory() {
+        let directory = directory.join("theirs");
+        subvolume(directory.join("tree"));
+        Tree::new(directory.join("tree")).file("a/b/file", "1").mode("a/b", 0o500);
+        subvolume(directory.join("tree/a/inner"));
+        Tree::new(directory.join("tree")).file("a/inner/file", "1");
+        remove(directory.join("tree"), &waiting());
+        assert_holds(&directory, &[]);
         return;
     }
     for builder in

@@ -15,26 +15,26 @@ use calve_testkit::{
 };
 use fs_err as fs;
 
-use super::{DISKS, Place, foreground};
+use super::{DISKS, SpareFixture, foreground};
 use crate::cloning::{assert_holds, names_in, only, options};
 
 /// On ext4, with a small source of which there are spares.
-fn with_spares(count: usize) -> Option<Place> {
-    let place = Place::new(FileSystem::Ext4)?;
-    node_modules_like(place.src(), 200);
-    place.add(count);
-    Some(place)
+fn with_spares(count: usize) -> Option<SpareFixture> {
+    let fixture = SpareFixture::new(FileSystem::Ext4)?;
+    node_modules_like(fixture.src(), 200);
+    fixture.add(count);
+    Some(fixture)
 }
 
-impl Place {
+impl SpareFixture {
     /// The directories of the spares, the oldest first.
     fn spare_directories(&self) -> Vec<PathBuf> {
         let sets = self.spares.list(super::directory).unwrap();
-        let in_set = |place: &Path| -> Vec<PathBuf> {
-            let names = names_in(place).into_iter().filter(|name| name.len() == 33);
-            names.map(|name| place.join(name)).collect()
+        let in_set = |directory: &Path| -> Vec<PathBuf> {
+            let names = names_in(directory).into_iter().filter(|name| name.len() == 33);
+            names.map(|name| directory.join(name)).collect()
         };
-        sets.iter().flat_map(|set| in_set(&set.place)).collect()
+        sets.iter().flat_map(|set| in_set(&set.directory)).collect()
     }
 
     /// Changes bytes of the head of the only spare's record, which stays sound.
@@ -51,62 +51,65 @@ impl Place {
 
 #[test]
 fn a_spare_from_before_the_last_boot_is_not_used() {
-    let Some(place) = with_spares(1) else { return };
-    place.change_record(8, b"otherone");
-    assert_eq!(place.standing(), [Readiness::Stale("it was built before the system was started")]);
-    assert_eq!(place.refusal("dst"), "it was built before the system was started");
-    assert_eq!(place.refill(), (1, 1));
-    place.claim("again");
+    let Some(fixture) = with_spares(1) else { return };
+    fixture.change_record(8, b"otherone");
+    assert_eq!(fixture.standing(), [Readiness::Stale("it was built before the system was started")]);
+    assert_eq!(fixture.refusal("dst"), "it was built before the system was started");
+    assert_eq!(fixture.refill(), (1, 1));
+    fixture.claim("again");
 }
 
 #[test]
 fn a_spare_from_the_future_is_not_used() {
-    let Some(place) = with_spares(1) else { return };
-    place.change_record(8 + 8 + 8, &(u64::MAX / 4).to_le_bytes());
-    assert_eq!(place.refusal("dst"), "the clock was set back after it was built");
-    assert_eq!(place.refill(), (1, 1));
-    place.claim("again");
+    let Some(fixture) = with_spares(1) else { return };
+    fixture.change_record(8 + 8 + 8, &(u64::MAX / 4).to_le_bytes());
+    assert_eq!(fixture.refusal("dst"), "the clock was set back after it was built");
+    assert_eq!(fixture.refill(), (1, 1));
+    fixture.claim("again");
 }
 
 #[test]
 fn a_record_that_is_damaged_is_not_used() {
     for (at, expected) in [(3, "no spare is ready"), (20, "no spare is ready"), (400, "its record is damaged")] {
-        let Some(place) = with_spares(1) else { return };
-        let record = place.spare_directories()[0].join("record");
+        let Some(fixture) = with_spares(1) else { return };
+        let record = fixture.spare_directories()[0].join("record");
         let mut bytes = fs::read(&record).unwrap();
         bytes[at] ^= 1;
         fs::write(&record, &bytes).unwrap();
-        assert_eq!(place.refusal("dst"), expected);
-        assert_eq!(place.refill(), (1, 1));
-        fs::write(place.spare_directories()[0].join("record"), &bytes[..100]).unwrap();
-        assert_eq!(place.refusal("short"), "no spare is ready");
+        assert_eq!(fixture.refusal("dst"), expected);
+        assert_eq!(fixture.refill(), (1, 1));
+        fs::write(fixture.spare_directories()[0].join("record"), &bytes[..100]).unwrap();
+        assert_eq!(fixture.refusal("short"), "no spare is ready");
     }
 }
 
 #[test]
 fn a_source_that_was_moved_or_replaced_gets_no_spare_of_another() {
-    let Some(place) = with_spares(1) else { return };
+    let Some(fixture) = with_spares(1) else { return };
     // Moved away, and another directory in its place.
-    fs::rename(place.src(), place.path("moved")).unwrap();
-    Tree::new(place.src()).file("other", "1");
-    assert_eq!(place.refusal("other"), "the source is another directory than the one it was built from");
-    assert_eq!(place.refill(), (1, 1));
-    place.claim("of-the-new-one");
-    place.refill();
+    fs::rename(fixture.src(), fixture.path("moved")).unwrap();
+    Tree::new(fixture.src()).file("other", "1");
+    assert_eq!(fixture.refusal("other"), "the source is another directory than the one it was built from");
+    assert_eq!(fixture.refill(), (1, 1));
+    fixture.claim("of-the-new-one");
+    fixture.refill();
     // A link in its place: the link is cloned, and behind it is what the link names.
-    fs::remove_dir_all(place.src()).unwrap();
-    fs_err::os::unix::fs::symlink(place.path("moved"), place.src()).unwrap();
-    let report = clone_tree(&place.src(), &place.path("place/link"), &place.options()).unwrap();
+    fs::remove_dir_all(fixture.src()).unwrap();
+    fs_err::os::unix::fs::symlink(fixture.path("moved"), fixture.src()).unwrap();
+    let report = clone_tree(&fixture.src(), &fixture.path("place/link"), &fixture.options()).unwrap();
     assert_ne!(report.strategy, Strategy::Spare);
-    assert_eq!(fs::read_link(place.path("place/link")).unwrap(), place.path("moved"));
-    let behind = clone_tree(&place.path("src/"), &place.path("place/behind"), &place.options()).unwrap();
+    assert_eq!(fs::read_link(fixture.path("place/link")).unwrap(), fixture.path("moved"));
+    let behind = clone_tree(&fixture.path("src/"), &fixture.path("place/behind"), &fixture.options()).unwrap();
     assert_ne!(behind.strategy, Strategy::Spare);
-    assert_same(place.path("moved"), place.path("place/behind"));
-    assert_eq!(place.standing(), [Readiness::Stale("the source is another directory than the one it was built from")]);
+    assert_same(fixture.path("moved"), fixture.path("place/behind"));
+    assert_eq!(
+        fixture.standing(),
+        [Readiness::Stale("the source is another directory than the one it was built from")]
+    );
     // Gone.
-    fs::remove_file(place.src()).unwrap();
-    assert_eq!(place.standing(), [Readiness::Stale("the source is missing")]);
-    let report = place.spares.refill(&foreground()).unwrap();
+    fs::remove_file(fixture.src()).unwrap();
+    assert_eq!(fixture.standing(), [Readiness::Stale("the source is missing")]);
+    let report = fixture.spares.refill(&foreground()).unwrap();
     assert_eq!((report.built, report.removed), (0, 1));
     assert!(matches!(report.failures[0].1, Error::Missing(_)), "{:?}", report.failures);
 }
@@ -114,18 +117,18 @@ fn a_source_that_was_moved_or_replaced_gets_no_spare_of_another() {
 /// A rename of the source changes nothing in it, and moving it back leaves its spares fit.
 #[test]
 fn a_source_that_was_away_for_a_while_is_checked_like_any_other() {
-    let Some(place) = with_spares(1) else { return };
-    fs::rename(place.src(), place.path("away")).unwrap();
-    fs::write(place.path("away/package-000/new"), "1")
-        .unwrap_or_else(|_| fs::write(place.path("away/new"), "1").unwrap());
-    fs::rename(place.path("away"), place.src()).unwrap();
-    assert!(place.claim("dst").spare.unwrap().entries_updated > 0);
+    let Some(fixture) = with_spares(1) else { return };
+    fs::rename(fixture.src(), fixture.path("away")).unwrap();
+    fs::write(fixture.path("away/package-000/new"), "1")
+        .unwrap_or_else(|_| fs::write(fixture.path("away/new"), "1").unwrap());
+    fs::rename(fixture.path("away"), fixture.src()).unwrap();
+    assert!(fixture.claim("dst").spare.unwrap().entries_updated > 0);
 }
 
 #[test]
 fn a_file_system_that_was_mounted_again_gets_no_old_spare() {
     for file_system in DISKS {
-        let (Some(outer), Some(inner)) = (Place::new(file_system), Volume::new(file_system)) else { return };
+        let (Some(outer), Some(inner)) = (SpareFixture::new(file_system), Volume::new(file_system)) else { return };
         fs::create_dir(outer.path("mount")).unwrap();
         Tree::new(inner.path()).file("src/a", "1");
         let spares = Spares::at(inner.path().join("spares"));
@@ -148,37 +151,37 @@ fn a_file_system_that_was_mounted_again_gets_no_old_spare() {
 
 #[test]
 fn what_somebody_does_in_the_store_by_hand_does_no_harm() {
-    let Some(place) = with_spares(1) else { return };
-    let spare = place.spare_directories().remove(0);
+    let Some(fixture) = with_spares(1) else { return };
+    let spare = fixture.spare_directories().remove(0);
     let set = spare.parent().unwrap().to_path_buf();
     // Things of other kinds and names, and half a spare.
     fs::write(set.join("note"), "1").unwrap();
     fs::create_dir(set.join("directory")).unwrap();
-    fs::write(place.home().join("file"), "1").unwrap();
-    fs::create_dir(place.home().join("0123456789abcdef-01234567")).unwrap();
+    fs::write(fixture.home().join("file"), "1").unwrap();
+    fs::create_dir(fixture.home().join("0123456789abcdef-01234567")).unwrap();
     fs_err::os::unix::fs::symlink("/etc", set.join("ffffffffffffffff-ffffffffffffffff")).unwrap();
     fs::create_dir(set.join("fffffffffffffffe-ffffffffffffffff")).unwrap();
     Tree::new(set.join("fffffffffffffffd-ffffffffffffffff")).file("tree/half", "1");
-    let claimed = place.claim("one");
+    let claimed = fixture.claim("one");
     assert_eq!(claimed.spare.unwrap().entries_updated, 0);
     // The half one is swept, and what is nobody's business stays.
-    let (built, removed) = place.refill();
+    let (built, removed) = fixture.refill();
     assert_eq!((built, removed), (1, 2));
     assert!(set.join("note").exists() && set.join("directory").exists());
     // A spare without its tree, or with a file for one.
-    let spare = place.spare_directories().pop().unwrap();
-    let spare = if spare.is_symlink() { place.spare_directories().remove(0) } else { spare };
+    let spare = fixture.spare_directories().pop().unwrap();
+    let spare = if spare.is_symlink() { fixture.spare_directories().remove(0) } else { spare };
     fs::remove_dir_all(spare.join("tree")).unwrap();
     fs::write(spare.join("tree"), "1").unwrap();
-    assert!(place.refusal("two").starts_with("cannot move the spare") || !place.refusal("two-b").is_empty());
-    place.refill();
+    assert!(fixture.refusal("two").starts_with("cannot move the spare") || !fixture.refusal("two-b").is_empty());
+    fixture.refill();
     // All of it.
     fs::remove_dir_all(&set).unwrap();
-    assert_eq!(place.refusal("three"), "");
-    fs::remove_dir_all(place.home()).unwrap();
-    assert_eq!(place.refusal("four"), "");
-    place.add(1);
-    place.claim("five");
+    assert_eq!(fixture.refusal("three"), "");
+    fs::remove_dir_all(fixture.home()).unwrap();
+    assert_eq!(fixture.refusal("four"), "");
+    fixture.add(1);
+    fixture.claim("five");
 }
 
 #[test]
@@ -186,10 +189,10 @@ fn a_store_of_somebody_else_is_not_used() {
     if !require_root("another user") {
         return;
     }
-    let Some(place) = with_spares(1) else { return };
-    std::os::unix::fs::chown(place.home(), Some(12345), None).unwrap();
-    assert!(place.refusal("dst").starts_with("the spares cannot be reached: "), "{}", place.refusal("dst-2"));
-    assert!(matches!(place.spares.refill(&foreground()), Err(Error::Io { .. })));
+    let Some(fixture) = with_spares(1) else { return };
+    std::os::unix::fs::chown(fixture.home(), Some(12345), None).unwrap();
+    assert!(fixture.refusal("dst").starts_with("the spares cannot be reached: "), "{}", fixture.refusal("dst-2"));
+    assert!(matches!(fixture.spares.refill(&foreground()), Err(Error::Io { .. })));
     let _ = Unprivileged;
 }
 
@@ -197,21 +200,21 @@ fn a_store_of_somebody_else_is_not_used() {
 fn a_full_disk_disturbs_nothing_but_the_refill() {
     let Some(volume) = Volume::with_size(FileSystem::Ext4, 64 << 20) else { return };
     Tree::new(volume.path()).dir("home").dir("place").file("src/large", vec![b'x'; 6 << 20]);
-    let place = Place { spares: Spares::at(volume.path().join("home/spares")), volume };
-    place.add(1);
-    let before = fingerprint(place.src());
-    place.claim("one");
-    let ballast = fs::File::create(place.path("ballast")).unwrap();
-    let free = rustix::fs::statvfs(place.volume.path()).unwrap();
+    let fixture = SpareFixture { spares: Spares::at(volume.path().join("home/spares")), volume };
+    fixture.add(1);
+    let before = fingerprint(fixture.src());
+    fixture.claim("one");
+    let ballast = fs::File::create(fixture.path("ballast")).unwrap();
+    let free = rustix::fs::statvfs(fixture.volume.path()).unwrap();
     let bytes = free.f_bavail * free.f_frsize - (11 << 20);
     rustix::fs::fallocate(&ballast, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
-    let report = place.spares.refill(&foreground()).unwrap();
+    let report = fixture.spares.refill(&foreground()).unwrap();
     assert_eq!(report.built, 0);
     let message = report.failures[0].1.to_string();
     assert!(message.contains("less than a fifth of the disk would stay free"), "{message}");
-    assert_eq!(place.spare_directories(), [] as [PathBuf; 0]);
-    before.assert_unchanged(place.src());
-    assert_eq!(place.refusal("two"), "no spare is ready");
+    assert_eq!(fixture.spare_directories(), [] as [PathBuf; 0]);
+    before.assert_unchanged(fixture.src());
+    assert_eq!(fixture.refusal("two"), "no spare is ready");
 }
 
 /// Somebody else takes the inodes that were free when the spare was begun.
@@ -219,21 +222,21 @@ fn a_full_disk_disturbs_nothing_but_the_refill() {
 fn a_disk_that_gets_full_in_the_middle_of_a_refill_has_nothing_of_it_afterwards() {
     let Some(volume) = Volume::with_size(FileSystem::Ext4, 64 << 20) else { return };
     Tree::new(volume.path()).dir("home").dir("place").dir("ballast");
-    let place = Place { spares: Spares::at(volume.path().join("home/spares")), volume };
-    node_modules_like(place.src(), 1500);
-    let inodes = || rustix::fs::statvfs(place.volume.path()).unwrap().f_ffree;
+    let fixture = SpareFixture { spares: Spares::at(volume.path().join("home/spares")), volume };
+    node_modules_like(fixture.src(), 1500);
+    let inodes = || rustix::fs::statvfs(fixture.volume.path()).unwrap().f_ffree;
     let with_none = inodes();
-    place.add(1);
+    fixture.add(1);
     let needed = with_none - inodes();
-    place.claim("one");
+    fixture.claim("one");
     let take = |numbers: std::ops::Range<u64>| {
-        numbers.filter(|number| fs::write(place.path(&format!("ballast/{number}")), "").is_ok()).count() as u64
+        numbers.filter(|number| fs::write(fixture.path(&format!("ballast/{number}")), "").is_ok()).count() as u64
     };
     let most = inodes() - needed - 200;
     assert_eq!(take(0..most), most);
-    let (free, before) = (inodes(), fingerprint(place.src()));
+    let (free, before) = (inodes(), fingerprint(fixture.src()));
     let (report, taken) = std::thread::scope(|scope| {
-        let refill = scope.spawn(|| place.spares.refill(&foreground()).unwrap());
+        let refill = scope.spawn(|| fixture.spares.refill(&foreground()).unwrap());
         while inodes() + 20 > free && !refill.is_finished() {
             std::thread::yield_now();
         }
@@ -242,13 +245,13 @@ fn a_disk_that_gets_full_in_the_middle_of_a_refill_has_nothing_of_it_afterwards(
     });
     let message = report.failures[0].1.to_string();
     assert!(report.built == 0 && message.contains("No space left on device"), "{message}");
-    assert_eq!(place.spare_directories(), [] as [PathBuf; 0]);
+    assert_eq!(fixture.spare_directories(), [] as [PathBuf; 0]);
     let back = inodes() + taken;
     assert!(back + 20 > free, "of {needed}, only {back} of {free} came back");
-    before.assert_unchanged(place.src());
-    fs::remove_dir_all(place.path("ballast")).unwrap();
-    assert_eq!(place.refill(), (1, 0));
-    place.claim("two");
+    before.assert_unchanged(fixture.src());
+    fs::remove_dir_all(fixture.path("ballast")).unwrap();
+    assert_eq!(fixture.refill(), (1, 0));
+    fixture.claim("two");
 }
 
 /// Returns how many races: all that are promised take a while.
@@ -258,16 +261,16 @@ fn races() -> usize {
 
 #[test]
 fn of_two_claims_of_one_spare_one_wins() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    node_modules_like(place.src(), 20);
-    place.add(1);
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    node_modules_like(fixture.src(), 20);
+    fixture.add(1);
     for round in 0..races() {
         // So that the other one may come while the first updates the spare.
-        fs::write(place.src().join("changed"), round.to_string()).unwrap();
+        fs::write(fixture.src().join("changed"), round.to_string()).unwrap();
         let barrier = Barrier::new(2);
         let one = |name: &str| {
             barrier.wait();
-            clone_tree(&place.src(), &place.path("place").join(name), &place.options()).unwrap()
+            clone_tree(&fixture.src(), &fixture.path("place").join(name), &fixture.options()).unwrap()
         };
         let both = std::thread::scope(|scope| {
             let other = scope.spawn(|| one("a"));
@@ -276,51 +279,51 @@ fn of_two_claims_of_one_spare_one_wins() {
         let won = both.iter().filter(|report| report.strategy == Strategy::Spare).count();
         assert_eq!(won, 1, "round {round}: {:?}", both.map(|report| report.refused));
         for name in ["a", "b"] {
-            let dst = place.path("place").join(name);
-            assert_same(place.src(), &dst);
+            let dst = fixture.path("place").join(name);
+            assert_same(fixture.src(), &dst);
             fs::remove_dir_all(dst).unwrap();
         }
-        assert_eq!(place.refill(), (1, 0), "round {round}");
+        assert_eq!(fixture.refill(), (1, 0), "round {round}");
     }
 }
 
 /// While one claim checks and updates, another one gets another spare.
 #[test]
 fn claims_of_several_spares_do_not_meet() {
-    let Some(place) = with_spares(3) else { return };
-    fs::write(place.src().join("changed"), "1").unwrap();
+    let Some(fixture) = with_spares(3) else { return };
+    fs::write(fixture.src().join("changed"), "1").unwrap();
     let barrier = Barrier::new(3);
     std::thread::scope(|scope| {
         for name in ["a", "b", "c"] {
-            let (place, barrier) = (&place, &barrier);
+            let (fixture, barrier) = (&fixture, &barrier);
             scope.spawn(move || {
                 barrier.wait();
-                assert!(place.claim(name).spare.unwrap().entries_updated > 0);
+                assert!(fixture.claim(name).spare.unwrap().entries_updated > 0);
             });
         }
     });
-    assert_eq!(place.spare_directories(), [] as [PathBuf; 0]);
+    assert_eq!(fixture.spare_directories(), [] as [PathBuf; 0]);
 }
 
 #[test]
 fn a_spare_of_which_more_than_a_quarter_differs_is_thrown_away() {
-    let Some(place) = with_spares(1) else { return };
+    let Some(fixture) = with_spares(1) else { return };
     for number in 0..400 {
-        fs::write(place.src().join(format!("new-{number}")), "1").unwrap();
+        fs::write(fixture.src().join(format!("new-{number}")), "1").unwrap();
     }
-    assert_eq!(place.refusal("dst"), "more than a quarter of the source has changed since it was built");
-    assert_eq!(place.refill(), (1, 1));
-    place.claim("again");
+    assert_eq!(fixture.refusal("dst"), "more than a quarter of the source has changed since it was built");
+    assert_eq!(fixture.refill(), (1, 1));
+    fixture.claim("again");
 }
 
 #[test]
 fn other_options_get_no_spare() {
-    let Some(place) = with_spares(1) else { return };
+    let Some(fixture) = with_spares(1) else { return };
     let refusal = |change: &dyn Fn(&mut calve_core::CloneOptions)| {
-        let mut wish = place.options();
+        let mut wish = fixture.options();
         change(&mut wish);
-        let dst = place.path("place/dst");
-        let report = clone_tree(&place.src(), &dst, &wish).unwrap();
+        let dst = fixture.path("place/dst");
+        let report = clone_tree(&fixture.src(), &dst, &wish).unwrap();
         fs::remove_dir_all(&dst).unwrap();
         assert_ne!(report.strategy, Strategy::Spare);
         report.refused.into_iter().find(|refusal| refusal.strategy == Strategy::Spare).map(|refusal| refusal.reason)
@@ -333,38 +336,38 @@ fn other_options_get_no_spare() {
     assert_eq!(refusal(&|wish| wish.strategy = Choice::Only(Strategy::Copy)), None);
     assert_eq!(refusal(&|wish| wish.spares = None), None);
     // One that fits is still there.
-    place.claim("dst-2");
+    fixture.claim("dst-2");
 }
 
 #[test]
 fn what_is_left_out_is_left_out_of_the_spare_too() {
-    let Some(place) = Place::new(FileSystem::Xfs) else { return };
-    Tree::new(place.src()).file("a", "1").file("b.log", "1").file("d/c.log", "1").file("d/e", "1").file("out/f", "1");
+    let Some(fixture) = SpareFixture::new(FileSystem::Xfs) else { return };
+    Tree::new(fixture.src()).file("a", "1").file("b.log", "1").file("d/c.log", "1").file("d/e", "1").file("out/f", "1");
     let mut wish = SpareOptions::default();
     wish.like.exclude = vec!["*.log".into(), "/out/".into()];
-    place.spares.add(&SpareOrigin::Directory(place.src()), &wish).unwrap();
-    place.refill();
+    fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &wish).unwrap();
+    fixture.refill();
     // What is left out may change as it likes; what is new may be left out too.
-    Tree::new(place.src()).file("b.log", "22").file("new.log", "1").file("out/g", "1").file("d/new", "1");
-    let mut using = place.options();
+    Tree::new(fixture.src()).file("b.log", "22").file("new.log", "1").file("out/g", "1").file("d/new", "1");
+    let mut using = fixture.options();
     using.exclude.clone_from(&wish.like.exclude);
-    let report = clone_tree(&place.src(), &place.path("place/spare"), &using).unwrap();
+    let report = clone_tree(&fixture.src(), &fixture.path("place/spare"), &using).unwrap();
     assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
     using.spares = None;
-    clone_tree(&place.src(), &place.path("place/plain"), &using).unwrap();
-    assert_same(place.path("place/plain"), place.path("place/spare"));
-    assert_holds(place.path("place/spare"), &["a", "d"]);
+    clone_tree(&fixture.src(), &fixture.path("place/plain"), &using).unwrap();
+    assert_same(fixture.path("place/plain"), fixture.path("place/spare"));
+    assert_holds(fixture.path("place/spare"), &["a", "d"]);
 }
 
 #[test]
 fn requirements_are_kept() {
-    let Some(place) = Place::new(FileSystem::Xfs) else { return };
-    node_modules_like(place.src(), 100);
-    place.add(2);
+    let Some(fixture) = SpareFixture::new(FileSystem::Xfs) else { return };
+    node_modules_like(fixture.src(), 100);
+    fixture.add(2);
     let require = |requirement, name: &str| {
-        let mut wish = place.options();
+        let mut wish = fixture.options();
         wish.require = vec![requirement];
-        clone_tree(&place.src(), &place.path("place").join(name), &wish)
+        clone_tree(&fixture.src(), &fixture.path("place").join(name), &wish)
     };
     // A check of every entry is not instant.
     let error = require(Requirement::Instant, "instant").unwrap_err();
@@ -373,89 +376,92 @@ fn requirements_are_kept() {
         let report = require(requirement, name).unwrap();
         assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
     }
-    place.refill();
+    fixture.refill();
     // A clone that is made of two moments is not stable.
-    fs::write(place.src().join("new"), "1").unwrap();
+    fs::write(fixture.src().join("new"), "1").unwrap();
     assert_eq!(require(Requirement::Stable, "stable-2").unwrap().strategy, Strategy::Reflink);
     // Where bytes have to be written.
-    let Some(place) = with_spares(1) else { return };
-    let mut wish = place.options();
+    let Some(fixture) = with_spares(1) else { return };
+    let mut wish = fixture.options();
     wish.require = vec![Requirement::Cow];
-    assert!(matches!(clone_tree(&place.src(), &place.path("place/cow"), &wish), Err(Error::RequirementRefused { .. })));
-    assert_holds(place.path("place"), &[]);
+    assert!(matches!(
+        clone_tree(&fixture.src(), &fixture.path("place/cow"), &wish),
+        Err(Error::RequirementRefused { .. })
+    ));
+    assert_holds(fixture.path("place"), &[]);
 }
 
 #[test]
 fn a_spare_can_be_insisted_on() {
-    let Some(place) = with_spares(1) else { return };
+    let Some(fixture) = with_spares(1) else { return };
     let mut wish = only(Strategy::Spare);
-    wish.spares = Some(SpareUse::of(place.home()));
-    assert_eq!(clone_tree(&place.src(), &place.path("place/a"), &wish).unwrap().strategy, Strategy::Spare);
-    let error = clone_tree(&place.src(), &place.path("place/b"), &wish).unwrap_err();
+    wish.spares = Some(SpareUse::of(fixture.home()));
+    assert_eq!(clone_tree(&fixture.src(), &fixture.path("place/a"), &wish).unwrap().strategy, Strategy::Spare);
+    let error = clone_tree(&fixture.src(), &fixture.path("place/b"), &wish).unwrap_err();
     assert!(error.to_string().contains("no spare is ready"), "{error}");
-    Tree::new(place.path("elsewhere")).file("a", "1");
-    let error = clone_tree(&place.path("elsewhere"), &place.path("place/b"), &wish).unwrap_err();
+    Tree::new(fixture.path("elsewhere")).file("a", "1");
+    let error = clone_tree(&fixture.path("elsewhere"), &fixture.path("place/b"), &wish).unwrap_err();
     assert!(error.to_string().contains("there is none of this source"), "{error}");
-    assert_holds(place.path("place"), &["a"]);
+    assert_holds(fixture.path("place"), &["a"]);
 }
 
 #[test]
 fn a_spare_replaces_what_is_there_in_one_step() {
-    let Some(place) = with_spares(1) else { return };
-    Tree::new(place.path("place")).file("dst/old", "1");
-    let mut wish = place.options();
-    assert!(matches!(clone_tree(&place.src(), &place.path("place/dst"), &wish), Err(Error::DestinationExists(_))));
+    let Some(fixture) = with_spares(1) else { return };
+    Tree::new(fixture.path("place")).file("dst/old", "1");
+    let mut wish = fixture.options();
+    assert!(matches!(clone_tree(&fixture.src(), &fixture.path("place/dst"), &wish), Err(Error::DestinationExists(_))));
     wish.existing = ExistingDestination::Replace;
-    let report = clone_tree(&place.src(), &place.path("place/dst"), &wish).unwrap();
+    let report = clone_tree(&fixture.src(), &fixture.path("place/dst"), &wish).unwrap();
     assert_eq!((report.strategy, report.trashed.is_some()), (Strategy::Spare, true));
-    assert_same(place.src(), place.path("place/dst"));
+    assert_same(fixture.src(), fixture.path("place/dst"));
 }
 
 #[test]
 fn a_destination_on_another_file_system_gets_no_spare() {
-    let (Some(place), Some(other)) = (with_spares(1), Volume::new(FileSystem::Ext4)) else { return };
-    let report = clone_tree(&place.src(), &other.path().join("dst"), &place.options()).unwrap();
+    let (Some(fixture), Some(other)) = (with_spares(1), Volume::new(FileSystem::Ext4)) else { return };
+    let report = clone_tree(&fixture.src(), &other.path().join("dst"), &fixture.options()).unwrap();
     assert!(report.refused[0].reason.contains("another file system than the destination"), "{:?}", report.refused);
     // Unless they are kept there.
     let mut wish = SpareOptions::default();
     wish.at = Some(other.path().to_path_buf());
-    place.spares.add(&SpareOrigin::Directory(place.src()), &wish).unwrap();
-    place.refill();
-    let report = clone_tree(&place.src(), &other.path().join("dst-2"), &place.options()).unwrap();
+    fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &wish).unwrap();
+    fixture.refill();
+    let report = clone_tree(&fixture.src(), &other.path().join("dst-2"), &fixture.options()).unwrap();
     assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
-    assert_same(place.src(), other.path().join("dst-2"));
-    let source = SpareSource::Directory(fs::canonicalize(place.src()).unwrap());
-    assert_eq!(place.spares.remove(&source, &calve_core::Cancel::default()).unwrap(), 2);
+    assert_same(fixture.src(), other.path().join("dst-2"));
+    let source = SpareSource::Directory(fs::canonicalize(fixture.src()).unwrap());
+    assert_eq!(fixture.spares.remove(&source, &calve_core::Cancel::default()).unwrap(), 2);
     assert_holds(other.path(), &["dst", "dst-2"]);
 }
 
 #[test]
 fn what_cannot_be_checked_gets_no_spares() {
-    let refusal = |place: &Place| {
-        let added = place.spares.add(&SpareOrigin::Directory(place.src()), &SpareOptions::default());
-        let failed = added.and_then(|_| Ok(place.spares.refill(&foreground())?.failures.remove(0).1));
+    let refusal = |fixture: &SpareFixture| {
+        let added = fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &SpareOptions::default());
+        let failed = added.and_then(|_| Ok(fixture.spares.refill(&foreground())?.failures.remove(0).1));
         let error = failed.unwrap_or_else(|error| error);
         assert!(matches!(error, Error::NoSpare { .. }), "{error}");
-        assert!(place.spare_directories().is_empty());
+        assert!(fixture.spare_directories().is_empty());
         error.to_string()
     };
-    let Some(place) = Place::new(FileSystem::Tmpfs) else { return };
-    Tree::new(place.src()).file("a", "1");
-    assert!(refusal(&place).contains("without a trace"));
-    let Some(place) = Place::new(FileSystem::Btrfs) else { return };
-    crate::cloning::subvolume(place.src());
-    assert!(refusal(&place).contains("a btrfs subvolume"));
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    fs::write(place.src(), "1").unwrap();
-    assert!(refusal(&place).contains("it is not a directory"));
-    fs::remove_file(place.src()).unwrap();
-    Tree::new(place.src()).socket("d/socket");
-    assert!(refusal(&place).contains("socket"));
-    fs::remove_dir_all(place.src()).unwrap();
+    let Some(fixture) = SpareFixture::new(FileSystem::Tmpfs) else { return };
+    Tree::new(fixture.src()).file("a", "1");
+    assert!(refusal(&fixture).contains("without a trace"));
+    let Some(fixture) = SpareFixture::new(FileSystem::Btrfs) else { return };
+    crate::cloning::subvolume(fixture.src());
+    assert!(refusal(&fixture).contains("a btrfs subvolume"));
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    fs::write(fixture.src(), "1").unwrap();
+    assert!(refusal(&fixture).contains("it is not a directory"));
+    fs::remove_file(fixture.src()).unwrap();
+    Tree::new(fixture.src()).socket("d/socket");
+    assert!(refusal(&fixture).contains("socket"));
+    fs::remove_dir_all(fixture.src()).unwrap();
     let Some(other) = Volume::new(FileSystem::Ext4) else { return };
-    Tree::new(place.src()).dir("below");
-    let _mount = calve_testkit::BindMount::new(other.path(), place.path("src/below"));
-    assert!(refusal(&place).contains("another file system is mounted, or another subvolume is, below it"));
+    Tree::new(fixture.src()).dir("below");
+    let _mount = calve_testkit::BindMount::new(other.path(), fixture.path("src/below"));
+    assert!(refusal(&fixture).contains("another file system is mounted, or another subvolume is, below it"));
 }
 
 /// A process that keeps a file mapped and stores to it all the time: what it stores after the spare was recorded is never missing from a
@@ -481,12 +487,12 @@ for line in sys.stdin:
         return;
     }
     for file_system in DISKS {
-        let Some(place) = Place::new(file_system) else { return };
-        node_modules_like(place.src(), 60);
-        Tree::new(place.src()).file("mapped", vec![0; 40_000]);
+        let Some(fixture) = SpareFixture::new(file_system) else { return };
+        node_modules_like(fixture.src(), 60);
+        Tree::new(fixture.src()).file("mapped", vec![0; 40_000]);
         let mut random = SplitMix64::new(5);
         let mut command = Command::new("python3");
-        command.args(["-c", WRITER]).arg(place.path("src/mapped")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["-c", WRITER]).arg(fixture.path("src/mapped")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut writer = command.spawn().unwrap();
         let (mut input, mut output) = (writer.stdin.take().unwrap(), BufReader::new(writer.stdout.take().unwrap()));
         let mut line = String::new();
@@ -495,7 +501,7 @@ for line in sys.stdin:
             output.read_line(line).unwrap();
         };
         wait(&mut line);
-        place.add(1);
+        fixture.add(1);
         for round in 0..15 {
             writeln!(input, "go").unwrap();
             // The stores go on while a spare is built, and the next ones come after it.
@@ -505,18 +511,18 @@ for line in sys.stdin:
             }
             let name = format!("clone-{round}");
             if overlap {
-                clone_tree(&place.src(), &place.path("place").join(&name), &place.options()).unwrap();
-                place.refill();
+                clone_tree(&fixture.src(), &fixture.path("place").join(&name), &fixture.options()).unwrap();
+                fixture.refill();
                 wait(&mut line);
             } else {
-                place.clone(&name);
-                place.refill();
+                fixture.clone(&name);
+                fixture.refill();
             }
-            fs::remove_dir_all(place.path("place").join(&name)).unwrap();
+            fs::remove_dir_all(fixture.path("place").join(&name)).unwrap();
         }
         drop(input);
         assert!(writer.wait().unwrap().success());
-        place.claim("last");
+        fixture.claim("last");
     }
 }
 
@@ -524,11 +530,11 @@ for line in sys.stdin:
 #[test]
 fn names_of_a_file_in_a_directory_that_was_moved_stay_names_of_one_file() {
     for file_system in DISKS {
-        let Some(place) = Place::new(file_system) else { return };
-        Tree::new(place.src()).file("still/a", "1").hard_link("moved/b", "still/a").file("moved/sub/c", "2");
-        Tree::new(place.src()).hard_link("still/d", "moved/sub/c").dir("other");
-        place.add(1);
-        fs::rename(place.path("src/moved"), place.path("src/other/new")).unwrap();
-        place.claim("dst");
+        let Some(fixture) = SpareFixture::new(file_system) else { return };
+        Tree::new(fixture.src()).file("still/a", "1").hard_link("moved/b", "still/a").file("moved/sub/c", "2");
+        Tree::new(fixture.src()).hard_link("still/d", "moved/sub/c").dir("other");
+        fixture.add(1);
+        fs::rename(fixture.path("src/moved"), fixture.path("src/other/new")).unwrap();
+        fixture.claim("dst");
     }
 }

@@ -12,7 +12,7 @@ use calve_core::Strategy;
 use calve_testkit::{FileSystem, SplitMix64, node_modules_like, require_program};
 use fs_err as fs;
 
-use super::{DISKS, Place};
+use super::{DISKS, SpareFixture};
 
 /// A process that keeps every file mapped that it has ever written to, and writes through the mapping.
 pub(crate) struct Mapper {
@@ -300,17 +300,17 @@ fn no_spare_differs_after_random_edits() {
 }
 
 fn edited(file_system: FileSystem, edits: u64) {
-    let Some(place) = Place::new(file_system) else { return };
-    node_modules_like(place.src(), 300);
+    let Some(fixture) = SpareFixture::new(file_system) else { return };
+    node_modules_like(fixture.src(), 300);
     let mut editor = Editor {
-        root: place.src(),
+        root: fixture.src(),
         random: SplitMix64::new(7 + edits),
         mapper: Mapper::start(),
         only: None,
         next_name: 0,
         kinds: HashMap::new(),
     };
-    place.add(1);
+    fixture.add(1);
     let (mut done, mut round, mut handed_over, mut updated) = (0, 0, 0, 0);
     while done < edits {
         for _ in 0..editor.random.below(12) {
@@ -320,13 +320,13 @@ fn edited(file_system: FileSystem, edits: u64) {
         round += 1;
         let name = format!("clone-{round}");
         // Fails if anything differs.
-        let report = place.clone(&name);
+        let report = fixture.clone(&name);
         handed_over += u64::from(report.strategy == Strategy::Spare);
         updated += report.spare.map_or(0, |spare| spare.entries_updated);
-        fs::remove_dir_all(place.path("place").join(&name)).unwrap();
+        fs::remove_dir_all(fixture.path("place").join(&name)).unwrap();
         // Sometimes there is trouble right before the next one is built, and right after.
         editor.edit();
-        let report = place.spares.refill(&super::foreground()).unwrap();
+        let report = fixture.spares.refill(&super::foreground()).unwrap();
         assert!(report.failures.is_empty(), "{:?}", report.failures);
         editor.edit();
         done += 2;

@@ -10,7 +10,7 @@ use calve_core::{
 use calve_testkit::{FileSystem, Tree, assert_same};
 use fs_err as fs;
 
-use super::Place;
+use super::SpareFixture;
 
 thread_local!(static HOME: RefCell<PathBuf> = RefCell::default());
 
@@ -21,9 +21,9 @@ fn resolve(source: &SpareSource) -> Option<SpareOrigin> {
 }
 
 /// Builds the spares that are missing. The templates are beside the store.
-fn refill(place: &Place) -> u64 {
-    HOME.set(place.path("home"));
-    let report = place.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
+fn refill(fixture: &SpareFixture) -> u64 {
+    HOME.set(fixture.path("home"));
+    let report = fixture.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
     assert!(report.failures.is_empty(), "{:?}", report.failures);
     report.built
 }
@@ -31,55 +31,55 @@ fn refill(place: &Place) -> u64 {
 #[test]
 fn a_spare_of_a_template_is_instant() {
     for file_system in [FileSystem::Ext4, FileSystem::Xfs] {
-        let Some(place) = Place::new(file_system) else { return };
-        Tree::new(place.src()).file("a", "1").file("d/b", "2");
-        let templates = Templates::open(&place.path("home"));
-        templates.create("shop", &place.src(), &TemplateOptions::default()).unwrap();
+        let Some(fixture) = SpareFixture::new(file_system) else { return };
+        Tree::new(fixture.src()).file("a", "1").file("d/b", "2");
+        let templates = Templates::open(&fixture.path("home"));
+        templates.create("shop", &fixture.src(), &TemplateOptions::default()).unwrap();
         let origin = SpareOrigin::Template(Box::new(templates.hold("shop").unwrap()));
-        Spares::at(place.home()).add(&origin, &SpareOptions::default()).unwrap();
-        assert_eq!(refill(&place), 1);
+        Spares::at(fixture.home()).add(&origin, &SpareOptions::default()).unwrap();
+        assert_eq!(refill(&fixture), 1);
         let clone = |name: &str, require: &[Requirement]| {
             let held = templates.hold("shop").unwrap();
-            let mut options = place.options();
+            let mut options = fixture.options();
             options.require = require.to_vec();
             held.restrict(&mut options);
-            let report = clone_tree(&held.tree, &place.path("place").join(name), &options).unwrap();
-            assert_same(&held.tree, place.path("place").join(name));
+            let report = clone_tree(&held.tree, &fixture.path("place").join(name), &options).unwrap();
+            assert_same(&held.tree, fixture.path("place").join(name));
             report
         };
         let spare = clone("one", &[Requirement::Instant]).spare.unwrap();
         assert_eq!((spare.checked, spare.entries_checked), (SpareCheck::Frozen, 0));
         // A template that is made anew is another tree: no spare of the old one is handed over.
-        assert_eq!(refill(&place), 1);
-        fs::write(place.path("src/a"), "3").unwrap();
+        assert_eq!(refill(&fixture), 1);
+        fs::write(fixture.path("src/a"), "3").unwrap();
         templates.refresh("shop", None, &TemplateOptions::default()).unwrap();
         assert_ne!(clone("two", &[]).strategy, Strategy::Spare);
-        assert_eq!(fs::read_to_string(place.path("place/two/a")).unwrap(), "3");
-        assert_eq!(refill(&place), 1);
+        assert_eq!(fs::read_to_string(fixture.path("place/two/a")).unwrap(), "3");
+        assert_eq!(refill(&fixture), 1);
         assert_eq!(clone("three", &[]).strategy, Strategy::Spare);
-        assert_eq!(fs::read_to_string(place.path("place/three/a")).unwrap(), "3");
+        assert_eq!(fs::read_to_string(fixture.path("place/three/a")).unwrap(), "3");
     }
 }
 
 /// What was made before has what the template had; what is changed gets no spare.
 #[test]
 fn a_template_whose_files_root_has_changed_has_no_spare_of_the_change() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.src()).file("d/a", "1");
-    let templates = Templates::open(&place.path("home"));
-    templates.create("shop", &place.src(), &TemplateOptions::default()).unwrap();
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.src()).file("d/a", "1");
+    let templates = Templates::open(&fixture.path("home"));
+    templates.create("shop", &fixture.src(), &TemplateOptions::default()).unwrap();
     let origin = SpareOrigin::Template(Box::new(templates.hold("shop").unwrap()));
-    Spares::at(place.home()).add(&origin, &SpareOptions::default()).unwrap();
-    assert_eq!(refill(&place), 1);
+    Spares::at(fixture.home()).add(&origin, &SpareOptions::default()).unwrap();
+    assert_eq!(refill(&fixture), 1);
     let held = templates.hold("shop").unwrap();
     fs::write(held.tree.join("d/a"), "changed").unwrap();
-    let mut options = place.options();
+    let mut options = fixture.options();
     held.restrict(&mut options);
-    let report = clone_tree(&held.tree, &place.path("place/dst"), &options).unwrap();
+    let report = clone_tree(&held.tree, &fixture.path("place/dst"), &options).unwrap();
     assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
-    assert_same(place.src(), place.path("place/dst"));
-    let refilled = place.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
+    assert_same(fixture.src(), fixture.path("place/dst"));
+    let refilled = fixture.spares.refill(&RefillOptions { resolve, ..super::foreground() }).unwrap();
     assert_eq!(refilled.built, 0);
     assert!(matches!(refilled.failures[0].1, Error::Template(_)), "{:?}", refilled.failures);
-    assert!(clone_tree(&held.tree, &place.path("place/other"), &options).is_err());
+    assert!(clone_tree(&held.tree, &fixture.path("place/other"), &options).is_err());
 }

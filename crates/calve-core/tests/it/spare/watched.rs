@@ -11,7 +11,7 @@ use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, node_modules_like
 use fs_err as fs;
 
 use super::edits::{Editor, IN_PLACE, Mapper};
-use super::{DISKS, Place};
+use super::{DISKS, SpareFixture};
 
 /// A watcher, which ends with this.
 struct Watcher {
@@ -21,10 +21,10 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn start(place: &Place) -> Self {
+    fn start(fixture: &SpareFixture) -> Self {
         let (sender, notes) = channel();
         let cancel = Cancel::default();
-        let (spares, switch) = (place.spares.clone(), cancel.clone());
+        let (spares, switch) = (fixture.spares.clone(), cancel.clone());
         let thread = std::thread::spawn(move || {
             let mut told = |note: WatchNote<'_>| {
                 let kind = match note {
@@ -65,69 +65,69 @@ fn checked(report: &CloneReport) -> Option<(SpareCheck, u64)> {
 #[test]
 fn a_watched_source_is_not_walked() {
     for file_system in DISKS {
-        let Some(place) = Place::new(file_system) else { return };
-        node_modules_like(place.src(), 300);
-        place.add(3);
-        let watcher = Watcher::start(&place);
+        let Some(fixture) = SpareFixture::new(file_system) else { return };
+        node_modules_like(fixture.src(), 300);
+        fixture.add(3);
+        let watcher = Watcher::start(&fixture);
         for _ in 0..3 {
             watcher.wait_for("knows");
         }
         // Without reading the source: a file that was opened may have been written.
-        let report = clone_tree(&place.src(), &place.path("place/one"), &place.options()).unwrap();
+        let report = clone_tree(&fixture.src(), &fixture.path("place/one"), &fixture.options()).unwrap();
         assert_eq!(checked(&report), Some((SpareCheck::Watched, 0)));
-        fs::write(place.src().join("changed"), "changed").unwrap();
-        let report = place.claim("two");
+        fs::write(fixture.src().join("changed"), "changed").unwrap();
+        let report = fixture.claim("two");
         assert_eq!(checked(&report).map(|(check, updated)| (check, updated > 0)), Some((SpareCheck::Watched, true)));
         let entries = report.spare.unwrap().entries_checked;
         assert!(entries < 100, "only the directory that changed, and not {entries} entries");
         // Another name may have been removed, by which any entry may have been changed.
-        fs::remove_file(place.src().join("changed")).unwrap();
-        assert_eq!(checked(&place.claim("three")).map(|(check, _)| check), Some(SpareCheck::Walked));
+        fs::remove_file(fixture.src().join("changed")).unwrap();
+        assert_eq!(checked(&fixture.claim("three")).map(|(check, _)| check), Some(SpareCheck::Walked));
         // The watcher learns of spares that are built while it runs.
-        assert_eq!(place.refill(), (3, 0));
+        assert_eq!(fixture.refill(), (3, 0));
         watcher.wait_for("knows");
     }
 }
 
 #[test]
 fn a_store_with_a_long_path_is_watched() {
-    let Some(mut place) = Place::new(FileSystem::Xfs) else { return };
-    let home = place.path(&"long".repeat(40));
+    let Some(mut fixture) = SpareFixture::new(FileSystem::Xfs) else { return };
+    let home = fixture.path(&"long".repeat(40));
     fs::create_dir(&home).unwrap();
-    place.spares = Spares::at(home.join("spares"));
-    fs::create_dir(place.src()).unwrap();
-    place.add(1);
-    let watcher = Watcher::start(&place);
+    fixture.spares = Spares::at(home.join("spares"));
+    fs::create_dir(fixture.src()).unwrap();
+    fixture.add(1);
+    let watcher = Watcher::start(&fixture);
     watcher.wait_for("knows");
-    let mut options = place.options();
+    let mut options = fixture.options();
     options.spares = Some(SpareUse::in_home(&home));
-    let report = clone_tree(&place.src(), &place.path("place/one"), &options).unwrap();
+    let report = clone_tree(&fixture.src(), &fixture.path("place/one"), &options).unwrap();
     assert_eq!(checked(&report), Some((SpareCheck::Watched, 0)));
 }
 
 #[test]
 fn what_is_mounted_in_a_watched_source_is_seen() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
     let Some(other) = Volume::new(FileSystem::Tmpfs) else { return };
     fs::write(other.path().join("file"), "mounted").unwrap();
-    fs::create_dir_all(place.src().join("inner")).unwrap();
-    fs::write(place.src().join("inner/file"), "covered").unwrap();
-    place.add(1);
-    let watcher = Watcher::start(&place);
+    fs::create_dir_all(fixture.src().join("inner")).unwrap();
+    fs::write(fixture.src().join("inner/file"), "covered").unwrap();
+    fixture.add(1);
+    let watcher = Watcher::start(&fixture);
     watcher.wait_for("knows");
-    let _mount = BindMount::new(other.path(), place.src().join("inner"));
-    place.clone("one");
-    assert_eq!(fs::read_to_string(place.path("place/one/inner/file")).unwrap(), "mounted");
+    let _mount = BindMount::new(other.path(), fixture.src().join("inner"));
+    fixture.clone("one");
+    assert_eq!(fs::read_to_string(fixture.path("place/one/inner/file")).unwrap(), "mounted");
 }
 
 #[test]
 fn there_is_one_watcher() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    let watcher = Watcher::start(&place);
+    let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
+    let watcher = Watcher::start(&fixture);
     watcher.wait_for("listening");
     let mut told = |_: WatchNote<'_>| {};
     let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: Cancel::default() };
-    assert_eq!(place.spares.watch(&mut options).unwrap(), WatchOutcome::Elsewhere);
+    assert_eq!(fixture.spares.watch(&mut options).unwrap(), WatchOutcome::Elsewhere);
 }
 
 #[test]
@@ -137,24 +137,24 @@ fn no_spare_differs_after_random_edits_of_a_watched_source() {
     }
     for file_system in DISKS {
         let edits = super::edits::edits() / DISKS.len() as u64;
-        let Some(place) = Place::new(file_system) else { return };
-        node_modules_like(place.src(), 300);
+        let Some(fixture) = SpareFixture::new(file_system) else { return };
+        node_modules_like(fixture.src(), 300);
         let mut editor = Editor {
-            root: place.src(),
+            root: fixture.src(),
             random: SplitMix64::new(11 + edits),
             mapper: Mapper::start(),
             only: Some(&IN_PLACE),
             next_name: 0,
             kinds: HashMap::new(),
         };
-        place.add(1);
-        let mut watcher = Watcher::start(&place);
+        fixture.add(1);
+        let mut watcher = Watcher::start(&fixture);
         let (mut done, mut round, mut watched) = (0, 0, 0);
         while done < edits {
             // One that often loses a source waits longer each time before it begins again, up to ten minutes.
             if round % 64 == 63 {
                 drop(watcher);
-                watcher = Watcher::start(&place);
+                watcher = Watcher::start(&fixture);
             }
             // Once in a while something is removed, and the watcher has to begin again.
             editor.only = if round % 16 == 15 { None } else { Some(&IN_PLACE) };
@@ -167,12 +167,12 @@ fn no_spare_differs_after_random_edits_of_a_watched_source() {
             }
             round += 1;
             let name = format!("clone-{round}");
-            let report = place.clone(&name);
+            let report = fixture.clone(&name);
             watched += u64::from(checked(&report).is_some_and(|(check, _)| check == SpareCheck::Watched));
-            fs::remove_dir_all(place.path("place").join(&name)).unwrap();
+            fs::remove_dir_all(fixture.path("place").join(&name)).unwrap();
             editor.edit();
             done += 1;
-            let report = place.spares.refill(&super::foreground()).unwrap();
+            let report = fixture.spares.refill(&super::foreground()).unwrap();
             assert!(report.failures.is_empty(), "{:?}", report.failures);
         }
         assert!(watched * 2 > round, "{watched} of {round} were watched");

@@ -7,15 +7,15 @@ use calve_core::{Cancel, TemplateError, TemplateOptions};
 use calve_testkit::{FileSystem, Tree, assert_same, require_root};
 use fs_err as fs;
 
-use super::{Place, template_error};
+use super::{TemplateFixture, template_error};
 use crate::cloning::run;
 
 /// A change deep in the tree of a template is found by the clone itself, which looks at every entry anyway.
 #[test]
 fn a_clone_by_file_finds_any_entry_that_was_changed() {
     for file_system in [FileSystem::Ext4, FileSystem::Xfs] {
-        let Some(place) = Place::new(file_system) else { return };
-        Tree::new(place.path("source")).file("deep/er/a", "1").symlink("deep/s", "er").file("b", "2");
+        let Some(fixture) = TemplateFixture::new(file_system) else { return };
+        Tree::new(fixture.path("source")).file("deep/er/a", "1").symlink("deep/s", "er").file("b", "2");
         type Change = fn(&std::path::Path);
         let changes: [(&str, Change); 5] = [
             ("deep/er/a", |tree| fs::write(tree.join("deep/er/a"), "x").unwrap()),
@@ -26,22 +26,22 @@ fn a_clone_by_file_finds_any_entry_that_was_changed() {
         ];
         for (index, (path, change)) in changes.into_iter().enumerate() {
             let name = format!("t{index}");
-            let tree = place.create(&name, "source").template.tree;
+            let tree = fixture.create(&name, "source").template.tree;
             change(&tree);
-            let error = template_error(place.clone(&name, "dst"));
+            let error = template_error(fixture.clone(&name, "dst"));
             // A new entry is found before the directory that it was made in.
             let TemplateError::Changed { name: told, path: found } = &error else { panic!("{error}") };
             assert_eq!(*told, name);
             assert!(found.starts_with(tree.join(path)), "{index}: {}", found.display());
-            assert!(!place.path("dst").exists());
-            let verification = place.templates().verify(&name, None, &Cancel::default()).unwrap();
+            assert!(!fixture.path("dst").exists());
+            let verification = fixture.templates().verify(&name, None, &Cancel::default()).unwrap();
             assert_ne!(verification.differences, []);
             // Clones of it keep failing, until it is refreshed.
-            template_error(place.clone(&name, "dst"));
-            place.templates().refresh(&name, None, &TemplateOptions::default()).unwrap();
-            place.clone(&name, "dst").unwrap();
-            assert_same(place.path("source"), place.path("dst"));
-            fs::remove_dir_all(place.path("dst")).unwrap();
+            template_error(fixture.clone(&name, "dst"));
+            fixture.templates().refresh(&name, None, &TemplateOptions::default()).unwrap();
+            fixture.clone(&name, "dst").unwrap();
+            assert_same(fixture.path("source"), fixture.path("dst"));
+            fs::remove_dir_all(fixture.path("dst")).unwrap();
         }
     }
 }
@@ -49,95 +49,95 @@ fn a_clone_by_file_finds_any_entry_that_was_changed() {
 /// A snapshot looks at nothing in the tree: what is found is a change of the root. Verifying finds the rest.
 #[test]
 fn a_change_below_the_root_of_a_subvolume_is_found_by_verifying() {
-    let Some(place) = Place::new(FileSystem::Btrfs) else { return };
-    Tree::new(place.path("source")).file("deep/a", "1");
-    let tree = place.create("shop", "source").template.tree;
+    let Some(fixture) = TemplateFixture::new(FileSystem::Btrfs) else { return };
+    Tree::new(fixture.path("source")).file("deep/a", "1");
+    let tree = fixture.create("shop", "source").template.tree;
     fs::write(tree.join("deep/a"), "x").unwrap();
-    place.clone("shop", "dst").unwrap();
-    let differences = place.templates().verify("shop", None, &Cancel::default()).unwrap().differences;
+    fixture.clone("shop", "dst").unwrap();
+    let differences = fixture.templates().verify("shop", None, &Cancel::default()).unwrap().differences;
     assert_eq!(differences.iter().map(|found| found.path.to_str().unwrap()).collect::<Vec<_>>(), ["deep/a"]);
     fs::write(tree.join("new"), "").unwrap();
-    template_error(place.clone("shop", "dst2"));
+    template_error(fixture.clone("shop", "dst2"));
 }
 
 #[test]
 fn a_change_that_was_taken_back_is_accepted_by_verifying() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("d/a", "1").mode("d/a", 0o644);
-    let tree = place.create("shop", "source").template.tree;
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("d/a", "1").mode("d/a", 0o644);
+    let tree = fixture.create("shop", "source").template.tree;
     fs::set_permissions(tree.join("d/a"), Permissions::from_mode(0o600)).unwrap();
     fs::set_permissions(tree.join("d/a"), Permissions::from_mode(0o644)).unwrap();
-    template_error(place.clone("shop", "dst"));
-    assert_eq!(place.templates().verify("shop", None, &Cancel::default()).unwrap().differences, []);
-    place.clone("shop", "dst").unwrap();
+    template_error(fixture.clone("shop", "dst"));
+    assert_eq!(fixture.templates().verify("shop", None, &Cancel::default()).unwrap().differences, []);
+    fixture.clone("shop", "dst").unwrap();
 }
 
 #[test]
 fn a_template_that_was_moved_with_its_home_is_accepted_by_verifying() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("d/a", "1");
-    place.create("shop", "source");
-    run("cp", |cp| cp.arg("-a").arg(place.home()).arg(place.path("moved")));
-    fs::remove_dir_all(place.home()).unwrap();
-    fs::rename(place.path("moved"), place.home()).unwrap();
-    template_error(place.clone("shop", "dst"));
-    assert_eq!(place.templates().verify("shop", None, &Cancel::default()).unwrap().differences, []);
-    place.clone("shop", "dst").unwrap();
-    assert_same(place.path("source"), place.path("dst"));
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("d/a", "1");
+    fixture.create("shop", "source");
+    run("cp", |cp| cp.arg("-a").arg(fixture.home()).arg(fixture.path("moved")));
+    fs::remove_dir_all(fixture.home()).unwrap();
+    fs::rename(fixture.path("moved"), fixture.home()).unwrap();
+    template_error(fixture.clone("shop", "dst"));
+    assert_eq!(fixture.templates().verify("shop", None, &Cancel::default()).unwrap().differences, []);
+    fixture.clone("shop", "dst").unwrap();
+    assert_same(fixture.path("source"), fixture.path("dst"));
 }
 
 /// btrfs forgets when a subvolume was renamed.
 #[test]
 fn a_template_is_unchanged_after_a_restart() {
     for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
-        let Some(place) = Place::new(file_system) else { return };
-        Tree::new(place.path("source")).file("d/a", "1");
-        let tree = place.create("shop", "source").template.tree;
-        place.volume.restart();
-        place.clone("shop", "dst").unwrap();
-        assert_same(place.path("source"), place.path("dst"));
+        let Some(fixture) = TemplateFixture::new(file_system) else { return };
+        Tree::new(fixture.path("source")).file("d/a", "1");
+        let tree = fixture.create("shop", "source").template.tree;
+        fixture.volume.restart();
+        fixture.clone("shop", "dst").unwrap();
+        assert_same(fixture.path("source"), fixture.path("dst"));
         // Nor is one that was moved away and back, once that was verified.
-        fs::rename(&tree, place.path("moved")).unwrap();
-        fs::rename(place.path("moved"), &tree).unwrap();
-        assert_eq!(place.templates().verify("shop", None, &Cancel::default()).unwrap().differences, []);
-        place.volume.restart();
-        place.clone("shop", "dst2").unwrap();
+        fs::rename(&tree, fixture.path("moved")).unwrap();
+        fs::rename(fixture.path("moved"), &tree).unwrap();
+        assert_eq!(fixture.templates().verify("shop", None, &Cancel::default()).unwrap().differences, []);
+        fixture.volume.restart();
+        fixture.clone("shop", "dst2").unwrap();
     }
 }
 
 #[test]
 fn a_damaged_manifest_or_record_is_told_and_refreshing_repairs_a_manifest() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1");
-    let template = place.create("shop", "source").template;
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    let template = fixture.create("shop", "source").template;
     fs::set_permissions(template.manifest(), Permissions::from_mode(0o600)).unwrap();
     fs::write(template.manifest(), "#mtree\n").unwrap();
-    assert!(matches!(template_error(place.clone("shop", "dst")), TemplateError::Changed { .. }));
-    let verified = place.templates().verify("shop", None, &Cancel::default());
+    assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::Changed { .. }));
+    let verified = fixture.templates().verify("shop", None, &Cancel::default());
     assert!(matches!(template_error(verified), TemplateError::Damaged { .. }));
-    place.templates().refresh("shop", None, &TemplateOptions::default()).unwrap();
-    place.clone("shop", "dst").unwrap();
+    fixture.templates().refresh("shop", None, &TemplateOptions::default()).unwrap();
+    fixture.clone("shop", "dst").unwrap();
 
-    fs::write(place.home().join("templates/shop.template"), "nonsense").unwrap();
-    assert!(matches!(template_error(place.templates().find("shop")), TemplateError::Damaged { .. }));
-    assert!(place.templates().list().unwrap()[0].1.is_err());
+    fs::write(fixture.home().join("templates/shop.template"), "nonsense").unwrap();
+    assert!(matches!(template_error(fixture.templates().find("shop")), TemplateError::Damaged { .. }));
+    assert!(fixture.templates().list().unwrap()[0].1.is_err());
     // Nothing that the record may name is swept; removed, it is.
-    assert_eq!(place.templates().sweep().unwrap().trash.len(), 0);
-    assert_eq!(place.templates().remove("shop").unwrap().trash.len(), 1);
+    assert_eq!(fixture.templates().sweep().unwrap().trash.len(), 0);
+    assert_eq!(fixture.templates().remove("shop").unwrap().trash.len(), 1);
 }
 
 #[test]
 fn a_template_without_files_is_told() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1");
-    let template = place.create("shop", "source").template;
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    let template = fixture.create("shop", "source").template;
     fs::remove_dir_all(&template.tree).unwrap();
-    assert!(matches!(template_error(place.clone("shop", "dst")), TemplateError::Gone { .. }));
+    assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::Gone { .. }));
     assert!(matches!(
-        template_error(place.templates().verify("shop", None, &Cancel::default())),
+        template_error(fixture.templates().verify("shop", None, &Cancel::default())),
         TemplateError::Gone { .. }
     ));
-    place.templates().remove("shop").unwrap();
+    fixture.templates().remove("shop").unwrap();
 }
 
 #[test]
@@ -145,11 +145,11 @@ fn another_users_templates_are_refused() {
     if !require_root("giving files to another user") {
         return;
     }
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1");
-    place.create("shop", "source");
-    run("chown", |chown| chown.arg("-R").arg("65534").arg(place.home()));
-    assert!(matches!(template_error(place.clone("shop", "dst")), TemplateError::NotOwn(_)));
-    let other = place.templates().create("other", &place.path("source"), &TemplateOptions::default());
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    fixture.create("shop", "source");
+    run("chown", |chown| chown.arg("-R").arg("65534").arg(fixture.home()));
+    assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::NotOwn(_)));
+    let other = fixture.templates().create("other", &fixture.path("source"), &TemplateOptions::default());
     assert!(matches!(template_error(other), TemplateError::NotOwn(_)));
 }

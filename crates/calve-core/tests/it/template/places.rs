@@ -4,7 +4,7 @@ use calve_core::{Error, Operation, TemplateError, TemplateOptions, Templates};
 use calve_testkit::{FileSystem, Tree, assert_same, is_root};
 use fs_err as fs;
 
-use super::{Place, clone_template, delete_trash, template_error};
+use super::{TemplateFixture, clone_template, delete_trash, template_error};
 use crate::cloning::names_in;
 
 fn hidden() -> String {
@@ -13,20 +13,23 @@ fn hidden() -> String {
 
 #[test]
 fn a_template_of_another_file_system_is_kept_beside_its_source() {
-    let (Some(home), Some(place)) = (Place::new(FileSystem::Ext4), Place::new(FileSystem::Xfs)) else { return };
-    Tree::new(place.path("project/node_modules")).file("a", "1");
+    let (Some(home), Some(fixture)) = (TemplateFixture::new(FileSystem::Ext4), TemplateFixture::new(FileSystem::Xfs))
+    else {
+        return;
+    };
+    Tree::new(fixture.path("project/node_modules")).file("a", "1");
     let templates = Templates::open(&home.home());
-    let source = place.path("project/node_modules");
+    let source = fixture.path("project/node_modules");
     let made = templates.create("shop", &source, &TemplateOptions::default()).unwrap();
-    let beside = place.path("project").join(hidden());
+    let beside = fixture.path("project").join(hidden());
     assert!(made.template.tree.starts_with(&beside));
     assert_eq!(fs::read_to_string(beside.join(".gitignore")).unwrap(), "*\n");
-    let report = clone_template(&templates, "shop", &place.path("dst"), Default::default()).unwrap();
+    let report = clone_template(&templates, "shop", &fixture.path("dst"), Default::default()).unwrap();
     assert_eq!(report.strategy, calve_core::Strategy::Reflink);
     // A clone of the project does not take its templates along.
-    let clone = calve_core::clone_tree(&place.path("project"), &place.path("clone"), &Default::default());
+    let clone = calve_core::clone_tree(&fixture.path("project"), &fixture.path("clone"), &Default::default());
     clone.unwrap();
-    assert_eq!(names_in(place.path("clone")), ["node_modules"]);
+    assert_eq!(names_in(fixture.path("clone")), ["node_modules"]);
     let removed = templates.remove("shop").unwrap();
     assert_eq!(removed.trash, std::slice::from_ref(&beside));
     delete_trash(&removed.trash);
@@ -35,48 +38,51 @@ fn a_template_of_another_file_system_is_kept_beside_its_source() {
 
 #[test]
 fn a_template_is_kept_where_it_was_asked_to_be_also_after_a_refresh() {
-    let (Some(home), Some(place)) = (Place::new(FileSystem::Ext4), Place::new(FileSystem::Xfs)) else { return };
+    let (Some(home), Some(fixture)) = (TemplateFixture::new(FileSystem::Ext4), TemplateFixture::new(FileSystem::Xfs))
+    else {
+        return;
+    };
     Tree::new(home.path("source")).file("a", "1");
     let templates = Templates::open(&home.home());
     let mut options = TemplateOptions::default();
-    options.at = Some(place.path(""));
+    options.at = Some(fixture.path(""));
     templates.create("shop", &home.path("source"), &options).unwrap();
     let new = templates.refresh("shop", None, &TemplateOptions::default()).unwrap();
-    assert!(new.template.tree.starts_with(place.path(&hidden())));
+    assert!(new.template.tree.starts_with(fixture.path(&hidden())));
     assert_same(home.path("source"), &new.template.tree);
 }
 
 #[test]
 fn a_directory_that_contains_the_place_is_refused() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("home/work")).file("a", "1");
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("home/work")).file("a", "1");
     for source in ["home", "."] {
-        let made = place.templates().create("shop", &place.path(source), &TemplateOptions::default());
-        assert!(matches!(template_error(made), TemplateError::PlaceInsideSource { .. }));
+        let made = fixture.templates().create("shop", &fixture.path(source), &TemplateOptions::default());
+        assert!(matches!(template_error(made), TemplateError::DirectoryInsideSource { .. }));
     }
     let mut inside = TemplateOptions::default();
-    inside.at = Some(place.path("home/work"));
-    let made = place.templates().create("shop", &place.path("home/work"), &inside);
-    assert!(matches!(template_error(made), TemplateError::PlaceInsideSource { .. }));
+    inside.at = Some(fixture.path("home/work"));
+    let made = fixture.templates().create("shop", &fixture.path("home/work"), &inside);
+    assert!(matches!(template_error(made), TemplateError::DirectoryInsideSource { .. }));
     // A directory in CALVE_HOME is one as any other; the tree of a template is too.
-    let first = place.create("shop", "home/work");
-    let second = place.templates().create("copy", &first.template.tree, &TemplateOptions::default()).unwrap();
+    let first = fixture.create("shop", "home/work");
+    let second = fixture.templates().create("copy", &first.template.tree, &TemplateOptions::default()).unwrap();
     assert_eq!(second.template.key, first.template.key);
 }
 
 #[test]
 fn what_is_no_directory_or_no_name_is_refused() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("")).file("file", "1").dir("source").symlink("link", "source");
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("")).file("file", "1").dir("source").symlink("link", "source");
     let create =
-        |name: &str, source: &str| place.templates().create(name, &place.path(source), &TemplateOptions::default());
+        |name: &str, source: &str| fixture.templates().create(name, &fixture.path(source), &TemplateOptions::default());
     assert!(matches!(create("shop", "none"), Err(Error::Missing(_))));
     assert!(matches!(template_error(create("shop", "file")), TemplateError::NotADirectory(_)));
     for name in ["", "../x", ".hidden", "a/b", "@shop"] {
         assert!(matches!(template_error(create(name, "source")), TemplateError::BadName { .. }));
     }
     // A link stands for the directory behind it.
-    assert_eq!(create("shop", "link").unwrap().template.source, place.path("source"));
+    assert_eq!(create("shop", "link").unwrap().template.source, fixture.path("source"));
 }
 
 #[test]
@@ -85,29 +91,29 @@ fn an_entry_that_cannot_be_read_is_refused_and_nothing_stays() {
         // Root may read everything; the unprivileged run has this test.
         return;
     }
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1").mode("a", 0o000);
-    let made = place.templates().create("shop", &place.path("source"), &TemplateOptions::default());
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1").mode("a", 0o000);
+    let made = fixture.templates().create("shop", &fixture.path("source"), &TemplateOptions::default());
     assert!(matches!(made, Err(Error::Io { operation: Operation::Open, .. })));
-    assert_eq!(names_in(place.home().join("templates/trees")), [""; 0]);
-    assert_eq!(names_in(place.home().join("templates/versions")), [""; 0]);
+    assert_eq!(names_in(fixture.home().join("templates/trees")), [""; 0]);
+    assert_eq!(names_in(fixture.home().join("templates/versions")), [""; 0]);
 }
 
 #[test]
 fn a_full_disk_leaves_the_old_template() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1");
-    let old = place.create("shop", "source").template;
-    let free = rustix::fs::statvfs(place.path("")).unwrap();
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    let old = fixture.create("shop", "source").template;
+    let free = rustix::fs::statvfs(fixture.path("")).unwrap();
     let size = free.f_bavail * free.f_frsize * 2 / 3;
     let block = vec![7; 1 << 20];
-    let mut file = fs::File::create(place.path("source/big")).unwrap();
+    let mut file = fs::File::create(fixture.path("source/big")).unwrap();
     for _ in 0..size >> 20 {
         std::io::Write::write_all(&mut file, &block).unwrap();
     }
-    let refreshed = place.templates().refresh("shop", None, &TemplateOptions::default());
+    let refreshed = fixture.templates().refresh("shop", None, &TemplateOptions::default());
     assert!(refreshed.is_err());
-    assert_eq!(place.templates().find("shop").unwrap(), old);
-    assert_eq!(names_in(place.home().join("templates/trees")).len(), 1);
-    place.clone("shop", "dst").unwrap();
+    assert_eq!(fixture.templates().find("shop").unwrap(), old);
+    assert_eq!(names_in(fixture.home().join("templates/trees")).len(), 1);
+    fixture.clone("shop", "dst").unwrap();
 }

@@ -4,46 +4,46 @@ use calve_core::{CloneOptions, DifferenceKind, RemovalWait, Strategy, TemplateEr
 use calve_testkit::{FileSystem, Tree, assert_same, everything, fingerprint};
 use fs_err as fs;
 
-use super::{Place, clone_template, delete_trash, template_error};
+use super::{TemplateFixture, clone_template, delete_trash, template_error};
 use crate::cloning::{is_subvolume, only, options};
 
 /// The verification finds nothing to complain about.
 #[track_caller]
-fn assert_sound(place: &Place, name: &str) {
-    let verification = place.templates().verify(name, None, &calve_core::Cancel::default()).unwrap();
+fn assert_sound(fixture: &TemplateFixture, name: &str) {
+    let verification = fixture.templates().verify(name, None, &calve_core::Cancel::default()).unwrap();
     assert_eq!(verification.differences, []);
 }
 
 fn story(file_system: FileSystem) {
-    let Some(place) = Place::new(file_system) else { return };
-    let source = place.path("source");
+    let Some(fixture) = TemplateFixture::new(file_system) else { return };
+    let source = fixture.path("source");
     everything(&source);
     let before = fingerprint(&source);
-    let made = place.create("shop", "source");
+    let made = fixture.create("shop", "source");
     before.assert_unchanged(&source);
     assert_same(&source, &made.template.tree);
     assert_eq!(made.template.source, source);
-    assert_sound(&place, "shop");
+    assert_sound(&fixture, "shop");
 
-    let report = place.clone("shop", "dst").unwrap();
-    assert_same(&source, place.path("dst"));
+    let report = fixture.clone("shop", "dst").unwrap();
+    assert_same(&source, fixture.path("dst"));
     let expected = match file_system {
         FileSystem::Btrfs => Strategy::Snapshot,
         FileSystem::Xfs => Strategy::Reflink,
         _ => Strategy::Copy,
     };
     assert_eq!(report.strategy, expected);
-    Tree::new(place.path("dst")).file("new", "1");
+    Tree::new(fixture.path("dst")).file("new", "1");
     // A clone of each kind leaves the template as it was.
     for (index, strategy) in [Strategy::Reflink, Strategy::Copy].into_iter().enumerate() {
-        let dst = place.path(&format!("dst{index}"));
-        let _ = clone_template(&place.templates(), "shop", &dst, only(strategy));
+        let dst = fixture.path(&format!("dst{index}"));
+        let _ = clone_template(&fixture.templates(), "shop", &dst, only(strategy));
     }
-    let refused = clone_template(&place.templates(), "shop", &place.path("linked"), only(Strategy::Hardlink));
+    let refused = clone_template(&fixture.templates(), "shop", &fixture.path("linked"), only(Strategy::Hardlink));
     assert!(refused.unwrap_err().to_string().contains("would change the template"));
-    assert_sound(&place, "shop");
-    assert_eq!(place.templates().find("shop").unwrap().key, made.template.key);
-    place.clone("shop", "again").unwrap();
+    assert_sound(&fixture, "shop");
+    assert_eq!(fixture.templates().find("shop").unwrap().key, made.template.key);
+    fixture.clone("shop", "again").unwrap();
 }
 
 #[test]
@@ -63,19 +63,22 @@ fn a_template_is_a_frozen_clone_on_btrfs() {
 
 #[test]
 fn on_btrfs_the_tree_is_a_subvolume_whatever_it_was_made_of() {
-    let Some(place) = Place::new(FileSystem::Btrfs) else { return };
-    Tree::new(place.path("source")).file("a", "1");
-    let made = place.create("shop", "source");
+    let Some(fixture) = TemplateFixture::new(FileSystem::Btrfs) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    let made = fixture.create("shop", "source");
     assert!(is_subvolume(&made.template.tree));
-    delete_trash(&place.templates().remove("shop").unwrap().trash);
+    delete_trash(&fixture.templates().remove("shop").unwrap().trash);
     assert!(!made.template.tree.exists());
 }
 
 #[test]
 fn equal_trees_have_one_key_and_others_another() {
-    let (Some(ext4), Some(xfs)) = (Place::new(FileSystem::Ext4), Place::new(FileSystem::Xfs)) else { return };
-    for place in [&ext4, &xfs] {
-        Tree::new(place.path("source"))
+    let (Some(ext4), Some(xfs)) = (TemplateFixture::new(FileSystem::Ext4), TemplateFixture::new(FileSystem::Xfs))
+    else {
+        return;
+    };
+    for fixture in [&ext4, &xfs] {
+        Tree::new(fixture.path("source"))
             .file("a", "1")
             .file("d/b", "2")
             .hard_link("link", "d/b")
@@ -96,8 +99,8 @@ fn equal_trees_have_one_key_and_others_another() {
 
 #[test]
 fn the_manifest_names_everything_and_nothing_of_this_machine() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source"))
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source"))
         .file("a b", "hello")
         .mode("a b", 0o640)
         .mtime("a b", 1_000_000_000, 7)
@@ -105,7 +108,7 @@ fn the_manifest_names_everything_and_nothing_of_this_machine() {
         .mtime("s", 8, 0)
         .mode("", 0o755)
         .mtime("", 9, 0);
-    let made = place.create("shop", "source");
+    let made = fixture.create("shop", "source");
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let hash = blake3::hash(b"hello").to_hex();
     let expected = format!(
@@ -122,13 +125,13 @@ fn the_manifest_names_everything_and_nothing_of_this_machine() {
 
 #[test]
 fn a_refresh_swaps_the_template_and_keeps_its_patterns() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1").file("b.log", "x");
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1").file("b.log", "x");
     let mut create = TemplateOptions::default();
     create.exclude = vec!["*.log".into()];
-    let templates = place.templates();
-    let old = templates.create("shop", &place.path("source"), &create).unwrap();
-    Tree::new(place.path("source")).file("a", "2");
+    let templates = fixture.templates();
+    let old = templates.create("shop", &fixture.path("source"), &create).unwrap();
+    Tree::new(fixture.path("source")).file("a", "2");
     let held = templates.hold("shop").unwrap();
     let new = templates.refresh("shop", None, &TemplateOptions::default()).unwrap();
     assert_ne!(old.template.key, new.template.key);
@@ -140,32 +143,32 @@ fn a_refresh_swaps_the_template_and_keeps_its_patterns() {
     assert_eq!(templates.sweep().unwrap().trash.len(), 1);
     assert!(!old.template.tree.exists());
 
-    Tree::new(place.path("other")).file("c", "3");
-    let other = templates.refresh("shop", Some(&place.path("other")), &TemplateOptions::default()).unwrap();
-    assert_eq!(other.template.source, place.path("other"));
-    place.clone("shop", "dst").unwrap();
-    assert_same(place.path("other"), place.path("dst"));
+    Tree::new(fixture.path("other")).file("c", "3");
+    let other = templates.refresh("shop", Some(&fixture.path("other")), &TemplateOptions::default()).unwrap();
+    assert_eq!(other.template.source, fixture.path("other"));
+    fixture.clone("shop", "dst").unwrap();
+    assert_same(fixture.path("other"), fixture.path("dst"));
 }
 
 #[test]
 fn a_removed_template_is_gone_and_its_name_free() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1");
-    let templates = place.templates();
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1");
+    let templates = fixture.templates();
     assert_eq!(template_error(templates.find("shop")), TemplateError::Unknown("shop".into()));
-    assert!(!place.home().exists(), "looking makes nothing");
-    place.create("shop", "source");
+    assert!(!fixture.home().exists(), "looking makes nothing");
+    fixture.create("shop", "source");
     assert_eq!(
-        template_error(templates.create("shop", &place.path("source"), &TemplateOptions::default())),
+        template_error(templates.create("shop", &fixture.path("source"), &TemplateOptions::default())),
         TemplateError::Exists("shop".into())
     );
     templates.remove("shop").unwrap();
     assert_eq!(template_error(templates.remove("shop")), TemplateError::Unknown("shop".into()));
     assert_eq!(templates.list().unwrap().len(), 0);
-    place.create("shop", "source");
+    fixture.create("shop", "source");
     let listed = templates.list().unwrap();
     assert_eq!(listed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["shop"]);
-    let report = calve_core::remove_tree(&place.home(), &{
+    let report = calve_core::remove_tree(&fixture.home(), &{
         let mut options = calve_core::RemoveOptions::default();
         options.wait = RemovalWait::Yes;
         options
@@ -175,19 +178,19 @@ fn a_removed_template_is_gone_and_its_name_free() {
 
 #[test]
 fn a_clone_of_a_template_takes_the_options_of_any_clone() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1").file("b.log", "x");
-    place.create("shop", "source");
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1").file("b.log", "x");
+    fixture.create("shop", "source");
     let leave_out: CloneOptions = options(|options| options.exclude = vec!["*.log".into()]);
-    clone_template(&place.templates(), "shop", &place.path("dst"), leave_out).unwrap();
-    assert!(place.path("dst/a").exists() && !place.path("dst/b.log").exists());
+    clone_template(&fixture.templates(), "shop", &fixture.path("dst"), leave_out).unwrap();
+    assert!(fixture.path("dst/a").exists() && !fixture.path("dst/b.log").exists());
 }
 
 #[test]
 fn differences_are_named_by_path_and_kind() {
-    let Some(place) = Place::new(FileSystem::Ext4) else { return };
-    Tree::new(place.path("source")).file("a", "1").file("b", "2").file("d/c", "3").file("same", "4");
-    let tree = place.create("shop", "source").template.tree;
+    let Some(fixture) = TemplateFixture::new(FileSystem::Ext4) else { return };
+    Tree::new(fixture.path("source")).file("a", "1").file("b", "2").file("d/c", "3").file("same", "4");
+    let tree = fixture.create("shop", "source").template.tree;
     let mtime = fs::metadata(tree.join("a")).unwrap().modified().unwrap();
     fs::write(tree.join("a"), "x").unwrap();
     std::fs::File::options().write(true).open(tree.join("a")).unwrap().set_modified(mtime).unwrap();
@@ -196,7 +199,7 @@ fn differences_are_named_by_path_and_kind() {
     fs::remove_file(tree.join("b")).unwrap();
     fs::write(tree.join("d/new"), "1").unwrap();
     fs_err::File::open(&tree).unwrap().into_file().set_modified(root).unwrap();
-    let verification = place.templates().verify("shop", None, &calve_core::Cancel::default()).unwrap();
+    let verification = fixture.templates().verify("shop", None, &calve_core::Cancel::default()).unwrap();
     let told: Vec<_> = verification
         .differences
         .iter()
