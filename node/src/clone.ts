@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { flag, object, oneOf, pathBytes, texts, whole, type PathLike } from './arguments.js';
-import { done, native, type CloneWish, type Failure } from './native.js';
+import { done, native, type CloneRequest, type Failure } from './native.js';
 import { REMEDIES } from './remedies.js';
 import type { CloneReceipt, ProbeReceipt } from './receipts.js';
 import { parent, reap, refill } from './remove.js';
@@ -83,17 +83,17 @@ export async function probe(src: PathLike, dst: PathLike = src): Promise<ProbeRe
 async function clone(src: PathLike, dst: PathLike, onlyFile: boolean, options?: CloneOptions): Promise<CloneReceipt> {
   const [from, to] = [pathBytes(src, 'src'), pathBytes(dst, 'dst')];
   const given = object<CloneOptions>(options, NAMES);
-  const wish = cloneWish(given, onlyFile);
-  return watched(given, async (handle, ask) => cloned(await native().startClone(from, to, wish, handle, ask), to));
+  const request = cloneRequest(given, onlyFile);
+  return watched(given, async (handle, ask) => cloned(await native().startClone(from, to, request, handle, ask), to));
 }
 
 function cloneSync(src: PathLike, dst: PathLike, onlyFile: boolean, options?: CloneOptionsSync): CloneReceipt {
   const [from, to] = [pathBytes(src, 'src'), pathBytes(dst, 'dst')];
-  const wish = cloneWish(object<CloneOptionsSync>(options, NAMES_SYNC, NAMES_ASYNC), onlyFile);
-  return cloned(native().cloneSync(from, to, wish), to);
+  const request = cloneRequest(object<CloneOptionsSync>(options, NAMES_SYNC, NAMES_ASYNC), onlyFile);
+  return cloned(native().cloneSync(from, to, request), to);
 }
 
-function cloneWish(options: CloneOptionsSync, onlyFile: boolean): CloneWish {
+function cloneRequest(options: CloneOptionsSync, onlyFile: boolean): CloneRequest {
   const requirements = ['instant', 'cow', 'stable'] as const;
   const strategies = ['spare', 'snapshot', 'clonefile', 'reflink', 'copy', 'hardlink'] as const;
   const { strategy } = options;

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { types } from 'node:util';
 import { pathBytes } from './arguments.js';
-import { standIns, type CopyWish, type Failure } from './native.js';
+import { standIns, type CopyRequest, type Failure } from './native.js';
 import { parent, reap } from './remove.js';
 
 /*
@@ -70,7 +70,7 @@ class Copying {
     return new Copying(Buffer.from(from.endsWith('/') ? `${base}/` : base), target, base, given);
   }
 
-  private get wish(): CopyWish {
+  private get request(): CopyRequest {
     const { verbatimSymlinks, dereference, preserveTimestamps, force, errorOnExist } = this.given;
     return { verbatimSymlinks, dereference, preserveTimestamps, force, mustBeNew: errorOnExist && !force };
   }
@@ -79,7 +79,7 @@ class Copying {
   async run(): Promise<boolean> {
     const found = standIns();
     if (found === undefined) return false;
-    const start = () => found.startCopy(this.src, Buffer.from(this.dst), Buffer.from(this.base), this.wish, new found.Handle());
+    const start = () => found.startCopy(this.src, Buffer.from(this.dst), Buffer.from(this.base), this.request, new found.Handle());
     let answer = await start();
     if (isParentMissing(answer)) {
       if (!(await original.promises.mkdir(dirname(this.dst), { recursive: true }).then(() => true, () => false))) return false;
@@ -91,7 +91,7 @@ class Copying {
   runSync(): boolean {
     const found = standIns();
     if (found === undefined) return false;
-    const start = () => found.copySync(this.src, Buffer.from(this.dst), Buffer.from(this.base), this.wish);
+    const start = () => found.copySync(this.src, Buffer.from(this.dst), Buffer.from(this.base), this.request);
     let answer = start();
     if (isParentMissing(answer)) {
       try {

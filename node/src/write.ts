@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { types } from 'node:util';
 import { abortSignal, bytesOf, checkText, flag, invalid, object, oneOf, pathBytes, whole, wrong, type PathLike } from './arguments.js';
 import { fromDocument, type CalveError, type Document } from './errors.js';
-import { bulk, done, native, type Handle, type WriteSession, type WriteWish } from './native.js';
+import { bulk, done, native, type Handle, type WriteSession, type WriteRequest } from './native.js';
 import { Source } from './source.js';
 import type { WriteReceipt } from './receipts.js';
 import { watched } from './watch.js';
@@ -232,11 +232,11 @@ function roomy(buffer: Buffer, used: number, more: number, least = 0): Buffer {
 export async function writeFiles(root: PathLike, entries: Entries, options?: WriteOptions): Promise<WriteReceipt> {
   const directory = pathBytes(root, 'root');
   const given = object<WriteOptions>(options, [...NAMES, 'signal']);
-  const wish = writeWish(given);
+  const request = writeRequest(given);
   const signal = abortSignal(given.signal);
   const all = iterable(entries, true);
   return watched({ signal }, async (handle) => {
-    const session = done(bulk().openSession(directory, wish, handle));
+    const session = done(bulk().openSession(directory, request, handle));
     try {
       await writeAll(all, session, handle, signal);
       return receipt(done(await session.finish()));
@@ -291,9 +291,9 @@ const isAtHand = (all: unknown) => Array.isArray(all) || types.isMap(all);
 /** The same as `writeFiles`, and blocks until it is done. Nothing is copied that need not be. */
 export function writeFilesSync(root: PathLike, entries: EntriesSync, options?: WriteOptionsSync): WriteReceipt {
   const directory = pathBytes(root, 'root');
-  const wish = writeWish(object<WriteOptionsSync>(options, NAMES, ['signal']));
+  const request = writeRequest(object<WriteOptionsSync>(options, NAMES, ['signal']));
   const all = iterable(entries, false) as Iterable<Entry>;
-  const session = done(bulk().openSession(directory, wish, new (native().Handle)()));
+  const session = done(bulk().openSession(directory, request, new (native().Handle)()));
   try {
     const batch = new Batch(isAtHand(all), false);
     let index = 0;
@@ -309,7 +309,7 @@ export function writeFilesSync(root: PathLike, entries: EntriesSync, options?: W
   }
 }
 
-function writeWish(options: WriteOptionsSync): WriteWish {
+function writeRequest(options: WriteOptionsSync): WriteRequest {
   const concurrency = whole(options.concurrency, 'concurrency', 1, 64);
   return {
     ...(concurrency === undefined ? {} : { concurrency }),

@@ -10,7 +10,7 @@ export interface Failure {
     failure: string;
 }
 /** @internal */
-export interface CloneWish {
+export interface CloneRequest {
     strategy?: string;
     require: string[];
     exclude: string[];
@@ -23,7 +23,7 @@ export interface CloneWish {
     home: string;
 }
 /** @internal A recursive `fs.cp` without a filter. */
-export interface CopyWish {
+export interface CopyRequest {
     verbatimSymlinks: boolean;
     dereference: boolean;
     preserveTimestamps: boolean;
@@ -31,7 +31,7 @@ export interface CopyWish {
     mustBeNew: boolean;
 }
 /** @internal */
-export interface WriteWish {
+export interface WriteRequest {
     concurrency?: number;
     mode: number;
     exclusive: boolean;
@@ -53,8 +53,8 @@ export interface WriteSession {
 export interface Native {
     Handle: new () => Handle;
     remedyNames(): string[];
-    startClone(src: Buffer, dst: Buffer, wish: CloneWish, handle: Handle, ask?: () => void): Promise<string | Failure>;
-    cloneSync(src: Buffer, dst: Buffer, wish: CloneWish): string | Failure;
+    startClone(src: Buffer, dst: Buffer, request: CloneRequest, handle: Handle, ask?: () => void): Promise<string | Failure>;
+    cloneSync(src: Buffer, dst: Buffer, request: CloneRequest): string | Failure;
     startRemove(path: Buffer, wait: boolean, home: string, handle: Handle): Promise<string | Failure>;
     removeSync(path: Buffer, wait: boolean, home: string): string | Failure;
     startProbe(src: Buffer, dst: Buffer): Promise<string | Failure>;
@@ -68,13 +68,13 @@ export interface Native {
 }
 /** @internal Many files at once: not on Windows. */
 export interface Bulk {
-    openSession(root: Buffer, wish: WriteWish, handle: Handle): WriteSession | Failure;
+    openSession(root: Buffer, request: WriteRequest, handle: Handle): WriteSession | Failure;
     startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[] | Failure>;
 }
 /** @internal What stands in for functions of `fs`: not on Windows. A failure has changed nothing. */
 export interface StandIns {
-    startCopy(src: Buffer, dst: Buffer, base: Buffer, wish: CopyWish, handle: Handle): Promise<void | Failure>;
-    copySync(src: Buffer, dst: Buffer, base: Buffer, wish: CopyWish): void | null | Failure;
+    startCopy(src: Buffer, dst: Buffer, base: Buffer, request: CopyRequest, handle: Handle): Promise<void | Failure>;
+    copySync(src: Buffer, dst: Buffer, base: Buffer, request: CopyRequest): void | null | Failure;
     startDiscard(path: Buffer, home: string, handle: Handle): Promise<boolean | Failure>;
     discardSync(path: Buffer, home: string): boolean | Failure;
 }

@@ -37,7 +37,7 @@ declare class Copying {
     private constructor();
     /** `undefined` for what is left to Node. */
     static of(src: unknown, dst: unknown, given: Given): Copying | undefined;
-    private get wish();
+    private get request();
     /** Whether it has been done. */
     run(): Promise<boolean>;
     runSync(): boolean;

@@ -11,8 +11,8 @@ use calve_core::{
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::running::{Inside, Operation};
-use crate::{Ended, Handle, PAUSE, Telling, builder, failed, no_thread, path, wrong};
+use crate::running::{InsideGuard, Operation};
+use crate::{EndSignal, EndTeller, Handle, PAUSE, builder, failed, no_thread, path, wrong};
 
 /// Adds to the module what Python finds in it.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -26,14 +26,14 @@ fn watched<T: Send>(
     py: Python<'_>,
     handle: &Handle,
     work: impl FnOnce() -> Result<T, Error> + Send,
-) -> PyResult<(T, Inside)> {
-    let Some(inside) = Inside::enter() else { return Err(failed(&Error::Interrupted)) };
-    let ended = Ended::default();
+) -> PyResult<(T, InsideGuard)> {
+    let Some(inside) = InsideGuard::enter() else { return Err(failed(&Error::Interrupted)) };
+    let ended = EndSignal::default();
     let operation = Operation::begin(handle.cancel.clone());
     std::thread::scope(|scope| {
         let running = || {
             // Also by a panic.
-            let _telling = Telling(&ended);
+            let _telling = EndTeller(&ended);
             let _operation = operation;
             // What has been given up before it begins touches nothing.
             if handle.cancel.is_cancelled() { Err(Error::Interrupted) } else { work() }
@@ -119,11 +119,16 @@ impl WriteSession {
 }
 
 /// Contents, or an error as JSON.
-type Read = (Option<Py<PyBytes>>, Option<String>);
+type ReadOutcome = (Option<Py<PyBytes>>, Option<String>);
 
 /// Reads files, for each path from the first on, until it is enough.
 #[pyfunction]
-fn read_files(py: Python<'_>, paths: Vec<Vec<u8>>, threads: Option<usize>, handle: &Handle) -> PyResult<Vec<Read>> {
+fn read_files(
+    py: Python<'_>,
+    paths: Vec<Vec<u8>>,
+    threads: Option<usize>,
+    handle: &Handle,
+) -> PyResult<Vec<ReadOutcome>> {
     let paths: Vec<PathBuf> = paths.into_iter().map(path).collect();
     let mut options = ReadOptions::default();
     options.threads = threads.and_then(NonZeroUsize::new);

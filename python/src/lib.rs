@@ -29,7 +29,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyImportError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::running::{Inside, Operation};
+use crate::running::{InsideGuard, Operation};
 
 create_exception!(_native, Failed, PyException, "An error as JSON, which the package makes a CalveError of.");
 
@@ -78,9 +78,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether the work has ended.
 #[derive(Default)]
-struct Ended(Mutex<bool>, Condvar);
+struct EndSignal(Mutex<bool>, Condvar);
 
-impl Ended {
+impl EndSignal {
     fn within(&self, pause: Duration) -> bool {
         let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.1.wait_timeout_while(ended, pause, |ended| !*ended);
@@ -88,9 +88,9 @@ impl Ended {
     }
 }
 
-struct Telling<'a>(&'a Ended);
+struct EndTeller<'a>(&'a EndSignal);
 
-impl Drop for Telling<'_> {
+impl Drop for EndTeller<'_> {
     fn drop(&mut self) {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.1.notify_one();
@@ -109,17 +109,17 @@ fn builder() -> std::thread::Builder {
 #[pyclass(frozen)]
 struct Work {
     progress: Arc<Progress>,
-    ended: Arc<Ended>,
+    ended: Arc<EndSignal>,
     thread: Mutex<Option<JoinHandle<Result<String, Error>>>>,
 }
 
 impl Work {
     fn start(handle: &Handle, work: impl FnOnce() -> Result<String, Error> + Send + 'static) -> PyResult<Self> {
-        let (cancel, ended) = (handle.cancel.clone(), Arc::<Ended>::default());
+        let (cancel, ended) = (handle.cancel.clone(), Arc::<EndSignal>::default());
         let operation = Operation::begin(cancel.clone());
         let telling = Arc::clone(&ended);
         let running = move || {
-            let _telling = Telling(&telling);
+            let _telling = EndTeller(&telling);
             let _operation = operation;
             if cancel.is_cancelled() { Err(Error::Interrupted) } else { work() }
         };
@@ -132,7 +132,7 @@ impl Work {
 impl Work {
     /// Waits for a moment. Whether it has ended.
     fn wait(&self, py: Python<'_>) -> bool {
-        match Inside::enter() {
+        match InsideGuard::enter() {
             Some(_inside) => py.detach(|| self.ended.within(PAUSE)),
             None => self.ended.within(Duration::ZERO),
         }
@@ -145,7 +145,7 @@ impl Work {
 
     /// Returns what came of it, once, when it has ended.
     fn result(&self) -> PyResult<String> {
-        let _inside = Inside::enter();
+        let _inside = InsideGuard::enter();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread.filter(|_| self.ended.within(Duration::ZERO)) else {
             return Err(failed(&Error::Interrupted));

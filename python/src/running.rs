@@ -6,9 +6,9 @@ use std::thread::{ThreadId, current};
 
 use calve_core::Cancel;
 
-struct Running {
+struct RunningOperations {
     next: u64,
-    operations: Vec<Known>,
+    operations: Vec<RunningOperation>,
     /// Threads of Python's that are in this module and may release the GIL there.
     inside: Vec<(u32, ThreadId)>,
     /// The thread in which the interpreter exits. It waits for what it does itself, and for nobody else.
@@ -16,17 +16,17 @@ struct Running {
 }
 
 /// A child that was forked has the list, and none of the threads.
-struct Known {
+struct RunningOperation {
     number: u64,
     process: u32,
     cancel: Cancel,
 }
 
-static RUNNING: Mutex<Running> =
-    Mutex::new(Running { next: 0, operations: Vec::new(), inside: Vec::new(), exiting: None });
+static RUNNING: Mutex<RunningOperations> =
+    Mutex::new(RunningOperations { next: 0, operations: Vec::new(), inside: Vec::new(), exiting: None });
 static FEWER: Condvar = Condvar::new();
 
-fn lock() -> MutexGuard<'static, Running> {
+fn lock() -> MutexGuard<'static, RunningOperations> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -41,7 +41,7 @@ impl Operation {
         if running.exiting.is_some_and(|exiting| exiting != current().id()) {
             cancel.cancel();
         }
-        running.operations.push(Known { number, process: id(), cancel });
+        running.operations.push(RunningOperation { number, process: id(), cancel });
         Self(number)
     }
 }
@@ -55,9 +55,9 @@ impl Drop for Operation {
 
 /// The presence of a thread of Python's in this module. It is to be dropped with the GIL held, last: then the thread is back in Python
 /// before any other has the GIL.
-pub(crate) struct Inside(u32, ThreadId);
+pub(crate) struct InsideGuard(u32, ThreadId);
 
-impl Inside {
+impl InsideGuard {
     /// Notes that a thread of Python's is inside. `None` where the interpreter exits in another thread, which does not wait for this one
     /// any more: the GIL must not be released.
     pub(crate) fn enter() -> Option<Self> {
@@ -71,7 +71,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for InsideGuard {
     fn drop(&mut self) {
         let mut running = lock();
         let own = running.inside.iter().rposition(|inside| *inside == (self.0, self.1));

@@ -12,7 +12,7 @@ use crate::error::BenchError;
 use crate::process;
 use crate::scratch::Scratch;
 use crate::setup::check_cancelled;
-use crate::workload::{Group, Prepare};
+use crate::workload::{Group, PrepareFunction};
 
 pub(crate) const SPARES: Group = Group {
     name: "spares",
@@ -50,13 +50,13 @@ impl Store {
     }
 
     /// Returns the work before each run: the next spare is built.
-    pub(crate) fn refilled_before_runs(self) -> Prepare {
+    pub(crate) fn refilled_before_runs(self) -> PrepareFunction {
         Box::new(move |_| self.refill())
     }
 
     /// Returns the work as [`Self::refilled_before_runs`] does, for a directory that `watchers` watch from now on: it also waits until the
     /// source is known.
-    pub(crate) fn known_before_runs(self, watchers: &mut Watchers) -> Prepare {
+    pub(crate) fn known_before_runs(self, watchers: &mut Watchers) -> PrepareFunction {
         let spares = Spares::at(SpareUse::in_home(&self.home).home);
         watchers.start(&spares);
         let of = SpareSource::Directory(self.of.clone());

@@ -21,7 +21,7 @@ pub(crate) struct Workload {
     pub(crate) environment: Vec<(&'static str, PathBuf)>,
     /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
     /// Its result says why the command cannot be run after all.
-    pub(crate) prepare: Option<Prepare>,
+    pub(crate) prepare: Option<PrepareFunction>,
     /// Files that a run leaves below its path for later runs, and that do not count as disk space.
     pub(crate) kept: &'static [&'static str],
     /// Whether what a run made stays until room is needed, or would change the runs after it.
@@ -31,7 +31,7 @@ pub(crate) struct Workload {
 /// From the new path of a run to the words that make it.
 pub(crate) type Argv = Box<dyn Fn(&Path) -> Vec<OsString>>;
 
-pub(crate) type Prepare = Box<dyn Fn(&Path) -> Result<Option<String>, BenchError>>;
+pub(crate) type PrepareFunction = Box<dyn Fn(&Path) -> Result<Option<String>, BenchError>>;
 
 /// The part that a command has in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

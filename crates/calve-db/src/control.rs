@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::copy_up::Copied;
+use crate::copy_up::CopiedFile;
 use crate::error::{Error, Result};
-use crate::messages::{Answer, Request, Starting, answer, send};
+use crate::messages::{Answer, Request, StartNotice, answer, send};
 use crate::registry::Home;
 use crate::registry::{self, Record};
 use crate::sys::ProcessHandle;
@@ -17,22 +17,22 @@ use crate::template::Template;
 /// A server that was stopped.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Stopped {
+pub struct StopReport {
     /// The server as it was.
     pub record: Record,
     /// The files that its overlay copied as a whole, because the server opened them for writing.
-    pub copied: Vec<Copied>,
+    pub copied: Vec<CopiedFile>,
     /// From the request to the answer.
     pub took: Duration,
 }
 
 /// Ends a server. Its files are out of sight on return, and deleted a little later. One of a service whose data it cannot write goes on.
-pub fn stop(home: &Home, name: &str) -> Result<Stopped> {
+pub fn stop(home: &Home, name: &str) -> Result<StopReport> {
     stop_by(home, name, Request::Stop)
 }
 
 /// Ends a server like [`stop`], by this request.
-pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<Stopped> {
+pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<StopReport> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
     let mut copied = Vec::new();
@@ -43,27 +43,27 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<Stopp
         Err(Error::SupervisorGone(_)) => end(home, &record)?,
         Err(error) => return Err(error),
     }
-    Ok(Stopped { record, copied, took: started.elapsed() })
+    Ok(StopReport { record, copied, took: started.elapsed() })
 }
 
 /// A server that was put back.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Reset {
+pub struct ResetReport {
     /// The server as it is now.
     pub record: Record,
     /// The files that its overlay had copied until then.
-    pub copied: Vec<Copied>,
+    pub copied: Vec<CopiedFile>,
     /// From the request to the answer.
     pub took: Duration,
 }
 
 /// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off. `tell`: as in [`crate::start`].
-pub fn reset(home: &Home, name: &str, to: Option<&str>, tell: &mut dyn FnMut(&Starting)) -> Result<Reset> {
+pub fn reset(home: &Home, name: &str, to: Option<&str>, tell: &mut dyn FnMut(&StartNotice)) -> Result<ResetReport> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
     match ask(&record, Request::Reset(to.map(str::to_owned)), tell)?.into_result()? {
-        Answer::Ready(ready) => Ok(Reset { record: ready.record, copied: ready.copied, took: started.elapsed() }),
+        Answer::Ready(ready) => Ok(ResetReport { record: ready.record, copied: ready.copied, took: started.elapsed() }),
         _ => Err(Error::SupervisorGone(name.into())),
     }
 }
@@ -86,7 +86,7 @@ pub fn unmark(home: &Home, server: &str, mark: &str) -> Result<()> {
     ask(&record, Request::Unmark(mark.to_owned()), &mut |_| ())?.into_result().map(|_| ())
 }
 
-pub(crate) fn ask(record: &Record, request: Request, tell: &mut dyn FnMut(&Starting)) -> Result<Answer> {
+pub(crate) fn ask(record: &Record, request: Request, tell: &mut dyn FnMut(&StartNotice)) -> Result<Answer> {
     let gone = || Error::SupervisorGone(record.name.clone());
     let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
     send(&mut stream, &request).map_err(|_| gone())?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sys::Ended;
+use crate::sys::ProcessEnd;
 
 /// Why a server ended that nobody has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -10,7 +10,7 @@ use crate::sys::Ended;
 pub enum EndReason {
     /// Its first process ended.
     #[error("ended by itself ({0})")]
-    EndedByItself(Ended),
+    EndedByItself(ProcessEnd),
     /// The process or the command that owned it ended.
     #[error("ended with its owner")]
     OwnerEnded,

@@ -1,6 +1,6 @@
 //! Errors. They cross the socket of a supervisor as they are.
 
-mod unusable;
+mod unusable_data;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::end_reason::EndReason;
 use crate::operation::Operation;
 use crate::remedy::Remedy;
 
-pub use unusable::Unusable;
+pub use unusable_data::UnusableData;
 
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -358,7 +358,7 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
         /// The reason.
-        reason: Unusable,
+        reason: UnusableData,
     },
     /// The data directory that a command has filled cannot be a template.
     #[error("the template `{template}` was not made: {reason}")]
@@ -366,7 +366,7 @@ pub enum Error {
         /// The template.
         template: String,
         /// The reason.
-        reason: Unusable,
+        reason: UnusableData,
     },
     /// Data that came from a registry cannot be used on this machine.
     #[error("the template `{name}` was not pulled: {reason}")]
@@ -374,7 +374,7 @@ pub enum Error {
         /// The template.
         name: String,
         /// The reason.
-        reason: Unusable,
+        reason: UnusableData,
     },
     /// Its program is in an image of its own.
     #[error("the template `{0}` runs from an image, and cannot be pushed")]
@@ -448,7 +448,7 @@ impl Error {
         Self::ServerFailed { how: how.into(), log: String::new(), full: None }
     }
 
-    pub(crate) fn not_usable(path: &Path, reason: Unusable) -> Self {
+    pub(crate) fn not_usable(path: &Path, reason: UnusableData) -> Self {
         Self::NotUsable { path: path.to_path_buf(), reason }
     }
 
@@ -512,8 +512,8 @@ impl Error {
             Self::ServiceUnsaved { .. } => Remedy::ForceStop,
             Self::ServiceWritten(_) => Remedy::ForceRemoval,
             Self::ServiceInUse(_) => Remedy::TryAgain,
-            Self::PullNotUsable { reason: Unusable::OtherVersion { .. }, .. } => Remedy::ChooseMatchingVersion,
-            Self::PullNotUsable { reason: Unusable::UnknownEngine(_), .. } => Remedy::ReadHelp,
+            Self::PullNotUsable { reason: UnusableData::OtherVersion { .. }, .. } => Remedy::ChooseMatchingVersion,
+            Self::PullNotUsable { reason: UnusableData::UnknownEngine(_), .. } => Remedy::ReadHelp,
             Self::PullNotUsable { name, .. } => Remedy::RebuildTemplate(name.clone()),
             Self::ServiceFromImage(_) | Self::PushFromImage(_) => Remedy::ChooseProgramTemplate,
             Self::Durable(_) => Remedy::StartThrowaway,

@@ -51,24 +51,24 @@ mod template;
 
 pub use address::{Address, check_option_files};
 pub use build::{
-    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, HeldTemplate, NameLock, ReceiveOptions, Received,
-    Room, create as create_template, hold_to_send, promote, receive, remove as remove_template,
+    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, HeldTemplate, NameLock, ReceiveOptions,
+    ReceiveOutcome, ReceivePaths, create as create_template, hold_to_send, promote, receive, remove as remove_template,
 };
 pub use container::RUNTIMES;
 pub use contents::{Difference, contents, differences};
-pub use control::{Reset, Stopped, mark, reset, stop, unmark};
-pub use copy_up::{Cause, Copied, Large};
+pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
+pub use copy_up::{Cause, CopiedFile, LargeFile};
 pub use end_reason::EndReason;
 pub use engine::{DatabaseObject, MysqlSession, PostgresSession, Rows, names as engines};
-pub use error::{Error, Result, Unusable};
+pub use error::{Error, Result, UnusableData};
 pub use mark::marks;
-pub use messages::Starting;
+pub use messages::StartNotice;
 pub use operation::Operation;
 pub use registry::{Ending, Home, Log, Record, Trace, endings, find, list, log};
 pub use remedy::Remedy;
 pub use server::{OwnedServer, memory_bytes};
 pub use service::{
-    Doomed, NewService, Service, ServiceData, ServiceOrigin, Unsaved, Written,
+    DoomedService, NewService, Service, ServiceData, ServiceOrigin, UnsavedData, WrittenData,
     check_template as check_service_template, create as create_service, doom, find as find_service, is_written,
     new_keeper_id, reset as reset_service, services, set_keeper, start as start_service, stop as stop_service,
     sweep_doomed,
@@ -76,6 +76,6 @@ pub use service::{
 pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool};
 pub use start::{Ownership, StartOptions, start};
 pub use supervise::supervise;
-pub use sweep::{Swept, delete_trash, sweep};
-pub use sys::Ended;
+pub use sweep::{SweepReport, delete_trash, sweep};
+pub use sys::ProcessEnd;
 pub use template::{ImageOrigin, Template, list as list_templates};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::container::Container;
-use crate::copy_up::{Copied, Large};
+use crate::copy_up::{CopiedFile, LargeFile};
 use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -178,17 +178,17 @@ pub(crate) struct Claim {
 /// A data directory that a server is about to be started on: an overlay, whose files are copied as a whole.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Starting {
+pub struct StartNotice {
     /// The server.
     pub name: String,
     /// The files that will be copied as soon as the server opens them for writing, if they are large: the largest first.
-    pub copy_up: Vec<Large>,
+    pub copy_up: Vec<LargeFile>,
     /// Facts about processes that open files that cannot be told, and why.
     pub untold: Option<String>,
     pub(crate) place: PathBuf,
 }
 
-impl Starting {
+impl StartNotice {
     /// Returns the copies, as they are made.
     pub fn trace(&self) -> Trace {
         Trace::of(&self.place)
@@ -199,7 +199,7 @@ impl Starting {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// It goes on; the answer comes later.
-    Starting(Starting),
+    Starting(StartNotice),
     /// It is done, and this is the server.
     Ready(Box<Ready>),
     /// It is done.
@@ -215,7 +215,7 @@ pub(crate) enum Answer {
     /// The state is kept.
     Marked(Box<Template>),
     /// The server is gone; this is what its overlay had copied.
-    Stopped { copied: Vec<Copied> },
+    Stopped { copied: Vec<CopiedFile> },
     /// It failed.
     Failed(Error),
     /// A new supervisor must do without namespaces.
@@ -229,7 +229,7 @@ pub(crate) struct Ready {
     /// Settings and files that were taken away from a data directory that was taken over.
     pub(crate) neutralised: Vec<String>,
     /// The files that the reset overlay had copied.
-    pub(crate) copied: Vec<Copied>,
+    pub(crate) copied: Vec<CopiedFile>,
 }
 
 impl Answer {
@@ -260,7 +260,7 @@ pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
 }
 
 /// Reads the answer. What is said before it goes to `tell`.
-pub(crate) fn answer(from: &mut impl BufRead, tell: &mut dyn FnMut(&Starting)) -> io::Result<Option<Answer>> {
+pub(crate) fn answer(from: &mut impl BufRead, tell: &mut dyn FnMut(&StartNotice)) -> io::Result<Option<Answer>> {
     loop {
         match receive(from)? {
             Some(Answer::Starting(starting)) => tell(&starting),

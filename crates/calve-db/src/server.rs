@@ -10,14 +10,14 @@ use calve_core::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
-use crate::copy_up::Copied;
+use crate::copy_up::CopiedFile;
 use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::random;
-use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, answer, receive, send};
+use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, StartNotice, answer, receive, send};
 use crate::operation::Operation;
-use crate::registry::{Home, Place, Record};
+use crate::registry::{Home, Record, RegistryPlace};
 use crate::template::Template;
 use crate::{runtime, sweep, sys};
 
@@ -47,7 +47,7 @@ impl OwnedServer {
     }
 
     /// Ends the server, and returns when it is gone. Says what its overlay has copied as a whole.
-    pub fn stop(mut self) -> Result<Vec<Copied>> {
+    pub fn stop(mut self) -> Result<Vec<CopiedFile>> {
         match self.ask(Request::Stop)? {
             Answer::Stopped { copied } => Ok(copied),
             _ => Ok(Vec::new()),
@@ -88,7 +88,7 @@ impl OwnedServer {
 }
 
 /// Returns the specification of a server of a template, with nothing special about it.
-pub(crate) fn spec_of(home: &Home, name: &str, place: &Place, template: Template) -> Result<Spec> {
+pub(crate) fn spec_of(home: &Home, name: &str, place: &RegistryPlace, template: Template) -> Result<Spec> {
     let spec = new_spec(home, name, &place.path, &template.engine, &template.program, template.account)?;
     let container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
     Ok(Spec {
@@ -145,7 +145,7 @@ pub(crate) fn new_spec(
 pub(crate) struct Starter<'a> {
     /// The command that calls [`crate::supervise`].
     pub(crate) supervisor: &'a [PathBuf],
-    pub(crate) tell: &'a mut dyn FnMut(&Starting),
+    pub(crate) tell: &'a mut dyn FnMut(&StartNotice),
     pub(crate) cancel: &'a Cancel,
 }
 
@@ -153,7 +153,12 @@ pub(crate) struct Starter<'a> {
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Runs a supervisor, and waits until its server is ready.
-pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Starter<'_>) -> Result<OwnedServer> {
+pub(crate) fn run(
+    home: &Home,
+    spec: &mut Spec,
+    place: RegistryPlace,
+    starter: &mut Starter<'_>,
+) -> Result<OwnedServer> {
     spec.isolate = spec.container.as_ref().is_none_or(Container::may_isolate);
     let made = sweep::note_sockets(&place.path, &spec.directory).and_then(|()| {
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&place.path))?;
@@ -172,7 +177,7 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, place: Place, starter: &mut Star
 }
 
 /// Starts a supervisor and its server once. `None`: it has to be tried again, without namespaces.
-fn attempt(spec: &Spec, place: &Place, starter: &mut Starter<'_>) -> Result<Option<OwnedServer>> {
+fn attempt(spec: &Spec, place: &RegistryPlace, starter: &mut Starter<'_>) -> Result<Option<OwnedServer>> {
     let [program, arguments @ ..] = starter.supervisor else {
         return Err(Error::io(Operation::Start, "", rustix::io::Errno::INVAL));
     };

@@ -7,7 +7,7 @@ use calve_core::{Cancel, Strategy};
 
 use crate::error::Result;
 use crate::files::random;
-use crate::messages::{Claim, Owner, Spec, Starting};
+use crate::messages::{Claim, Owner, Spec, StartNotice};
 use crate::registry::{self, Home, name};
 use crate::server::{OwnedServer, Starter, run, spec_of};
 use crate::{standby, template};
@@ -58,7 +58,7 @@ pub fn start(
     template: &str,
     options: &StartOptions,
     supervisor: &[PathBuf],
-    tell: &mut dyn FnMut(&Starting),
+    tell: &mut dyn FnMut(&StartNotice),
 ) -> Result<OwnedServer> {
     let template = template::load(home, template)?;
     options.name.as_deref().map_or(Ok(()), name::check)?;

@@ -47,7 +47,7 @@ pub struct Config {
     /// `[worktree] secrets`: whether secret-looking files are carried.
     pub secrets: Option<Secrets>,
     /// `[worktree] spares`: how many spares of the worktree should be ready, and whether the file for one machine says so.
-    pub spares: Option<SparesWish>,
+    pub spares: Option<SparesRequest>,
     /// `[hooks]`.
     pub hooks: Hooks,
     /// `[db.NAME] standby`: how many servers of the template NAME should wait.
@@ -70,7 +70,7 @@ pub struct ServiceConfig {
 
 /// How many spares of a worktree should be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SparesWish {
+pub struct SparesRequest {
     /// How many.
     pub count: usize,
     /// The user wants them. A file that the project shares can only propose them.
@@ -145,7 +145,7 @@ impl Config {
                 }
                 "spares" => {
                     let count = at.number(value, "spares")?;
-                    self.spares = Some(SparesWish { count, is_own: at.path.ends_with(LOCAL) });
+                    self.spares = Some(SparesRequest { count, is_own: at.path.ends_with(LOCAL) });
                 }
                 other => return Err(at.unknown_key(key.span(), "worktree", other)),
             }
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(config.hooks.post_add.as_deref(), Some("npm ci\n"));
         for (file, count, is_own) in [(SHARED, 2, false), (LOCAL, 0, true)] {
             config.add(Path::new(file), &format!("worktree.spares = {count}")).unwrap();
-            assert_eq!(config.spares, Some(SparesWish { count, is_own }));
+            assert_eq!(config.spares, Some(SparesRequest { count, is_own }));
         }
         config.add(Path::new(SHARED), "db.shop.standby = 4\n[db.'a b']\nstandby = 0x2").unwrap();
         config.add(Path::new(LOCAL), "[db.shop]\nstandby = 0").unwrap();

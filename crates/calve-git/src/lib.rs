@@ -20,8 +20,8 @@ mod transfer_failure;
 pub mod trust;
 pub mod worktree;
 
-pub use config::{Config, Hooks, Secrets, ServiceConfig, SparesWish};
+pub use config::{Config, Hooks, Secrets, ServiceConfig, SparesRequest};
 pub use error::{Error, Result};
 pub use git::Git;
 pub use redact::Url;
-pub use remedy::{HiddenBy, Operation, Remedy};
+pub use remedy::{HidingMark, Operation, Remedy};

@@ -86,7 +86,7 @@ pub enum Remedy {
     CommitOrForce,
     MoveAwayOrForce,
     /// Keep a copy, or have git see the changes and commit them, or force the removal.
-    KeepHiddenOrForce(HiddenBy),
+    KeepHiddenOrForce(HidingMark),
     /// Finish or abandon what git is doing, or force the removal.
     FinishOrForce(Operation),
     /// Keep this commit with a branch, or force the removal.
@@ -159,14 +159,14 @@ impl Operation {
 
 /// The mark by which git was told not to look at a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HiddenBy {
+pub enum HidingMark {
     /// `git update-index --skip-worktree`, or a sparse checkout.
     SkipWorktree,
     /// `git update-index --assume-unchanged`.
     AssumeUnchanged,
 }
 
-impl HiddenBy {
+impl HidingMark {
     /// Returns its name in `git update-index`.
     pub fn name(self) -> &'static str {
         match self {

@@ -137,12 +137,12 @@ pub(crate) struct FrameCompressor {
 /// The frame that is being written.
 enum OpenFrame {
     /// Collected, and compressed when the frame ends.
-    Small(Vec<u8>, Compressed),
-    Large(Encoder<'static, Compressed>),
+    Small(Vec<u8>, CompressedFrame),
+    Large(Encoder<'static, CompressedFrame>),
 }
 
 impl OpenFrame {
-    fn new(to: Compressed) -> Self {
+    fn new(to: CompressedFrame) -> Self {
         Self::Small(Vec::new(), to)
     }
 
@@ -163,7 +163,7 @@ impl OpenFrame {
         Ok(Self::Large(encoder))
     }
 
-    fn finish(self, small: &mut bulk::Compressor<'static>) -> io::Result<Compressed> {
+    fn finish(self, small: &mut bulk::Compressor<'static>) -> io::Result<CompressedFrame> {
         match self {
             Self::Small(contents, mut to) => {
                 to.write_all(&small.compress(&contents)?)?;
@@ -174,7 +174,7 @@ impl OpenFrame {
     }
 }
 
-struct Compressed {
+struct CompressedFrame {
     blob: Spool,
     frame: blake3::Hasher,
 }
@@ -182,7 +182,7 @@ struct Compressed {
 impl FrameCompressor {
     /// Begins a layer with the entry `first`. `size` is that of all contents, about.
     pub(crate) fn new(blob: Spool, first: usize, size: u64) -> io::Result<Self> {
-        let frame = Some(OpenFrame::new(Compressed { blob, frame: blake3::Hasher::new() }));
+        let frame = Some(OpenFrame::new(CompressedFrame { blob, frame: blake3::Hasher::new() }));
         let encoder = bulk::Compressor::new(LEVEL)?;
         let smallest = FRAME_BYTES.max(size / FRAMES);
         Ok(Self {
@@ -212,7 +212,7 @@ impl FrameCompressor {
         Ok((last.blob, self.frames, digest_of(self.tar)))
     }
 
-    fn end_frame(&mut self) -> io::Result<Compressed> {
+    fn end_frame(&mut self) -> io::Result<CompressedFrame> {
         let frame = self.frame.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut written = frame.finish(&mut self.encoder)?;
         let hash = beginning(&written.frame.finalize());
@@ -238,7 +238,7 @@ impl Write for FrameCompressor {
     }
 }
 
-impl Write for Compressed {
+impl Write for CompressedFrame {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let length = self.blob.write(bytes)?;
         self.frame.update(&bytes[..length]);

@@ -33,8 +33,8 @@ pub use data::{DataDescription, DataImage, DataSource, OldData, ReceivedData, pu
 pub use error::{Error, Refusal};
 pub use operation::Operation;
 pub use policy::PolicyFiles;
-pub use pull::{PullOptions, Pulled, origin, pull};
+pub use pull::{PullOptions, PullReport, origin, pull};
 pub use push::{PushOptions, push};
 pub use reference::{Reference, Transport};
 pub use remedy::Remedy;
-pub use send::Pushed;
+pub use send::PushReport;

@@ -38,7 +38,7 @@ pub struct PullOptions {
 /// A template that was received, or that was there.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Pulled {
+pub struct PullReport {
     /// The template.
     pub template: Template,
     /// The digest of the image.
@@ -61,7 +61,12 @@ pub struct Pulled {
 /// # Errors
 /// Fails with [`Error::NameTaken`] if it was not. Of the template nothing is left then; the parts of the image that have arrived are kept for the next
 /// pull, which goes on from there.
-pub fn pull(templates: &Templates, reference: &Reference, name: &str, options: &PullOptions) -> Result<Pulled, Error> {
+pub fn pull(
+    templates: &Templates,
+    reference: &Reference,
+    name: &str,
+    options: &PullOptions,
+) -> Result<PullReport, Error> {
     let old = old(templates, reference, name)?;
     let registry = options.connection.open(reference, &options.template.cancel)?;
     let (bytes, digest) = options.connection.allowed_manifest(&registry, reference)?;
@@ -97,12 +102,12 @@ fn receive(
     (name, old): (&str, Option<Template>),
     image: &Image<'_>,
     options: &PullOptions,
-) -> Result<Pulled, Error> {
+) -> Result<PullReport, Error> {
     let Image { registry, arrivals, manifest, digest } = image;
     let (reuse, known) = Reuse::of(templates, old.as_ref()).unzip();
     let (sent, manifest_bytes) = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
     let key = sent.key();
-    let pulled = |template, is_up_to_date, swept| Pulled {
+    let pulled = |template, is_up_to_date, swept| PullReport {
         template,
         digest: (*digest).to_owned(),
         key: key.clone(),
@@ -130,7 +135,7 @@ fn receive(
         }
     };
     let (fetched, reused) = (fetched.into_inner(), reused.into_inner());
-    Ok(Pulled { fetched_bytes: manifest_bytes + fetched, reused_bytes: reused, ..pulled(template, false, swept) })
+    Ok(PullReport { fetched_bytes: manifest_bytes + fetched, reused_bytes: reused, ..pulled(template, false, swept) })
 }
 
 const ORIGIN: &str = "oci:";
@@ -211,7 +216,7 @@ impl Reuse {
 }
 
 /// Takes the contents of an entry.
-type Receive<'r> = dyn FnMut(usize, &mut dyn Read) -> Result<(), Error> + 'r;
+type ContentsReceiver<'r> = dyn FnMut(usize, &mut dyn Read) -> Result<(), Error> + 'r;
 
 fn unreadable(error: std::io::Error) -> Error {
     Error::io(Operation::ReadPart, "", error)
@@ -281,7 +286,7 @@ impl Pull<'_> {
         layer: &Descriptor,
         range: &Range<usize>,
         is_missing: &dyn Fn(usize) -> bool,
-        receive: &mut Receive<'_>,
+        receive: &mut ContentsReceiver<'_>,
     ) -> Result<bool, Error> {
         let parsed = layer.annotations.get(FRAMES).and_then(|text| frames::parse(text, range.start, layer.size));
         let is_good = |frames: &Vec<Frame>| frames.last().is_some_and(|last| last.has.end == range.end);
@@ -301,7 +306,7 @@ impl Pull<'_> {
         range: &Range<usize>,
         (frames, bytes): (&[Frame], &Range<u64>),
         spool: Spool,
-        receive: &mut Receive<'_>,
+        receive: &mut ContentsReceiver<'_>,
     ) -> Result<bool, Error> {
         let is_right = &mut |part: &mut Spool| are_right(frames, part);
         let part = self.registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
@@ -321,7 +326,7 @@ impl Pull<'_> {
         range: &Range<usize>,
         part: &Range<usize>,
         compressed: impl Read,
-        receive: &mut Receive<'_>,
+        receive: &mut ContentsReceiver<'_>,
     ) -> Result<(), Error> {
         layer::read(self.sent, range, part, compressed, receive, |what| self.registry.wrong(what))
     }

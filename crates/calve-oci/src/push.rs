@@ -14,7 +14,7 @@ use crate::layer::{self, Layer};
 use crate::operation::Operation;
 use crate::reference::Reference;
 use crate::registry::Registry;
-use crate::send::{self, Pushed, SentLayer};
+use crate::send::{self, PushReport, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
 
@@ -38,7 +38,7 @@ pub fn push(
     name: &str,
     reference: &Reference,
     options: &PushOptions,
-) -> Result<(Pushed, String), Error> {
+) -> Result<(PushReport, String), Error> {
     reference.check_tag()?;
     let held = templates.hold(name)?;
     let template = templates.portable(&held)?;
@@ -90,7 +90,7 @@ impl Push<'_> {
     }
 
     /// Names the layers as one image.
-    fn image(&self, layers: &[SentLayer]) -> Result<(Pushed, String), Error> {
+    fn image(&self, layers: &[SentLayer]) -> Result<(PushReport, String), Error> {
         let key = self.template.key();
         let annotations = BTreeMap::from([
             (KEY.to_owned(), key.clone()),

@@ -52,7 +52,7 @@ pub(crate) struct Registry<'a> {
 }
 
 /// The body of a request.
-enum Sent<'s> {
+enum RequestBody<'s> {
     Nothing,
     Bytes(&'s [u8]),
     Blob(&'s mut Spool),
@@ -131,7 +131,7 @@ impl<'a> Registry<'a> {
              application/vnd.docker.distribution.manifest.v2+json"
         );
         let headers = [(header::ACCEPT, accepted)];
-        let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, &mut Sent::Nothing)?;
+        let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, &mut RequestBody::Nothing)?;
         self.expect(READ_IMAGE, &response, &[StatusCode::OK]).map_err(|error| match error {
             Error::Refused { registry, operation, refusal: Refusal::NotFound } => {
                 Error::Refused { registry, operation, refusal: Refusal::NoImage }
@@ -146,14 +146,14 @@ impl<'a> Registry<'a> {
         const OPERATION: Operation = Operation::StoreImage;
         let url = self.url(&format!("manifests/{}", self.reference.version));
         let headers = [(header::CONTENT_TYPE, MANIFEST_TYPE.to_owned())];
-        let response = self.send(OPERATION, &Method::PUT, &url, &headers, &mut Sent::Bytes(bytes))?;
+        let response = self.send(OPERATION, &Method::PUT, &url, &headers, &mut RequestBody::Bytes(bytes))?;
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::OK, StatusCode::ACCEPTED])
     }
 
     pub(crate) fn has_blob(&self, digest: &str) -> Result<bool, Error> {
         const OPERATION: Operation = Operation::LookForPart;
         let url = self.url(&format!("blobs/{digest}"));
-        let response = self.send(OPERATION, &Method::HEAD, &url, &[], &mut Sent::Nothing)?;
+        let response = self.send(OPERATION, &Method::HEAD, &url, &[], &mut RequestBody::Nothing)?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(false);
         }
@@ -164,7 +164,7 @@ impl<'a> Registry<'a> {
         const OPERATION: Operation = Operation::StorePart;
         let digest = blob.digest();
         let begin = self.url("blobs/uploads/");
-        let response = self.send(OPERATION, &Method::POST, &begin, &[], &mut Sent::Nothing)?;
+        let response = self.send(OPERATION, &Method::POST, &begin, &[], &mut RequestBody::Nothing)?;
         self.expect(OPERATION, &response, &[StatusCode::ACCEPTED])?;
         let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
         let location = location.ok_or_else(|| self.wrong("it does not say where to upload"))?;
@@ -172,7 +172,7 @@ impl<'a> Registry<'a> {
         let separator = if target.contains('?') { '&' } else { '?' };
         let target = format!("{target}{separator}digest={}", digest.replace(':', "%3A"));
         let headers = [(header::CONTENT_TYPE, "application/octet-stream".to_owned())];
-        let response = self.send(OPERATION, &Method::PUT, &target, &headers, &mut Sent::Blob(blob))?;
+        let response = self.send(OPERATION, &Method::PUT, &target, &headers, &mut RequestBody::Blob(blob))?;
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
     }
 
@@ -224,7 +224,7 @@ impl<'a> Registry<'a> {
             let have = bytes.start + spool.size();
             let is_rest = !is_whole || have > 0;
             let range = is_rest.then(|| (header::RANGE, format!("bytes={have}-{}", bytes.end - 1)));
-            let mut response = self.send(OPERATION, &Method::GET, &url, range.as_slice(), &mut Sent::Nothing)?;
+            let mut response = self.send(OPERATION, &Method::GET, &url, range.as_slice(), &mut RequestBody::Nothing)?;
             self.expect(OPERATION, &response, &good)?;
             match response.status() {
                 StatusCode::PARTIAL_CONTENT if continues(&response, have) => {}
@@ -261,7 +261,7 @@ impl<'a> Registry<'a> {
         let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
         let range = (header::RANGE, format!("bytes={}", ranges.join(",")));
         let url = self.url(&format!("blobs/{}", of.digest));
-        let mut response = self.send(Operation::FetchParts, &Method::GET, &url, &[range], &mut Sent::Nothing)?;
+        let mut response = self.send(Operation::FetchParts, &Method::GET, &url, &[range], &mut RequestBody::Nothing)?;
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = kind.and_then(multipart::boundary).map(str::to_owned);
         let Some(boundary) = boundary.filter(|_| response.status() == StatusCode::PARTIAL_CONTENT) else {
@@ -314,7 +314,7 @@ impl<'a> Registry<'a> {
         method: &Method,
         url: &str,
         headers: &[(header::HeaderName, String)],
-        sent: &mut Sent<'_>,
+        sent: &mut RequestBody<'_>,
     ) -> Result<Response<Body>, Error> {
         let (mut failures, mut asked) = (0, false);
         loop {
@@ -349,7 +349,7 @@ impl<'a> Registry<'a> {
         method: &Method,
         url: &str,
         headers: &[(header::HeaderName, String)],
-        sent: &mut Sent<'_>,
+        sent: &mut RequestBody<'_>,
     ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
         let mut request = Request::builder().method(method).uri(url);
         for (name, value) in headers {
@@ -362,16 +362,16 @@ impl<'a> Registry<'a> {
         }
         let invalid = |_| self.wrong(&format!("an address that is not valid, to {operation}"));
         Ok(match sent {
-            Sent::Nothing => {
+            RequestBody::Nothing => {
                 // Not in chunks, which not every proxy takes.
                 let request = if method == Method::POST { request.header(header::CONTENT_LENGTH, 0) } else { request };
                 self.agent.run(request.body(()).map_err(invalid)?)
             }
-            Sent::Bytes(bytes) => {
+            RequestBody::Bytes(bytes) => {
                 let request = request.header(header::CONTENT_LENGTH, bytes.len());
                 self.agent.run(request.body(&**bytes).map_err(invalid)?)
             }
-            Sent::Blob(blob) => {
+            RequestBody::Blob(blob) => {
                 let request = request.header(header::CONTENT_LENGTH, blob.size());
                 let mut reader = blob.reader()?;
                 self.agent.run(request.body(SendBody::from_reader(&mut reader)).map_err(invalid)?)

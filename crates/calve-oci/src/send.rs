@@ -20,7 +20,7 @@ pub(crate) struct SentLayer {
 /// A template that was sent.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Pushed {
+pub struct PushReport {
     /// The digest of the image.
     pub digest: String,
     /// The number of layers.
@@ -51,7 +51,7 @@ pub(crate) fn name_image(
     registry: &Registry<'_>,
     layers: &[SentLayer],
     annotations: BTreeMap<String, String>,
-) -> Result<Pushed, Error> {
+) -> Result<PushReport, Error> {
     let config = ImageConfig {
         architecture: architecture().into(),
         os: "linux".into(),
@@ -73,7 +73,7 @@ pub(crate) fn name_image(
     let bytes = serde_json::to_vec(&manifest).map_err(encoded)?;
     registry.put_manifest(&bytes)?;
     let all = || layers.iter().chain([&config]);
-    Ok(Pushed {
+    Ok(PushReport {
         digest: digest(&bytes),
         layers: layers.len() as u64,
         sent_bytes: all().map(|layer| layer.sent_bytes).sum(),

@@ -47,7 +47,7 @@ pub use git::{git, git_command, git_repository};
 pub use inject::{Fault, Injection, Outcome, each_nth, run_injected};
 pub use mounts::{BindMount, unmount_whole};
 pub use oracle::{
-    Aspect, Compare, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences,
+    Aspect, ComparedAspects, Fingerprint, assert_same, assert_same_except, differences, fingerprint, rsync_differences,
 };
 pub use prng::SplitMix64;
 pub use program::{copy_program, spawn_written, write_program};
@@ -55,5 +55,5 @@ pub use skip::{is_root, require_program, require_root, skip};
 pub use tree::{
     Capability, Everything, Shape, Tree, deep, everything, for_each_seed, node_modules_like, random, remove_deep, wide,
 };
-pub use user::Unprivileged;
+pub use user::UnprivilegedUser;
 pub use volume::{FileSystem, Volume, VolumeBuilder, isolate_mounts};

@@ -6,6 +6,6 @@ mod fingerprint;
 mod record;
 mod rsync;
 
-pub use compare::{Aspect, Compare, assert_same, assert_same_except, differences};
+pub use compare::{Aspect, ComparedAspects, assert_same, assert_same_except, differences};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use rsync::rsync_differences;

@@ -7,9 +7,9 @@ use crate::sys;
 
 /// A second user without any privilege: no capability, no supplementary group, no account.
 #[derive(Debug)]
-pub struct Unprivileged;
+pub struct UnprivilegedUser;
 
-impl Unprivileged {
+impl UnprivilegedUser {
     /// The user id. Not 65534, which the kernel also shows for ids that a user namespace does not map.
     pub const UID: u32 = 12345;
     /// The group id.

@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::mounted::{loops_of, unused, users_of};
 use crate::problem::Problem;
 use crate::programs::{RootCommand, WayToRoot};
-use crate::store::{Listed, clone, mount_point};
 use crate::store::{Volume, Volumes};
+use crate::store::{VolumeState, clone, mount_point};
 
 /// The steps that are missing for a volume to be attached, or detached. No other command changes volumes while it is held.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct VolumePlan<'a> {
     /// The commands that root has to run, in this order; empty if nothing is to be done.
     pub commands: Vec<RootCommand>,
     volumes: &'a Volumes,
@@ -33,7 +33,7 @@ enum Goal {
 
 impl Volumes {
     /// Returns what it takes to have a volume mounted with the right options and its full size, owned by its user.
-    pub fn attach(&self, name: &str) -> Result<Plan<'_>> {
+    pub fn attach(&self, name: &str) -> Result<VolumePlan<'_>> {
         let lock = self.lock()?;
         let volume = self.find(name)?;
         let resize = volume.is_to_be_resized()?;
@@ -76,11 +76,11 @@ impl Volumes {
             let options = ["-d", "-o", &user, "-g", &group, "-m", &mode].map(AsRef::as_ref);
             commands.push(RootCommand::new("install", options.into_iter().chain([at]))?);
         }
-        Ok(Plan { commands, volumes: self, volume, lock, goal: Goal::Attached })
+        Ok(VolumePlan { commands, volumes: self, volume, lock, goal: Goal::Attached })
     }
 
     /// Returns what it takes to have a volume unmounted.
-    pub fn detach(&self, name: &str) -> Result<Plan<'_>> {
+    pub fn detach(&self, name: &str) -> Result<VolumePlan<'_>> {
         let lock = self.lock()?;
         let volume = self.find(name)?;
         let listed = self.look(volume.clone())?;
@@ -90,13 +90,13 @@ impl Volumes {
         } else {
             released(&volume)?;
         }
-        Ok(Plan { commands, volumes: self, volume, lock, goal: Goal::Detached })
+        Ok(VolumePlan { commands, volumes: self, volume, lock, goal: Goal::Detached })
     }
 }
 
-impl Plan<'_> {
+impl VolumePlan<'_> {
     /// Runs the commands, and looks at what came of them. A plan without commands needs no way to root.
-    pub fn carry_out(self, way: Option<WayToRoot>) -> Result<Listed> {
+    pub fn carry_out(self, way: Option<WayToRoot>) -> Result<VolumeState> {
         if let Some(way) = way {
             for command in &self.commands {
                 self.run(command, way).map_err(|error| self.explain(error))?;

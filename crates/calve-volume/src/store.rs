@@ -70,7 +70,7 @@ pub struct NewVolume {
 
 /// A volume as it is now.
 #[derive(Debug)]
-pub struct Listed {
+pub struct VolumeState {
     /// The volume.
     pub volume: Volume,
     /// The loop devices that have its image.
@@ -85,7 +85,7 @@ pub struct Listed {
     pub host_free_bytes: u64,
 }
 
-impl Listed {
+impl VolumeState {
     /// Returns what the volume could still write on the host.
     pub fn demand_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.allocated_bytes)
@@ -94,7 +94,7 @@ impl Listed {
 
 /// The space that a removal gave back.
 #[derive(Debug)]
-pub struct Removed {
+pub struct RemoveReport {
     /// The space that the image took up.
     pub freed_bytes: u64,
 }
@@ -257,11 +257,11 @@ impl Volumes {
     }
 
     /// Looks at a volume.
-    pub fn look(&self, volume: Volume) -> Result<Listed> {
+    pub fn look(&self, volume: Volume) -> Result<VolumeState> {
         let devices = loops_of(&volume.image)?;
         let is_attached = volume.mount()?.is_some_and(|mount| devices.contains(&mount.device));
         let image = fs::symlink_metadata(&volume.image).ok().filter(Metadata::is_file);
-        Ok(Listed {
+        Ok(VolumeState {
             devices,
             is_attached,
             bytes: image.as_ref().map_or(0, Metadata::len),
@@ -320,7 +320,7 @@ impl Volumes {
     }
 
     /// Deletes a volume with everything in it.
-    pub fn remove(&self, name: &str) -> Result<Removed> {
+    pub fn remove(&self, name: &str) -> Result<RemoveReport> {
         let _lock = self.lock()?;
         let place = self.place(name)?;
         if !exists(&place)? {
@@ -342,7 +342,7 @@ impl Volumes {
         std::fs::rename(&place, &removed).map_err(|error| Error::io(Operation::Rename, &place, error))?;
         sync(&self.directory)?;
         self.clear_away(REMOVED)?;
-        Ok(Removed { freed_bytes: image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512) })
+        Ok(RemoveReport { freed_bytes: image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512) })
     }
 
     pub(crate) fn hand_over(&self, volume: &Volume) -> Result<()> {

@@ -54,7 +54,7 @@ use self::report::ReportArguments;
 use self::space::size;
 #[cfg(unix)]
 pub(crate) use self::space::{DedupeArguments, DuArguments, ReshareArguments};
-use crate::named::Named;
+use crate::name_parser::NameParser;
 
 /// Instant, isolated, writable working copies, by the fastest method the machine really offers
 #[derive(Debug, Parser)]
@@ -252,10 +252,10 @@ pub(crate) struct CpArguments {
     ///
     /// instant: the cost does not grow with the tree. cow: calve writes no file data. stable: no entry changes while the clone is made; SRC
     /// must be on ext4, XFS or btrfs. May be given several times.
-    #[arg(long, value_name = "PROPERTY", value_parser = Named(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
+    #[arg(long, value_name = "PROPERTY", value_parser = NameParser(&["instant", "cow", "stable"], str::parse::<Requirement>), hide_possible_values = true)]
     pub(crate) require: Vec<Requirement>,
     /// Use this strategy or none: spare, snapshot, clonefile, reflink, copy, hardlink
-    #[arg(long, value_name = "NAME", value_parser = Named(&["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = NameParser(&["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
     /// Leave out entries that match, as in .gitignore; `!GLOB` takes back (may be given several times)
     ///

@@ -1,6 +1,6 @@
 //! Receipts of `calve db`: from the reports to the JSON documents.
 
-use calve_db::{Copied, Ending, Pool, PoolLimit, Record, Template};
+use calve_db::{CopiedFile, Ending, Pool, PoolLimit, Record, Template};
 use calve_receipt::{
     DbCause, DbCopiedFile, DbEndedServer, DbFile, DbMark, DbPool, DbServer, DbTemplate, DbTraceReceipt, path,
 };
@@ -85,7 +85,7 @@ pub(crate) fn template(template: &Template) -> DbTemplate {
 }
 
 /// Converts what an overlay has copied until now.
-pub(crate) fn trace(record: &Record, copied: Vec<Copied>) -> DbTraceReceipt {
+pub(crate) fn trace(record: &Record, copied: Vec<CopiedFile>) -> DbTraceReceipt {
     DbTraceReceipt {
         name: record.name.clone(),
         strategy: record.strategy.clone(),
@@ -106,7 +106,7 @@ pub(crate) fn ended(ending: Ending) -> DbEndedServer {
     }
 }
 
-fn copied_file(copied: Copied) -> DbCopiedFile {
+fn copied_file(copied: CopiedFile) -> DbCopiedFile {
     DbCopiedFile {
         path: path(copied.path),
         bytes: copied.bytes,

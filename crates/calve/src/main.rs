@@ -16,7 +16,7 @@ mod git_receipt;
 #[cfg_attr(windows, allow(dead_code, reason = "nothing is kept there yet"))]
 mod home;
 mod linked;
-mod named;
+mod name_parser;
 mod output;
 mod progress_bar;
 #[cfg(unix)]

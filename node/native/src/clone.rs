@@ -16,12 +16,12 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode::NonBlocking;
 use napi_derive::napi;
 
 use crate::running::start;
-use crate::stop::Stop;
+use crate::stop::StopSwitch;
 use crate::{Handle, Outcome, invalid, outcome, path};
 
 /// As on the command line.
 #[napi(object)]
-pub struct CloneWish {
+pub struct CloneRequest {
     /// One of the strategies' names.
     pub strategy: Option<String>,
     /// Properties that must hold.
@@ -44,21 +44,21 @@ pub struct CloneWish {
     pub home: String,
 }
 
-fn options(wish: CloneWish, handle: &Handle) -> napi::Result<CloneOptions> {
+fn options(request: CloneRequest, handle: &Handle) -> napi::Result<CloneOptions> {
     let mut options = CloneOptions::default();
-    if let Some(name) = &wish.strategy {
+    if let Some(name) = &request.strategy {
         options.strategy = Choice::Only(name.parse().map_err(invalid)?);
     }
-    options.require = wish.require.iter().map(|name| name.parse().map_err(invalid)).collect::<napi::Result<_>>()?;
-    options.exclude = wish.exclude;
-    options.existing = if wish.replace { ExistingDestination::Replace } else { ExistingDestination::Refuse };
-    options.mounts = if wish.one_file_system { Mounts::Stay } else { Mounts::Cross };
-    options.durability = if wish.sync { Durability::Synced } else { Durability::Cached };
+    options.require = request.require.iter().map(|name| name.parse().map_err(invalid)).collect::<napi::Result<_>>()?;
+    options.exclude = request.exclude;
+    options.existing = if request.replace { ExistingDestination::Replace } else { ExistingDestination::Refuse };
+    options.mounts = if request.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    options.durability = if request.sync { Durability::Synced } else { Durability::Cached };
     // Event loops run in the same process.
     options.latency = Latency::Low;
-    options.verify = if wish.verify { CloneVerification::Contents } else { CloneVerification::No };
-    options.threads = threads(wish.threads);
-    options.protect = vec![wish.home.into()];
+    options.verify = if request.verify { CloneVerification::Contents } else { CloneVerification::No };
+    options.threads = threads(request.threads);
+    options.protect = vec![request.home.into()];
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.stop.switch();
     Ok(options)
@@ -93,7 +93,7 @@ fn one(src: &Path, dst: &Path, only_file: bool, options: &CloneOptions) -> Resul
 }
 
 /// Calls `ask` on the event loop, and waits until the handle is told to go on or to cancel.
-fn last_look(ask: &Function<'_, (), ()>, stop: Stop) -> napi::Result<LastLook> {
+fn last_look(ask: &Function<'_, (), ()>, stop: StopSwitch) -> napi::Result<LastLook> {
     let ask = ask.build_threadsafe_function().build()?;
     Ok(LastLook::new(move || match ask.call((), NonBlocking) {
         Status::Ok => stop.wait(),
@@ -108,12 +108,12 @@ pub fn start_clone<'env>(
     env: &'env Env,
     src: BufferSlice,
     dst: BufferSlice,
-    wish: CloneWish,
+    request: CloneRequest,
     handle: &Handle,
     ask: Option<Function<'_, (), ()>>,
 ) -> napi::Result<Object<'env>> {
-    let (src, dst, only_file) = (path(&src), path(&dst), wish.only_file);
-    let mut options = options(wish, handle)?;
+    let (src, dst, only_file) = (path(&src), path(&dst), request.only_file);
+    let mut options = options(request, handle)?;
     options.last_look = ask.map(|ask| last_look(&ask, handle.stop.clone())).transpose()?;
     let home = home();
     start(env, handle.stop.clone(), move || clone(&src, &dst, only_file, options, home))
@@ -121,9 +121,9 @@ pub fn start_clone<'env>(
 
 /// Clones as [`start_clone`] does, and waits for it.
 #[napi]
-pub fn clone_sync(src: BufferSlice, dst: BufferSlice, wish: CloneWish) -> napi::Result<Outcome<String>> {
-    let (src, dst, only_file) = (path(&src), path(&dst), wish.only_file);
-    let options = options(wish, &Handle::default())?;
+pub fn clone_sync(src: BufferSlice, dst: BufferSlice, request: CloneRequest) -> napi::Result<Outcome<String>> {
+    let (src, dst, only_file) = (path(&src), path(&dst), request.only_file);
+    let options = options(request, &Handle::default())?;
     Ok(outcome(clone(&src, &dst, only_file, options, home())))
 }
 
@@ -173,13 +173,13 @@ fn name(remedy: &Remedy) -> String {
 #[napi(ts_return_type = "Promise<string | Failure>")]
 pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));
-    start(env, Stop::default(), move || Ok(json(&ProbeReceipt::new(&probe(&src, &dst)?, name))))
+    start(env, StopSwitch::default(), move || Ok(json(&ProbeReceipt::new(&probe(&src, &dst)?, name))))
 }
 
 /// Deletes the trash of a directory, where no process can be started for that.
 #[napi(ts_return_type = "Promise<void | Failure>")]
 pub fn start_reap<'env>(env: &'env Env, parent: BufferSlice) -> napi::Result<Object<'env>> {
-    let (parent, stop) = (path(&parent), Stop::default());
+    let (parent, stop) = (path(&parent), StopSwitch::default());
     let cancel = stop.switch();
     start(env, stop, move || reap_in(&parent, &cancel)?.failure.map_or(Ok(()), Err))
 }

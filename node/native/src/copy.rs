@@ -15,7 +15,7 @@ use crate::{Failure, Handle, Outcome, outcome, path};
 
 /// A recursive `fs.cp` without a filter.
 #[napi(object)]
-pub struct CopyWish {
+pub struct CopyRequest {
     /// Links stay as they are.
     pub verbatim_symlinks: bool,
     /// A link is a reason to leave it to Node.
@@ -29,14 +29,14 @@ pub struct CopyWish {
 }
 
 /// Returns the engine's options. `base` is the absolute path of `src`.
-fn options(base: PathBuf, wish: &CopyWish, handle: &Handle) -> CloneOptions {
+fn options(base: PathBuf, request: &CopyRequest, handle: &Handle) -> CloneOptions {
     let mut options = CloneOptions::default();
-    let links = match (wish.dereference, wish.verbatim_symlinks) {
+    let links = match (request.dereference, request.verbatim_symlinks) {
         (true, _) => KeptLinks::Refuse,
         (_, true) => KeptLinks::Verbatim,
         _ => KeptLinks::Absolute(base),
     };
-    let times = if wish.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
+    let times = if request.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
     options.keep = KeptProperties::Plain(PlainCopy { times, xattrs: KeptXattrs::No, links });
     // Nobody is told.
     options.inlined = InlinedBytes::WithShared;
@@ -53,16 +53,16 @@ fn options(base: PathBuf, wish: &CopyWish, handle: &Handle) -> CloneOptions {
     options
 }
 
-fn copy(src: &Path, dst: &Path, wish: &CopyWish, options: &CloneOptions) -> Result<(), Error> {
+fn copy(src: &Path, dst: &Path, request: &CopyRequest, options: &CloneOptions) -> Result<(), Error> {
     // With a slash at the end it is what a link leads to.
     let is_directory = src.symlink_metadata().is_ok_and(|data| data.is_dir());
     if !is_directory {
         return Err(Error::NotClonable { path: src.to_path_buf(), kind: "single file" });
     }
-    if wish.must_be_new || dst.symlink_metadata().is_err() {
+    if request.must_be_new || dst.symlink_metadata().is_err() {
         return clone_tree(src, dst, options).map(|_| ());
     }
-    merge_tree(src, dst, options, if wish.force { OverwriteRule::Yes } else { OverwriteRule::No })
+    merge_tree(src, dst, options, if request.force { OverwriteRule::Yes } else { OverwriteRule::No })
 }
 
 /// Copies a tree, or fails: then it is as if nothing had been done.
@@ -72,21 +72,21 @@ pub fn start_copy<'env>(
     src: BufferSlice,
     dst: BufferSlice,
     base: BufferSlice,
-    wish: CopyWish,
+    request: CopyRequest,
     handle: &Handle,
 ) -> napi::Result<Object<'env>> {
     let (src, dst) = (path(&src), path(&dst));
-    let mut options = options(path(&base), &wish, handle);
+    let mut options = options(path(&base), &request, handle);
     // The event loop goes on meanwhile.
     options.latency = Latency::Low;
-    start(env, handle.stop.clone(), move || copy(&src, &dst, &wish, &options))
+    start(env, handle.stop.clone(), move || copy(&src, &dst, &request, &options))
 }
 
 /// Copies as [`start_copy`] does, and waits for it.
 #[napi]
-pub fn copy_sync(src: BufferSlice, dst: BufferSlice, base: BufferSlice, wish: CopyWish) -> Option<Failure> {
-    let options = options(path(&base), &wish, &Handle::default());
-    copy(&path(&src), &path(&dst), &wish, &options).err().as_ref().map(Failure::from)
+pub fn copy_sync(src: BufferSlice, dst: BufferSlice, base: BufferSlice, request: CopyRequest) -> Option<Failure> {
+    let options = options(path(&base), &request, &Handle::default());
+    copy(&path(&src), &path(&dst), &request, &options).err().as_ref().map(Failure::from)
 }
 
 /// Below this Node deletes a tree sooner than a process is started that does it.

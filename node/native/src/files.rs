@@ -14,12 +14,12 @@ use napi_derive::napi;
 
 use crate::clone::threads;
 use crate::running::start;
-use crate::stop::Stop;
+use crate::stop::StopSwitch;
 use crate::{Failure, Handle, Outcome, invalid, outcome, path};
 
 /// As `writeFiles` was asked for.
 #[napi(object)]
-pub struct WriteWish {
+pub struct WriteRequest {
     /// Worker threads.
     pub concurrency: Option<u32>,
     /// Permission bits.
@@ -36,20 +36,20 @@ pub struct WriteWish {
     pub collect: bool,
 }
 
-fn options(wish: &WriteWish, handle: &Handle) -> napi::Result<WriteOptions> {
+fn options(request: &WriteRequest, handle: &Handle) -> napi::Result<WriteOptions> {
     let mut options = WriteOptions::default();
-    options.threads = threads(wish.concurrency);
-    options.mode = wish.mode;
-    options.existing = if wish.exclusive { ExistingFile::Refuse } else { ExistingFile::Overwrite };
-    options.directory = if wish.mkdir { Directory::Make } else { Directory::MustExist };
-    options.flush = match wish.fsync.as_str() {
+    options.threads = threads(request.concurrency);
+    options.mode = request.mode;
+    options.existing = if request.exclusive { ExistingFile::Refuse } else { ExistingFile::Overwrite };
+    options.directory = if request.mkdir { Directory::Make } else { Directory::MustExist };
+    options.flush = match request.fsync.as_str() {
         "none" => Flush::Never,
         "end" => Flush::AtEnd,
         "each" => Flush::EachFile,
         other => return Err(invalid(other)),
     };
-    options.placement = if wish.atomic { Placement::Rename } else { Placement::InPlace };
-    options.on_error = if wish.collect { OnError::Collect } else { OnError::Stop };
+    options.placement = if request.atomic { Placement::Rename } else { Placement::InPlace };
+    options.on_error = if request.collect { OnError::Collect } else { OnError::Stop };
     options.progress = Arc::clone(&handle.progress);
     options.cancel = handle.stop.switch();
     Ok(options)
@@ -88,7 +88,7 @@ fn entries<'a>(
 #[napi]
 pub struct WriteSession {
     writer: Arc<Mutex<Option<Writer>>>,
-    stop: Stop,
+    stop: StopSwitch,
 }
 
 fn lock(writer: &Mutex<Option<Writer>>) -> MutexGuard<'_, Option<Writer>> {
@@ -101,8 +101,8 @@ fn ended() -> Error {
 
 /// Opens the root.
 #[napi]
-pub fn open_session(root: BufferSlice, wish: WriteWish, handle: &Handle) -> napi::Result<Outcome<WriteSession>> {
-    let opened = Writer::open(&path(&root), options(&wish, handle)?);
+pub fn open_session(root: BufferSlice, request: WriteRequest, handle: &Handle) -> napi::Result<Outcome<WriteSession>> {
+    let opened = Writer::open(&path(&root), options(&request, handle)?);
     let stop = handle.stop.clone();
     Ok(outcome(opened.map(|writer| WriteSession { writer: Arc::new(Mutex::new(Some(writer))), stop })))
 }

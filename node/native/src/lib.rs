@@ -22,13 +22,13 @@ use napi::Status;
 use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 
-use crate::stop::Stop;
+use crate::stop::StopSwitch;
 
 /// What another thread may do with work that runs: look how far it is, and end it.
 #[napi]
 #[derive(Default)]
 pub struct Handle {
-    stop: Stop,
+    stop: StopSwitch,
     progress: Arc<Progress>,
 }
 

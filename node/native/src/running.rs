@@ -10,28 +10,28 @@ use napi::JsDeferred;
 use napi::bindgen_prelude::{Either, Env, FnArgs, Function, JsObjectValue, Object, ToNapiValue, Unknown};
 use napi_derive::napi;
 
-use crate::stop::Stop;
+use crate::stop::StopSwitch;
 use crate::{Failure, Outcome, outcome};
 
-type Settled<T> = Box<dyn FnOnce(Env) -> napi::Result<Outcome<T>> + Send>;
+type CompletionCallback<T> = Box<dyn FnOnce(Env) -> napi::Result<Outcome<T>> + Send>;
 
 /// What `process.on` takes.
-type Listen<'a> = FnArgs<(&'static str, Function<'a, (), ()>)>;
+type ListenArguments<'a> = FnArgs<(&'static str, Function<'a, (), ()>)>;
 
 /// The threads that one environment has started.
 #[derive(Default)]
-struct Running(Mutex<Threads>);
+struct RunningThreads(Mutex<Threads>);
 
 #[derive(Default)]
 struct Threads {
-    started: Vec<(Stop, JoinHandle<()>)>,
+    started: Vec<(StopSwitch, JoinHandle<()>)>,
     /// The environment ends: nobody waits for what is started now.
     ending: bool,
     /// The end of the process is listened for.
     watched: bool,
 }
 
-impl Running {
+impl RunningThreads {
     fn lock(&self) -> MutexGuard<'_, Threads> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,15 +53,15 @@ impl Running {
 }
 
 thread_local! {
-    static RUNNING: OnceCell<Arc<Running>> = const { OnceCell::new() };
+    static RUNNING: OnceCell<Arc<RunningThreads>> = const { OnceCell::new() };
 }
 
-fn of_this_environment(env: &Env) -> napi::Result<Arc<Running>> {
+fn of_this_environment(env: &Env) -> napi::Result<Arc<RunningThreads>> {
     RUNNING.with(|cell| {
         if let Some(running) = cell.get() {
             return Ok(Arc::clone(running));
         }
-        let running = Arc::new(Running::default());
+        let running = Arc::new(RunningThreads::default());
         env.add_env_cleanup_hook(Arc::clone(&running), |running| running.end())?;
         Ok(Arc::clone(cell.get_or_init(|| running)))
     })
@@ -76,7 +76,7 @@ pub fn watch_exit(env: &Env) -> napi::Result<()> {
         return Ok(());
     }
     let process: Object = env.get_global()?.get_named_property("process")?;
-    let on: Function<Listen, Unknown> = process.get_named_property("on")?;
+    let on: Function<ListenArguments, Unknown> = process.get_named_property("on")?;
     let end = env.create_function_from_closure("endAll", move |_| {
         running.end();
         Ok(())
@@ -88,14 +88,14 @@ pub fn watch_exit(env: &Env) -> napi::Result<()> {
 /// Runs `work` on a thread of its own; the promise is settled when it returns.
 pub(crate) fn start<'env, T: ToNapiValue + Send + 'static>(
     env: &'env Env,
-    stop: Stop,
+    stop: StopSwitch,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> napi::Result<Object<'env>> {
     let running = of_this_environment(env)?;
     if running.lock().ending {
         stop.cancel();
     }
-    let (deferred, promise): (JsDeferred<Outcome<T>, Settled<T>>, _) = env.create_deferred()?;
+    let (deferred, promise): (JsDeferred<Outcome<T>, CompletionCallback<T>>, _) = env.create_deferred()?;
     let given_up = stop.clone();
     // What has been given up before it begins touches nothing.
     let work = move || if given_up.is_cancelled() { Err(Error::Interrupted) } else { work() };
@@ -120,7 +120,7 @@ pub(crate) fn start<'env, T: ToNapiValue + Send + 'static>(
 }
 
 fn resolve<T: ToNapiValue + Send + 'static>(
-    deferred: &Mutex<Option<JsDeferred<Outcome<T>, Settled<T>>>>,
+    deferred: &Mutex<Option<JsDeferred<Outcome<T>, CompletionCallback<T>>>>,
     outcome: Outcome<T>,
 ) {
     if let Some(deferred) = deferred.lock().unwrap_or_else(PoisonError::into_inner).take() {

@@ -6,7 +6,7 @@ use calve_core::Cancel;
 
 /// A switch that ends work early. Clones of it are the same switch.
 #[derive(Clone, Default)]
-pub(crate) struct Stop {
+pub(crate) struct StopSwitch {
     cancel: Cancel,
     answer: Arc<Answer>,
 }
@@ -23,7 +23,7 @@ impl Answer {
     }
 }
 
-impl Stop {
+impl StopSwitch {
     /// Returns the switch that the engine looks at.
     pub(crate) fn switch(&self) -> Cancel {
         self.cancel.clone()
@@ -47,7 +47,7 @@ impl Stop {
         self.answer.given.notify_all();
     }
 
-    /// Waits for [`Stop::go_on`] or [`Stop::cancel`].
+    /// Waits for [`StopSwitch::go_on`] or [`StopSwitch::cancel`].
     pub(crate) fn wait(&self) {
         let answer = self.answer.lock();
         let waits = |go_on: &mut bool| !*go_on && !self.is_cancelled();

@@ -27,7 +27,7 @@ pub(super) struct Program {
 }
 
 /// The output of a run.
-pub(super) struct Printed {
+pub(super) struct ProgramOutput {
     pub(super) stdout: Vec<u8>,
     /// Prose for people.
     pub(super) prose: String,
@@ -59,7 +59,7 @@ impl Program {
         place: &Path,
         arguments: &[A],
         input: &[u8],
-    ) -> Result<Printed, Problem> {
+    ) -> Result<ProgramOutput, Problem> {
         let turn = self.turns().acquire_owned().await.map_err(|_| unexpected())?;
         let mut command = Command::new(&self.path);
         command.args(arguments).current_dir(place).kill_on_drop(true);
@@ -76,7 +76,7 @@ impl Program {
         let output = run.await.map_err(|_| unexpected())?.map_err(failed)?;
         let prose = String::from_utf8_lossy(&output.stderr).into_owned();
         match output.status.success() {
-            true => Ok(Printed { stdout: output.stdout, prose }),
+            true => Ok(ProgramOutput { stdout: output.stdout, prose }),
             false => Err(Problem::documented(&output.stdout).unwrap_or_else(|| Problem::told(&prose))),
         }
     }

@@ -11,7 +11,7 @@ use crate::comparison::missing;
 use crate::error::BenchError;
 use crate::process;
 use crate::setup::check_cancelled;
-use crate::workload::{Argv, Group, Leftovers, Prepare, Role, Workload};
+use crate::workload::{Argv, Group, Leftovers, PrepareFunction, Role, Workload};
 
 /// Nothing is shared before.
 pub(super) const FIRST: Group = Group { name: "two copies that share nothing", note: "" };
@@ -177,7 +177,7 @@ fn script(command: &str) -> String {
 }
 
 /// Makes the two copies, which share nothing, and, for a second run, runs `first` on them.
-fn prepare(subjects: &Subjects, first: Option<Argv>) -> Prepare {
+fn prepare(subjects: &Subjects, first: Option<Argv>) -> PrepareFunction {
     let (trees, cancel) = (subjects.trees.clone(), subjects.cancel.clone());
     Box::new(move |run| {
         fs_err::create_dir(run)?;

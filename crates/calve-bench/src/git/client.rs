@@ -23,14 +23,14 @@ pub(super) struct StepFailure {
 }
 
 /// Why a client stops.
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// git failed.
     Step(StepFailure),
     /// The bench did.
     Failure(BenchError),
 }
 
-impl From<BenchError> for Stop {
+impl From<BenchError> for StopReason {
     fn from(failure: BenchError) -> Self {
         Self::Failure(failure)
     }
@@ -50,7 +50,7 @@ pub(super) struct Client<'a> {
 
 impl Client<'_> {
     /// Makes one clone, does what comes after it, and removes the clone.
-    pub(super) fn iteration(&self) -> Result<(), Stop> {
+    pub(super) fn iteration(&self) -> Result<(), StopReason> {
         let directory = self.testbed.new_path("client");
         let done = self.steps(&directory);
         let removed = delete(&directory, self.testbed.cancel);
@@ -58,7 +58,7 @@ impl Client<'_> {
         Ok(removed?)
     }
 
-    fn steps(&self, directory: &Path) -> Result<(), Stop> {
+    fn steps(&self, directory: &Path) -> Result<(), StopReason> {
         let parent = directory.parent().unwrap_or(directory).to_path_buf();
         self.step(Step::Clone, 1, &parent, &|command| {
             command.args(["clone", "--quiet"]).args(self.case.clone.option()).arg("--").arg(&self.url).arg(directory);
@@ -72,7 +72,7 @@ impl Client<'_> {
     }
 
     /// Runs `git checkout HEAD~N` and `git blame`, where the clone has a past.
-    fn look_back(&self, directory: &Path) -> Result<(), Stop> {
+    fn look_back(&self, directory: &Path) -> Result<(), StopReason> {
         let Repository { branch, file, back, .. } = self.repository;
         if self.case.clone == super::cases::CloneKind::Shallow || *back == 0 {
             return Ok(());
@@ -87,7 +87,7 @@ impl Client<'_> {
     }
 
     /// Fetches, each after at least one more push, and goes to what was fetched.
-    fn keep_up(&self, directory: &Path) -> Result<(), Stop> {
+    fn keep_up(&self, directory: &Path) -> Result<(), StopReason> {
         let remote = format!("origin/{}", self.repository.branch);
         let mut before = self.tip(directory, &remote)?;
         for ordinal in 1..=self.fetches {
@@ -115,7 +115,7 @@ impl Client<'_> {
     }
 
     /// Fails where the server sent the whole history for a shallow clone: git ends well all the same.
-    fn check_honoured(&self, directory: &Path) -> Result<(), Stop> {
+    fn check_honoured(&self, directory: &Path) -> Result<(), StopReason> {
         let is_shallow = directory.join(".git/shallow").exists();
         if self.case.clone == super::cases::CloneKind::Shallow && !is_shallow && self.repository.back > 0 {
             return Err(self.failure(Step::Clone, Some(0), "the server sent the whole history".into()));
@@ -123,7 +123,13 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn step(&self, step: Step, ordinal: u32, directory: &Path, complete: &dyn Fn(&mut Command)) -> Result<(), Stop> {
+    fn step(
+        &self,
+        step: Step,
+        ordinal: u32,
+        directory: &Path,
+        complete: &dyn Fn(&mut Command),
+    ) -> Result<(), StopReason> {
         let operation = self.testbed.next_operation();
         let mut command = self.testbed.clients.git(directory, Some(operation));
         complete(&mut command);
@@ -148,9 +154,9 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn failure(&self, step: Step, exit_code: Option<i32>, reason: String) -> Stop {
+    fn failure(&self, step: Step, exit_code: Option<i32>, reason: String) -> StopReason {
         let command = command_of(self.case, step, self.repository.back);
-        Stop::Step(StepFailure { step, command, round: self.round, exit_code, reason })
+        StopReason::Step(StepFailure { step, command, round: self.round, exit_code, reason })
     }
 }
 

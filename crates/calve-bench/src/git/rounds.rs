@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use calve_core::Cancel;
 
 use super::cases::Case;
-use super::client::{Client, StepFailure, Stop};
+use super::client::{Client, StepFailure, StopReason};
 use super::pusher::Pusher;
 use super::repository::Repository;
 use super::sample::{Sample, Step};
@@ -137,15 +137,15 @@ pub(super) fn serve(
     outcome.samples.append(&mut samples.into_inner().unwrap_or_else(PoisonError::into_inner));
     match worked {
         Ok(()) => {}
-        Err(Stop::Step(failure)) => outcome.failure = Some(failure),
-        Err(Stop::Failure(failure)) => return Err(failure),
+        Err(StopReason::Step(failure)) => outcome.failure = Some(failure),
+        Err(StopReason::Failure(failure)) => return Err(failure),
     }
     delete(&served, testbed.cancel)?;
     delete(&pushing, testbed.cancel)
 }
 
 /// Works until all clients have done what they were to do, or one could not.
-fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), Stop> {
+fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), StopReason> {
     // git's own server is asked by one client at a time, since its requests do not say whose they are.
     let clients = if client.case.from_daemon { 1 } else { pace.clients };
     let end = pace.duration.map(|duration| Instant::now() + duration);
@@ -164,21 +164,22 @@ fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), Stop> {
     thread::scope(|scope| {
         let pushing = scope.spawn(|| client.pusher.work());
         let working: Vec<_> = (0..clients).map(|_| scope.spawn(one)).collect();
-        let mut all: Result<(), Stop> = Ok(());
+        let mut all: Result<(), StopReason> = Ok(());
         for client in working {
-            let done =
-                client.join().unwrap_or_else(|_| Err(Stop::Failure(std::io::Error::other("a client panicked").into())));
+            let done = client
+                .join()
+                .unwrap_or_else(|_| Err(StopReason::Failure(std::io::Error::other("a client panicked").into())));
             // An error of the bench comes before those of git that it caused.
             all = match (all, done) {
-                (Err(Stop::Failure(first)), _) => Err(Stop::Failure(first)),
-                (_, Err(failed @ Stop::Failure(_))) => Err(failed),
+                (Err(StopReason::Failure(first)), _) => Err(StopReason::Failure(first)),
+                (_, Err(failed @ StopReason::Failure(_))) => Err(failed),
                 (all, done) => all.and(done),
             };
         }
         client.pusher.stop();
         let pushed = pushing.join().unwrap_or_else(|_| Err(std::io::Error::other("the pusher panicked").into()));
         match (pushed, all) {
-            (Err(failure), _) | (_, Err(Stop::Failure(failure))) => Err(Stop::Failure(failure)),
+            (Err(failure), _) | (_, Err(StopReason::Failure(failure))) => Err(StopReason::Failure(failure)),
             (Ok(()), all) => all,
         }
     })

@@ -339,14 +339,14 @@ fn a_lease_is_waited_for() {
     assert_eq!(fs::read(volume.path().join("dst/leased")).unwrap(), b"1");
 
     let mut holder = hold("30");
-    let wish = CloneOptions::default();
-    let cancel = wish.cancel.clone();
+    let options = CloneOptions::default();
+    let cancel = options.cancel.clone();
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(std::time::Duration::from_millis(100));
             cancel.cancel();
         });
-        crate::cloning::refused(&wish, tree.path(), volume.path().join("dst-2"))
+        crate::cloning::refused(&options, tree.path(), volume.path().join("dst-2"))
     });
     assert!(matches!(error, Error::Interrupted), "{error}");
     holder.kill().unwrap();
@@ -370,9 +370,9 @@ fn a_quiet_source_is_stable() {
 fn hard_links_cannot_promise_stability() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     Tree::new(volume.path().join("src")).file("a", "1");
-    let mut wish: CloneOptions = options(|options| options.require = vec![Requirement::Stable]);
-    wish.strategy = Choice::Only(Strategy::Hardlink);
-    let error = crate::cloning::refused(&wish, volume.path().join("src"), volume.path().join("dst"));
+    let mut options: CloneOptions = options(|options| options.require = vec![Requirement::Stable]);
+    options.strategy = Choice::Only(Strategy::Hardlink);
+    let error = crate::cloning::refused(&options, volume.path().join("src"), volume.path().join("dst"));
     assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
     assert_holds(volume.path(), &["src"]);
     clone(volume.path().join("src"), volume.path().join("dst"));

@@ -71,10 +71,10 @@ fn a_plan_and_a_probe_say_what_is_done() {
         let (src, dst) = (from.path().join("src"), to.path().join("dst"));
         Tree::new(&src).file("a/file", "1").file("b", "2");
         for exclude in [vec![], vec!["b".to_owned()]] {
-            let wish = options(|options| options.exclude = exclude);
-            let planned = calve_core::plan(&src, &dst, &wish).unwrap();
+            let options = options(|options| options.exclude = exclude);
+            let planned = calve_core::plan(&src, &dst, &options).unwrap();
             let probed = calve_core::probe(&src, to.path()).unwrap().chosen;
-            let report = clone_with(&wish, &src, &dst);
+            let report = clone_with(&options, &src, &dst);
             assert_eq!((planned.strategy, probed, report.strategy), (strategy, Some(strategy), strategy));
             fs::remove_dir_all(&dst).unwrap();
         }

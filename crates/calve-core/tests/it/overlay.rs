@@ -5,7 +5,7 @@ use std::process::Command;
 
 use calve_core::{Choice, CloneOptions, Durability, Error, OverlayMount, OverlayOptions, Strategy, mount_overlay};
 use calve_testkit::{
-    Aspect, FileSystem, Tree, Unprivileged, Volume, assert_same, assert_same_except, everything, fingerprint,
+    Aspect, FileSystem, Tree, UnprivilegedUser, Volume, assert_same, assert_same_except, everything, fingerprint,
 };
 use fs_err as fs;
 use rustix::io::Errno;
@@ -136,8 +136,8 @@ fn what_cannot_be_mounted_leaves_nothing() {
 fn a_clone_by_overlay_is_refused_to_those_who_own_no_mount() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let src = lower(&volume.path().join("src"));
-    let wish: CloneOptions = options(|options| options.strategy = Choice::Only(Strategy::Overlay));
-    let error = refused(&wish, src.path(), volume.path().join("dst"));
+    let options: CloneOptions = options(|options| options.strategy = Choice::Only(Strategy::Overlay));
+    let error = refused(&options, src.path(), volume.path().join("dst"));
     assert!(matches!(error, Error::RequirementRefused { .. }), "{error}");
     assert_holds(volume.path(), &["src"]);
 }
@@ -164,11 +164,11 @@ fn without_privileges_it_works_in_a_user_namespace_and_is_refused_outside() {
     for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Tmpfs] {
         let Some(volume) = Volume::new(file_system) else { return };
         let theirs = volume.path().join("theirs");
-        Tree::new(volume.path()).dir("theirs").owner("theirs", Unprivileged::UID, Unprivileged::GID);
+        Tree::new(volume.path()).dir("theirs").owner("theirs", UnprivilegedUser::UID, UnprivilegedUser::GID);
         let name = "overlay::without_privileges_it_works_in_a_user_namespace_and_is_refused_outside";
-        child::run_copied(name, &volume, &theirs, |program| Unprivileged::command(program));
+        child::run_copied(name, &volume, &theirs, |program| UnprivilegedUser::command(program));
         child::run_copied(name, &volume, &theirs, |program| {
-            let mut command: Command = Unprivileged::command("unshare");
+            let mut command: Command = UnprivilegedUser::command("unshare");
             command.args(["--user", "--map-root-user", "--mount", "--"]).arg(program);
             command
         });

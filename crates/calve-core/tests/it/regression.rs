@@ -192,11 +192,11 @@ fn trash_inside_the_source_is_not_cloned() {
     Tree::new(tree.path()).dir(".calve-staging-99-b-c-d/x").dir(".calve-staging-99-b-c-d.lock").file(".calve.toml", "");
     for strategy in [Strategy::Reflink, Strategy::Copy, Strategy::Hardlink] {
         let dst = volume.path().join(strategy.name());
-        let wish = options(|options| {
+        let options = options(|options| {
             options.strategy = calve_core::Choice::Only(strategy);
             options.verify = calve_core::CloneVerification::Contents;
         });
-        let report = clone_with(&wish, tree.path(), &dst);
+        let report = clone_with(&options, tree.path(), &dst);
         assert_eq!(names_in(&dst), [".calve.toml", "kept", "sub"]);
         assert_eq!(names_in(dst.join("sub")), [""; 0]);
         assert!(

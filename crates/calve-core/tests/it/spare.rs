@@ -46,9 +46,9 @@ impl SpareFixture {
 
     /// Asks for spares of the source, and builds them.
     fn add(&self, count: usize) {
-        let mut wish = SpareOptions::default();
-        wish.count = Some(count);
-        self.spares.add(&SpareOrigin::Directory(self.src()), &wish).unwrap();
+        let mut options = SpareOptions::default();
+        options.count = Some(count);
+        self.spares.add(&SpareOrigin::Directory(self.src()), &options).unwrap();
         assert_eq!(self.refill(), (count as u64, 0));
     }
 

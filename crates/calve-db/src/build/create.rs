@@ -168,7 +168,7 @@ impl TemplatePlan {
             Some(image) => {
                 let usual: Vec<String> = container::RUNTIMES.map(Into::into).to_vec();
                 let runtimes = if options.runtimes.is_empty() { &usual } else { &options.runtimes };
-                let wanted = container::Wanted { image, runtime, runtimes, search: &options.search };
+                let wanted = container::ImageRequest { image, runtime, runtimes, search: &options.search };
                 let (image, program) = container::look_at(engine, &wanted, home)?;
                 (Some(image), program)
             }

@@ -8,7 +8,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use crate::engine::{Engine, Version};
-use crate::error::{Error, Result, Unusable};
+use crate::error::{Error, Result, UnusableData};
 use crate::log;
 use crate::operation::Operation;
 use crate::registry::Home;
@@ -25,7 +25,7 @@ pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, templ
     engine.examine(&data, version)?;
     let log = log::contents(&place);
     if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log)) {
-        return Err(Error::not_usable(&data, Unusable::NotShutDown));
+        return Err(Error::not_usable(&data, UnusableData::NotShutDown));
     }
     sweep::forget_run(&place)?;
     let size = manifest::write(&place)?;

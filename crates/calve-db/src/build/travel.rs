@@ -11,7 +11,7 @@ use super::create::wait_for_others;
 use super::{BuildEvent, publish};
 use crate::engine::programs::{self, Program};
 use crate::engine::{self, Engine};
-use crate::error::{Error, Result, Unusable};
+use crate::error::{Error, Result, UnusableData};
 use crate::files::account::Account;
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -116,7 +116,7 @@ pub struct ReceiveOptions {
 
 /// Where the caller puts what is received.
 #[derive(Debug)]
-pub struct Room<'a> {
+pub struct ReceivePaths<'a> {
     /// The data directory, which is empty.
     pub data: &'a Path,
     /// A file of the caller's.
@@ -127,7 +127,7 @@ pub struct Room<'a> {
 
 /// The outcome of [`receive`].
 #[derive(Debug)]
-pub enum Received {
+pub enum ReceiveOutcome {
     /// It is new.
     New(Template),
     /// The template of that name is from the same image.
@@ -146,8 +146,8 @@ pub fn receive<E: From<Error>>(
     options: &ReceiveOptions,
     (say, cancel): (&mut dyn FnMut(BuildEvent), &Cancel),
     may_replace: impl FnOnce(&Template) -> std::result::Result<(), E>,
-    fill: impl FnOnce(&Room<'_>) -> std::result::Result<(), E>,
-) -> std::result::Result<Received, E> {
+    fill: impl FnOnce(&ReceivePaths<'_>) -> std::result::Result<(), E>,
+) -> std::result::Result<ReceiveOutcome, E> {
     let name = &lock.name;
     let old = match load(home, name) {
         Ok(old) => Some(old),
@@ -161,7 +161,7 @@ pub fn receive<E: From<Error>>(
         && old.origin.as_ref().is_some_and(|origin| origin.digest == options.origin.digest)
         && manifest::difference(&old.place)?.is_none()
     {
-        return Ok(Received::UpToDate(old.clone()));
+        return Ok(ReceiveOutcome::UpToDate(old.clone()));
     }
     let (engine, program) = fitting(name, options)?;
     let place = registry::reserve(home, &format!("{}{}-{}", registry::BUILDING, name, random::letters(6)?))?;
@@ -170,7 +170,7 @@ pub fn receive<E: From<Error>>(
     let made = make_data(&data).map_err(E::from).and_then(|()| {
         let old = old.as_ref().map(|old| (old.data_directory(), old.place.join(INDEX)));
         let opened = fs_err::File::open(&data).map_err(|error| Error::io(Operation::Open, &data, error))?;
-        let room = Room { data: &data, index: &path.join(INDEX), old };
+        let room = ReceivePaths { data: &data, index: &path.join(INDEX), old };
         let (filled, synced) = calve_core::sync_during(opened.as_fd(), || fill(&room));
         filled?;
         synced.map_err(|error| Error::io(Operation::Sync, &data, error))?;
@@ -187,23 +187,23 @@ pub fn receive<E: From<Error>>(
     let template = made?;
     template.neutralised.iter().for_each(|what| say(BuildEvent::Neutralised(what.clone())));
     standby::empty(home, &template.name, Some(&template))?;
-    Ok(Received::New(template))
+    Ok(ReceiveOutcome::New(template))
 }
 
 /// Returns the engine, and a program of this machine that takes the data.
 fn fitting(name: &str, options: &ReceiveOptions) -> Result<(&'static dyn Engine, Program)> {
     let refused = |reason| Error::PullNotUsable { name: name.to_owned(), reason };
     let engine = engine::named(&options.engine);
-    let engine = engine.map_err(|_| refused(Unusable::UnknownEngine(options.engine.clone())))?;
+    let engine = engine.map_err(|_| refused(UnusableData::UnknownEngine(options.engine.clone())))?;
     let program = programs::find(engine, options.server_bin.as_deref(), &options.search)?;
     if !engine.version(&options.version).is_some_and(|maker| engine.takes(&maker, &program.version)) {
         let (made_by, server) = (options.version.escape_default().to_string(), program.version.text);
-        return Err(refused(Unusable::OtherVersion { made_by, server }));
+        return Err(refused(UnusableData::OtherVersion { made_by, server }));
     }
     let here = std::env::consts::ARCH;
     if options.architecture != here {
         let made_on = options.architecture.clone();
-        return Err(refused(Unusable::OtherArchitecture { made_on, here: here.into() }));
+        return Err(refused(UnusableData::OtherArchitecture { made_on, here: here.into() }));
     }
     Ok((engine, program))
 }

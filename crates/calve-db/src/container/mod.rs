@@ -27,7 +27,7 @@ use crate::sys;
 
 pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
-pub(crate) use runtime::{Image, Wanted, look_at};
+pub(crate) use runtime::{Image, ImageRequest, look_at};
 
 /// The file among a server's settings that its container has as /etc/passwd.
 pub(crate) const USERS: &str = "passwd";

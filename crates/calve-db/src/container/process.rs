@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use super::Container;
-use crate::sys::{Ended, Server};
+use crate::sys::{ProcessEnd, Server};
 
 /// The number that a runtime's exit code adds to that of the signal that ended a container's first process.
 const BY_SIGNAL: i32 = 128;
@@ -65,21 +65,21 @@ impl ServerProcess {
     }
 
     /// Returns how it ended, if it has.
-    pub(crate) fn ended(&mut self) -> Option<Ended> {
+    pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
         let ended = self.process.ended()?;
         Some(self.of_container(ended))
     }
 
     /// Waits for its end.
-    pub(crate) fn wait(&mut self) -> Option<Ended> {
+    pub(crate) fn wait(&mut self) -> Option<ProcessEnd> {
         let ended = self.process.wait()?;
         Some(self.of_container(ended))
     }
 
-    fn of_container(&mut self, ended: Ended) -> Ended {
+    fn of_container(&mut self, ended: ProcessEnd) -> ProcessEnd {
         match (&self.container, ended) {
-            (Some(_), Ended::Exit(code)) if code > BY_SIGNAL => Ended::Signal(code - BY_SIGNAL),
-            (Some(container), Ended::Signal(_)) => {
+            (Some(_), ProcessEnd::Exit(code)) if code > BY_SIGNAL => ProcessEnd::Signal(code - BY_SIGNAL),
+            (Some(container), ProcessEnd::Signal(_)) => {
                 // Somebody has killed the runtime, which leaves its container.
                 if container.remove().is_ok() {
                     self.container = None;

@@ -219,7 +219,7 @@ fn find(named: Option<&Path>, names: &[String], search: &[PathBuf]) -> Result<Ve
 }
 
 /// A request for an image, and for a runtime that has it.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct ImageRequest<'a> {
     pub(crate) image: &'a str,
     /// The one that the user names, or those that are looked for, the best first, and where.
     pub(crate) runtime: Option<&'a Path>,
@@ -228,7 +228,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Finds an image that is here, and the server's program in it. The first runtime that has the image is used.
-pub(crate) fn look_at(engine: &dyn Engine, wanted: &Wanted<'_>, home: &Home) -> Result<(Image, Program)> {
+pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Home) -> Result<(Image, Program)> {
     if !sys::HAS_CONTAINERS {
         return Err(Error::NoContainers);
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
-use super::Copied;
+use super::CopiedFile;
 use crate::error::{Error, Result};
 use crate::files::private;
 use crate::operation::Operation;
@@ -24,7 +24,7 @@ pub(crate) fn begin_lines(place: &Path) -> Result<File> {
 }
 
 /// Returns the lines that were written until now.
-pub(crate) fn lines(place: &Path) -> Vec<Copied> {
+pub(crate) fn lines(place: &Path) -> Vec<CopiedFile> {
     Lines::of(place).more()
 }
 
@@ -42,7 +42,7 @@ impl Lines {
     }
 
     /// Returns the copies since the last call.
-    pub(crate) fn more(&mut self) -> Vec<Copied> {
+    pub(crate) fn more(&mut self) -> Vec<CopiedFile> {
         let mut found = self.read();
         let path = self.place.join(NAME);
         let is_another = match (&self.file, fs::metadata(&path)) {
@@ -58,7 +58,7 @@ impl Lines {
         found
     }
 
-    fn read(&mut self) -> Vec<Copied> {
+    fn read(&mut self) -> Vec<CopiedFile> {
         if let Some(file) = &mut self.file {
             let _ = file.read_to_end(&mut self.begun);
         }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn what_is_half_written_is_waited_for_and_a_reset_begins_again() {
         let place = tempfile::tempdir().unwrap();
-        let copied = |bytes| Copied { path: "base/1".into(), bytes, after_ms: 1.0, took_ms: None, cause: None };
+        let copied = |bytes| CopiedFile { path: "base/1".into(), bytes, after_ms: 1.0, took_ms: None, cause: None };
         let line = |bytes| serde_json::to_string(&copied(bytes)).unwrap() + "\n";
         let mut reader = Lines::of(place.path());
         assert_eq!(reader.more(), vec![]);

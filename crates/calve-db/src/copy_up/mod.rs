@@ -22,7 +22,7 @@ const ORIGINS: [&str; 2] = ["trusted.overlay.origin", "user.overlay.origin"];
 
 /// A file that would be copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Large {
+pub struct LargeFile {
     /// In the data directory.
     pub path: PathBuf,
     /// Its size.
@@ -31,7 +31,7 @@ pub struct Large {
 
 /// A file that was copied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Copied {
+pub struct CopiedFile {
     /// In the data directory.
     pub path: PathBuf,
     /// Its size in the template.
@@ -60,11 +60,11 @@ pub struct Cause {
 }
 
 /// Lists the files of a data directory whose copies would be felt, the largest first.
-pub(crate) fn large(data: &Path) -> Vec<Large> {
+pub(crate) fn large(data: &Path) -> Vec<LargeFile> {
     let mut found = Vec::new();
     walk(data, Path::new(""), &mut |path, metadata| {
         if metadata.len() > LARGE_BYTES {
-            found.push(Large { path: path.to_path_buf(), bytes: metadata.len() });
+            found.push(LargeFile { path: path.to_path_buf(), bytes: metadata.len() });
         }
     });
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
@@ -72,7 +72,7 @@ pub(crate) fn large(data: &Path) -> Vec<Large> {
 }
 
 /// Returns the files that were copied from `lower` into `upper` since then, in the order of time. `seen`: the known facts of them.
-pub(crate) fn copied(lower: &Path, upper: &Path, since: SystemTime, seen: Vec<Copied>) -> Vec<Copied> {
+pub(crate) fn copied(lower: &Path, upper: &Path, since: SystemTime, seen: Vec<CopiedFile>) -> Vec<CopiedFile> {
     let mut found = seen;
     walk(upper, Path::new(""), &mut |path, _| {
         if found.iter().all(|copied| copied.path != path) {
@@ -84,7 +84,7 @@ pub(crate) fn copied(lower: &Path, upper: &Path, since: SystemTime, seen: Vec<Co
 }
 
 /// Describes the copy of one file. `None` if the overlay has made none.
-fn one(lower: &Path, upper: &Path, path: &Path, since: SystemTime) -> Option<Copied> {
+fn one(lower: &Path, upper: &Path, path: &Path, since: SystemTime) -> Option<CopiedFile> {
     let original = fs::symlink_metadata(lower.join(path)).ok().filter(std::fs::Metadata::is_file)?;
     let copy = upper.join(path);
     let mut unread: [u8; 0] = [];
@@ -94,7 +94,7 @@ fn one(lower: &Path, upper: &Path, path: &Path, since: SystemTime) -> Option<Cop
     let born = fs::symlink_metadata(&copy).and_then(|metadata| metadata.created());
     let after = born.ok().and_then(|born| born.duration_since(since).ok()).unwrap_or_default();
     let after_ms = milliseconds(after);
-    Some(Copied { path: path.to_path_buf(), bytes: original.len(), after_ms, took_ms: None, cause: None })
+    Some(CopiedFile { path: path.to_path_buf(), bytes: original.len(), after_ms, took_ms: None, cause: None })
 }
 
 fn milliseconds(duration: std::time::Duration) -> f64 {

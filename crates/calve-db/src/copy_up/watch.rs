@@ -13,10 +13,10 @@ use std::time::{Duration, Instant, SystemTime};
 use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::{Cause, Copied, begin_lines, milliseconds, one};
+use super::{Cause, CopiedFile, begin_lines, milliseconds, one};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
-use crate::sys::{self, Appearances, Opens};
+use crate::sys::{self, Appearances, FileOpenings};
 
 /// An open that was waited for comes back this much later than the copy is there, on a machine that is busy: where the kernel tells
 /// of it, and where it has to be looked for.
@@ -37,7 +37,7 @@ pub(crate) struct OverlayPaths {
 
 /// A thread that watches an overlay. Its end is that of the watched server.
 pub(crate) struct Watch {
-    seen: Receiver<Vec<Copied>>,
+    seen: Receiver<Vec<CopiedFile>>,
     stop: PipeWriter,
     /// Facts that cannot be told here, and why.
     pub(crate) untold: Option<String>,
@@ -49,7 +49,7 @@ impl Watch {
         let failed = |error| Error::io(Operation::Watch, &watched.upper, error);
         let lines = begin_lines(place)?;
         let appearances = Appearances::new().map_err(failed)?;
-        let (opens, untold) = match Opens::of(&watched.merged[0]) {
+        let (opens, untold) = match FileOpenings::of(&watched.merged[0]) {
             Ok(opens) => (Some(opens), None),
             Err(error) => {
                 let why = format!("of a process with several threads it is not known which one (fanotify: {error})");
@@ -80,7 +80,7 @@ impl Watch {
     }
 
     /// Returns the opened files that were seen, when the server has ended.
-    pub(crate) fn end(self) -> Vec<Copied> {
+    pub(crate) fn end(self) -> Vec<CopiedFile> {
         drop(self.stop);
         self.seen.recv().unwrap_or_default()
     }
@@ -90,12 +90,12 @@ struct Watcher {
     watched: OverlayPaths,
     lines: File,
     appearances: Appearances,
-    opens: Option<Opens>,
+    opens: Option<FileOpenings>,
     directories: HashMap<i32, PathBuf>,
     seen: HashSet<PathBuf>,
     /// Copies of which it is not known yet who opened them.
-    unexplained: Vec<(Copied, Instant)>,
-    copied: Vec<Copied>,
+    unexplained: Vec<(CopiedFile, Instant)>,
+    copied: Vec<CopiedFile>,
 }
 
 impl Watcher {
@@ -123,7 +123,7 @@ impl Watcher {
 
     fn look(&mut self) {
         // In this order: an open comes back after its copy has appeared, so that what is opened here is known below.
-        let opened = self.opens.as_ref().map(Opens::read).unwrap_or_default();
+        let opened = self.opens.as_ref().map(FileOpenings::read).unwrap_or_default();
         for appeared in self.appearances.read() {
             let Some(directory) = self.directories.get(&appeared.directory) else { continue };
             let path = directory.join(appeared.name);
@@ -184,7 +184,7 @@ impl Watcher {
         self.unexplained.iter().position(|(copied, _)| copied.path == below)
     }
 
-    fn explain(&mut self, opened: &sys::Opened) {
+    fn explain(&mut self, opened: &sys::FileOpening) {
         let Some(at) = self.at(&opened.path) else { return };
         let Some(who) = sys::who(opened.thread) else {
             // Gone already. There will not be another word of it.
@@ -231,7 +231,7 @@ impl Watcher {
         }
     }
 
-    fn tell(&mut self, copied: Copied) {
+    fn tell(&mut self, copied: CopiedFile) {
         if let Ok(mut line) = serde_json::to_vec(&copied) {
             line.push(b'\n');
             let _ = self.lines.write_all(&line);
@@ -240,7 +240,7 @@ impl Watcher {
     }
 }
 
-fn cause(who: sys::Who, flags: Option<i32>) -> Cause {
+fn cause(who: sys::ProcessThread, flags: Option<i32>) -> Cause {
     Cause {
         process: who.process,
         name: who.name,

@@ -6,10 +6,10 @@ use std::path::{Component, Path, PathBuf};
 use calve_core::ShownPath;
 use rustix::fs::FileType;
 
-use crate::error::{Error, Result, Unusable};
-use crate::files::directory::{Directory, Entry};
+use crate::error::{Error, Result, UnusableData};
+use crate::files::directory::{Directory, DirectoryEntry};
 
-type Visit<'a> = dyn FnMut(&Directory, &Entry, &Path) -> Result<()> + 'a;
+type Visit<'a> = dyn FnMut(&Directory, &DirectoryEntry, &Path) -> Result<()> + 'a;
 
 /// Visits everything below `root`, always in the same order, with its path from there. Follows no link.
 pub(crate) fn walk(root: &Directory, visit: &mut Visit<'_>) -> Result<()> {
@@ -41,7 +41,7 @@ pub(crate) fn check(data: &Directory, pointers: &[&str]) -> Result<()> {
     walk(data, &mut |directory, entry, below| {
         let refuse = |what: &str| {
             let reason = format!("{what}: `{}`, which leads to `{}`", ShownPath(below), target(directory, entry));
-            Err(Error::not_usable(data.path(), Unusable::LeadsOut(reason)))
+            Err(Error::not_usable(data.path(), UnusableData::LeadsOut(reason)))
         };
         match entry.kind {
             FileType::Symlink if leads_out(directory, entry, below)? => refuse("a symlink leads out of it"),
@@ -57,7 +57,7 @@ pub(crate) fn check(data: &Directory, pointers: &[&str]) -> Result<()> {
 ///
 /// An absolute link always counts as leading out. A relative link may go up only at its beginning, where the directories above are known.
 /// After a name they are not known, because the name may be a link too.
-pub(crate) fn leads_out(directory: &Directory, entry: &Entry, below: &Path) -> Result<bool> {
+pub(crate) fn leads_out(directory: &Directory, entry: &DirectoryEntry, below: &Path) -> Result<bool> {
     let mut above = below.components().count().saturating_sub(1);
     let mut named = false;
     for part in directory.target(&entry.name)?.components() {
@@ -72,7 +72,7 @@ pub(crate) fn leads_out(directory: &Directory, entry: &Entry, below: &Path) -> R
 }
 
 /// Returns the text of a link or a pointer file, for a message.
-fn target(directory: &Directory, entry: &Entry) -> String {
+fn target(directory: &Directory, entry: &DirectoryEntry) -> String {
     let text = match entry.kind {
         FileType::Symlink => directory.target(&entry.name).ok(),
         _ => directory.read_to_string(&entry.name, 4096).ok().flatten().map(|text| text.trim().into()),

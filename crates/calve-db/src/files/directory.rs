@@ -25,7 +25,7 @@ pub(crate) struct Directory {
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct DirectoryEntry {
     pub(crate) name: OsString,
     pub(crate) kind: FileType,
 }
@@ -160,7 +160,7 @@ impl Directory {
     }
 
     /// Returns its entries, sorted by name.
-    pub(crate) fn entries(&self) -> Result<Vec<Entry>> {
+    pub(crate) fn entries(&self) -> Result<Vec<DirectoryEntry>> {
         let failed = |errno| Error::io(Operation::List, &self.path, errno);
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.descriptor).map_err(failed)? {
@@ -176,7 +176,7 @@ impl Directory {
                 kind => Some(kind),
             };
             // Removed meanwhile, it is not there.
-            entries.extend(kind.map(|kind| Entry { name, kind }));
+            entries.extend(kind.map(|kind| DirectoryEntry { name, kind }));
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -212,7 +212,7 @@ impl Directory {
     }
 
     /// Removes an entry of any type, and everything in it.
-    pub(crate) fn remove(&self, entry: &Entry) -> Result<()> {
+    pub(crate) fn remove(&self, entry: &DirectoryEntry) -> Result<()> {
         if entry.kind != FileType::Directory {
             return self.remove_file(&entry.name).map(|_| ());
         }

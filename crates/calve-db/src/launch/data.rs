@@ -50,12 +50,12 @@ pub(crate) enum Mounts {
 pub(crate) fn clone_data(
     src: &Path,
     dst: &Path,
-    wish: Option<Strategy>,
+    strategy: Option<Strategy>,
     mounts: Mounts,
     cancel: &Cancel,
 ) -> Result<DataClone> {
     let started = Instant::now();
-    match wish {
+    match strategy {
         Some(Strategy::Overlay) => overlay(src, dst, mounts, Vec::new(), started),
         Some(strategy) => match cloned(src, dst, &only(strategy, cancel), started) {
             Err(calve_core::Error::RequirementRefused { refused, .. }) => {
@@ -87,9 +87,9 @@ pub(crate) fn clone_data(
 ///
 /// # Errors
 /// Fails where data would be copied.
-pub(crate) fn clone_sharing(src: &Path, dst: &Path, wish: Option<Strategy>, cancel: &Cancel) -> Result<DataClone> {
+pub(crate) fn clone_sharing(src: &Path, dst: &Path, strategy: Option<Strategy>, cancel: &Cancel) -> Result<DataClone> {
     let mut options = sharing(cancel);
-    options.strategy = wish.map_or(options.strategy, Choice::Only);
+    options.strategy = strategy.map_or(options.strategy, Choice::Only);
     Ok(cloned(src, dst, &options, Instant::now())?)
 }
 

@@ -16,21 +16,21 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
 use self::data::{DataClone, Mounts, clone_data};
-use self::readiness::{Notices, Waiting};
+use self::readiness::{Notices, ReadinessWait};
 use crate::address::Address;
 use crate::container::{self, Run, ServerProcess};
-use crate::copy_up::{self, Large, OverlayPaths, Watch};
+use crate::copy_up::{self, LargeFile, OverlayPaths, Watch};
 use crate::engine::{Engine, Instance, connection, memory};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
 use crate::log;
-use crate::messages::{Origin, Spec, Starting};
+use crate::messages::{Origin, Spec, StartNotice};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord};
 use crate::runtime;
-use crate::sys::{self, Ended, Launch};
+use crate::sys::{self, Launch, ProcessEnd};
 use crate::template::manifest;
 
 /// The data directory, in a server's place.
@@ -57,7 +57,7 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) owners: Owners<'a>,
     pub(crate) cancel: &'a Cancel,
     /// Called before the server is started on an overlay that copies files as a whole.
-    pub(crate) tell: &'a (dyn Fn(Starting) + Sync),
+    pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),
 }
 
 /// The owners, whose end is the server's, as far as descriptors tell: of a socket, and of processes.
@@ -95,7 +95,7 @@ pub(crate) struct RunningServer {
     /// When the data directory was there.
     pub(crate) since: SystemTime,
     /// The files that an overlay will copy as a whole.
-    pub(crate) copy_up: Vec<Large>,
+    pub(crate) copy_up: Vec<LargeFile>,
     pub(crate) watch: Option<Watch>,
     /// Facts about copies that cannot be told, and why.
     pub(crate) untold: Option<String>,
@@ -154,7 +154,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         // As early as can be: whoever is killed then, the kernel takes it away with the last process that uses it.
         forgotten.set(forgotten.get() || memory::forget(wanted.engine, wanted.files, pid));
     };
-    let waiting = Waiting {
+    let waiting = ReadinessWait {
         engine: wanted.engine,
         address: wanted.address,
         notices: &notices,
@@ -226,7 +226,7 @@ fn watched(
     placed: Option<&DataClone>,
     seen: &Path,
     since: SystemTime,
-) -> (Vec<Large>, Option<Watch>, Option<String>) {
+) -> (Vec<LargeFile>, Option<Watch>, Option<String>) {
     let spec = wanted.spec;
     let upper = placed.and_then(|placed| placed.overlay.as_ref()?.upper());
     let (Some(placed), Some(upper), Origin::Template(template)) = (placed, upper, wanted.origin) else {
@@ -250,7 +250,7 @@ fn watched(
         Err(error) => (None, Some(error.to_string())),
     };
     let (name, place) = (spec.name.clone(), spec.place.clone());
-    (wanted.tell)(Starting { name, copy_up: copy_up.clone(), untold: untold.clone(), place });
+    (wanted.tell)(StartNotice { name, copy_up: copy_up.clone(), untold: untold.clone(), place });
     (copy_up, watch, untold)
 }
 
@@ -321,15 +321,15 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
                 let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 return Err(Error::TemplateDamaged { name, what });
             }
-            let wish = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose();
-            let wish =
-                wish.map_err(|reason| Error::Strategy { strategy: spec.strategy.clone().unwrap_or_default(), reason })?;
+            let strategy = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose();
+            let strategy = strategy
+                .map_err(|reason| Error::Strategy { strategy: spec.strategy.clone().unwrap_or_default(), reason })?;
             let mounts = match &spec.container {
                 Some(container) if container.image.is_docker() => Mounts::Unseen,
                 _ if wanted.isolated && !spec.whole => Mounts::Here,
                 _ => Mounts::None,
             };
-            let placed = clone_data(&template.join("data"), data, wish, mounts, wanted.cancel)?;
+            let placed = clone_data(&template.join("data"), data, strategy, mounts, wanted.cancel)?;
             Ok(PreparedData { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
         }
         Origin::Directory(source) => {
@@ -380,7 +380,7 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
     };
     loop {
         if let Some(ended) = program.ended() {
-            if ended == Ended::Exit(0) {
+            if ended == ProcessEnd::Exit(0) {
                 return Ok(());
             }
             let name = Path::new(&command[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -58,7 +58,7 @@ impl Notices {
 }
 
 /// The condition to wait for.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct ReadinessWait<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) address: &'a Address,
     pub(crate) notices: &'a Notices,
@@ -72,7 +72,7 @@ pub(crate) struct Waiting<'a> {
 }
 
 /// Waits until the server answers. Says whether it told so by itself.
-pub(crate) fn wait(server: &mut ServerProcess, waiting: &Waiting<'_>) -> Result<bool> {
+pub(crate) fn wait(server: &mut ServerProcess, waiting: &ReadinessWait<'_>) -> Result<bool> {
     let started = Instant::now();
     let failed = |how: String| Err(Error::server_failed(how));
     loop {
@@ -102,7 +102,7 @@ pub(crate) fn wait(server: &mut ServerProcess, waiting: &Waiting<'_>) -> Result<
 }
 
 /// Waits until something happens, at most a millisecond, or 50 if the server tells when it is ready. Returns whether the starter has gone.
-fn pause(server: &ServerProcess, waiting: &Waiting<'_>) -> bool {
+fn pause(server: &ServerProcess, waiting: &ReadinessWait<'_>) -> bool {
     let mut fds = vec![PollFd::from_borrowed_fd(waiting.notices.socket.as_fd(), PollFlags::IN)];
     fds.extend(server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
     let before = fds.len();

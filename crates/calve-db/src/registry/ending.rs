@@ -6,7 +6,7 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::{Home, find, unix_now};
-use crate::copy_up::Copied;
+use crate::copy_up::CopiedFile;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::private;
@@ -26,13 +26,13 @@ pub struct Ending {
     /// Seconds since 1970.
     pub ended_unix_s: u64,
     /// The files that its overlay had copied.
-    pub copied: Vec<Copied>,
+    pub copied: Vec<CopiedFile>,
     pub(crate) log: String,
 }
 
 impl Ending {
     /// Returns the ending of a server whose files are still in `place`.
-    pub(crate) fn of(place: &Path, name: &str, reason: EndReason, copied: Vec<Copied>) -> Self {
+    pub(crate) fn of(place: &Path, name: &str, reason: EndReason, copied: Vec<CopiedFile>) -> Self {
         // Everybody who has tests knows why these have ended.
         let log = if reason == EndReason::OwnerEnded { String::new() } else { crate::log::last_lines(place) };
         Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), copied, log }

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
-use crate::copy_up::Large;
+use crate::copy_up::LargeFile;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -69,7 +69,7 @@ pub struct Record {
     pub refused: Vec<String>,
     /// The files that an overlay copies as a whole when the server first opens them for writing.
     #[serde(default)]
-    pub copy_up: Vec<Large>,
+    pub copy_up: Vec<LargeFile>,
     /// Whether copies of an overlay are watched as they are made.
     #[serde(default)]
     pub watched: bool,
@@ -138,13 +138,13 @@ impl Record {
 
 /// A place in the registry, and the lock on it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RegistryPlace {
     pub(crate) path: PathBuf,
     pub(crate) lock: File,
 }
 
 /// Takes a new place. Nobody sweeps meanwhile: a lock that is not held yet would look like one that was left.
-pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
+pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistryPlace> {
     let _guard = lock_all(home)?;
     let path = home.servers().join(name);
     match rustix::fs::mkdir(&path, Mode::RWXU) {
@@ -157,7 +157,7 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<Place> {
     wait_for(&lock, FlockOperation::LockExclusive)
         .map_err(|errno| Error::io(Operation::Lock, path.join(LOCK), errno))?;
     sign(&lock);
-    Ok(Place { path, lock })
+    Ok(RegistryPlace { path, lock })
 }
 
 /// Keeps others from making and sweeping places for as long as it is held, which must be short.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::copy_up::{Copied, Lines};
+use crate::copy_up::{CopiedFile, Lines};
 use crate::error::Result;
 use crate::registry::{self, Home};
 
@@ -25,7 +25,7 @@ impl Trace {
     }
 
     /// Returns the copies since the last call.
-    pub fn more(&mut self) -> Vec<Copied> {
+    pub fn more(&mut self) -> Vec<CopiedFile> {
         self.lines.more()
     }
 

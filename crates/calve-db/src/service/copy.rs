@@ -3,13 +3,13 @@
 use calve_core::Cancel;
 use fs_err as fs;
 
-use super::create::{Staged, from_service};
+use super::create::{StagedData, from_service};
 use super::{DATA, Service};
 use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::messages::{Origin, Spec};
 use crate::operation::Operation;
-use crate::registry::{Home, Place};
+use crate::registry::{Home, RegistryPlace};
 use crate::server::{self, OwnedServer, Starter, new_spec};
 use crate::sweep;
 
@@ -17,7 +17,7 @@ use crate::sweep;
 pub(crate) fn start_copy(
     home: &Home,
     source: &str,
-    place: Place,
+    place: RegistryPlace,
     purpose: Purpose,
     starter: &mut Starter<'_>,
 ) -> Result<(OwnedServer, Service)> {
@@ -43,9 +43,9 @@ pub(crate) fn start_copy(
     Ok((server::run(home, &mut spec, place, starter)?, service))
 }
 
-fn copy(home: &Home, source: &str, place: &Place, cancel: &Cancel) -> Result<Service> {
+fn copy(home: &Home, source: &str, place: &RegistryPlace, cancel: &Cancel) -> Result<Service> {
     // A supervisor that runs clones to a place beside its own.
-    let staged = Staged::make(home, source)?;
+    let staged = StagedData::make(home, source)?;
     let service = from_service(home, source, &staged.place, cancel)?;
     let (from, to) = (staged.place.join(DATA), place.path.join(DATA));
     fs::rename(&from, &to).map_err(|error| Error::io(Operation::Rename, &from, error))?;

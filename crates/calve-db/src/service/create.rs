@@ -44,7 +44,7 @@ pub enum ServiceOrigin<'a> {
 /// Data of a service that is not there yet. Removed when it is dropped.
 #[derive(Debug)]
 pub struct ServiceData {
-    staged: Staged,
+    staged: StagedData,
     cloned: Service,
 }
 
@@ -53,7 +53,7 @@ impl ServiceData {
     pub fn clone_from(home: &Home, service: &str, origin: ServiceOrigin<'_>, cancel: &Cancel) -> Result<Self> {
         name::check(service)?;
         home.prepare()?;
-        let staged = Staged::make(home, service)?;
+        let staged = StagedData::make(home, service)?;
         let cloned = match origin {
             ServiceOrigin::Template(template) => from_template(home, template, &staged.place, cancel)?,
             ServiceOrigin::Service(source) => from_service(home, source, &staged.place, cancel)?,
@@ -162,12 +162,12 @@ fn usable(home: &Home, name: &str) -> Result<Template> {
 
 /// A directory under a hidden name, which goes unless it is published.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(super) struct StagedData {
     pub(super) place: PathBuf,
     lock: File,
 }
 
-impl Staged {
+impl StagedData {
     pub(super) fn make(home: &Home, name: &str) -> Result<Self> {
         let _guard = lock_all(home)?;
         let place = home.services().join(format!("{}{name}-{}", registry::NEW_SERVICE, random::letters(6)?));
@@ -188,7 +188,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedData {
     fn drop(&mut self) {
         // What was published is not there any more.
         let _ = trash::remove(&self.place, RemovalWait::No);

@@ -6,7 +6,7 @@ use calve_core::RemovalWait;
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
-use super::{DOOMED, Service, TURN, Unsaved, find, is_written, run, services, take_turn};
+use super::{DOOMED, Service, TURN, UnsavedData, find, is_written, run, services, take_turn};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::operation::Operation;
@@ -14,7 +14,7 @@ use crate::registry::Home;
 
 /// The fate of data that was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum WrittenData {
     /// It stays.
     Refuse,
     /// It goes.
@@ -23,26 +23,26 @@ pub enum Written {
 
 /// A service without a server, which nobody else can start, clone or remove.
 #[derive(Debug)]
-pub struct Doomed {
+pub struct DoomedService {
     service: Service,
     _turn: File,
 }
 
 /// Ends the server of a service that is going to be removed with its keeper.
-pub fn doom(home: &Home, name: &str, written: Written) -> Result<Doomed> {
+pub fn doom(home: &Home, name: &str, written: WrittenData) -> Result<DoomedService> {
     let (turn, service) = take_turn(home, name)?;
-    let unsaved = if written == Written::Accept { Unsaved::Lose } else { Unsaved::Refuse };
+    let unsaved = if written == WrittenData::Accept { UnsavedData::Lose } else { UnsavedData::Refuse };
     run::end(home, &service, unsaved)?;
     let _held = run::take_lock(&service.place, name)?;
     // It may have been written to until its server ended.
-    if written == Written::Refuse && is_written(home, &service)? {
+    if written == WrittenData::Refuse && is_written(home, &service)? {
         return Err(Error::ServiceWritten(service.service));
     }
     private::open(&service.place.join(DOOMED))?;
-    Ok(Doomed { service, _turn: turn })
+    Ok(DoomedService { service, _turn: turn })
 }
 
-impl Doomed {
+impl DoomedService {
     /// Removes the data: out of sight on return, and deleted with the trash of the next [`crate::sweep`].
     pub fn remove(self) -> Result<()> {
         trash::remove(&self.service.place, RemovalWait::No)
@@ -65,7 +65,7 @@ pub fn sweep_doomed(home: &Home, is_gone: &dyn Fn(&Service) -> bool) -> Result<(
             continue;
         }
         let is_gone = is_gone(&service);
-        let doomed = Doomed { service, _turn: turn };
+        let doomed = DoomedService { service, _turn: turn };
         if is_gone { doomed.remove() } else { doomed.spare() }?;
     }
     Ok(())

@@ -5,8 +5,8 @@ use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::create::{Staged, from_template};
-use super::{DOCUMENT, Service, TURN, Unsaved, find, run, take_turn};
+use super::create::{StagedData, from_template};
+use super::{DOCUMENT, Service, TURN, UnsavedData, find, run, take_turn};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::operation::Operation;
@@ -15,7 +15,7 @@ use crate::registry::{Home, unix_now};
 /// Replaces the data by a new clone of its template. A server that runs ends first, and none is started. Its URL stays the same.
 pub fn reset(home: &Home, name: &str, cancel: &Cancel) -> Result<Service> {
     home.prepare()?;
-    let staged = Staged::make(home, name)?;
+    let staged = StagedData::make(home, name)?;
     let (_turn, former) = take_turn(home, name)?;
     let cloned = from_template(home, &former.template, &staged.place, cancel)?;
     let service = Service {
@@ -29,7 +29,7 @@ pub fn reset(home: &Home, name: &str, cancel: &Cancel) -> Result<Service> {
     };
     private::open(&staged.place.join(TURN))?;
     private::write_json(&staged.place.join(DOCUMENT), &service)?;
-    run::end(home, &former, Unsaved::Lose)?;
+    run::end(home, &former, UnsavedData::Lose)?;
     // Until the former data is out of the way, so that nobody takes it for what a killed run left.
     let _held = run::take_lock(&former.place, name)?;
     match renameat_with(CWD, &staged.place, CWD, &former.place, RenameFlags::EXCHANGE) {

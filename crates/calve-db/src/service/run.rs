@@ -16,7 +16,7 @@ use crate::files::directory::Directory;
 use crate::files::private;
 use crate::messages::{Origin, Owner, Request, Spec};
 use crate::operation::Operation;
-use crate::registry::{self, Home, Place, Record};
+use crate::registry::{self, Home, Record, RegistryPlace};
 use crate::runtime;
 use crate::server::{self, Starter, new_spec};
 use crate::sweep::sweep;
@@ -66,7 +66,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &Cancel) -
 
 /// The fate of a server that cannot write all of its data, for example on a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unsaved {
+pub enum UnsavedData {
     /// It goes on.
     Refuse,
     /// It ends, and what it has not written is lost.
@@ -74,23 +74,23 @@ pub enum Unsaved {
 }
 
 /// Ends its server in order, and returns whether one ran. The data stays.
-pub fn stop(home: &Home, name: &str, unsaved: Unsaved) -> Result<bool> {
+pub fn stop(home: &Home, name: &str, unsaved: UnsavedData) -> Result<bool> {
     let (_turn, service) = take_turn(home, name)?;
     end(home, &service, unsaved)
 }
 
 /// Ends the server like [`stop`], for a caller that has the service's turn.
-pub(super) fn end(home: &Home, service: &Service, unsaved: Unsaved) -> Result<bool> {
+pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedData) -> Result<bool> {
     let is_running = service.server(home).is_some();
     if is_running {
-        let request = if unsaved == Unsaved::Lose { Request::StopAnyway } else { Request::Stop };
+        let request = if unsaved == UnsavedData::Lose { Request::StopAnyway } else { Request::Stop };
         control::stop_by(home, &service.name, request)?;
     }
     Ok(is_running)
 }
 
 /// Takes a place in the registry. Whoever has it is ending, because nobody else can start a server of this name now.
-fn reserve(home: &Home, name: &str) -> Result<Place> {
+fn reserve(home: &Home, name: &str) -> Result<RegistryPlace> {
     let started = Instant::now();
     loop {
         match registry::reserve(home, name) {

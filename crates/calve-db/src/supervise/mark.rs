@@ -171,7 +171,7 @@ impl Supervisor<'_> {
         let started = Instant::now();
         loop {
             match self.launched.server.ended() {
-                Some(sys::Ended::Exit(0)) => return Ok(()),
+                Some(sys::ProcessEnd::Exit(0)) => return Ok(()),
                 Some(other) => {
                     let how = format!("did not end in order ({})", other);
                     return Err(Error::server_failed(how));

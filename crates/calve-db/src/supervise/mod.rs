@@ -22,7 +22,7 @@ use calve_core::{Cancel, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
-use crate::copy_up::{self, Copied};
+use crate::copy_up::{self, CopiedFile};
 use crate::end_reason::EndReason;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
@@ -31,11 +31,11 @@ use crate::files::random;
 use crate::files::{private, trash};
 use crate::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
 use crate::log;
-use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, Starting, receive, send};
+use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, StartNotice, receive, send};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::runtime;
-use crate::service::{self, Unsaved};
+use crate::service::{self, UnsavedData};
 use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
 use crate::sweep;
@@ -128,7 +128,7 @@ struct Supervisor<'a> {
     /// Where it is, and the runtime directory of the server on it: the first ones, or those of a server that was prepared.
     files: PathBuf,
     directory: PathBuf,
-    prepared: prepared::Prepared,
+    prepared: prepared::Preparations,
     /// Deletes what a reset has put out of sight.
     reaper: trash::Reaper,
     /// Its second name, which is a link: a standby keeps its place when it is handed over.
@@ -240,7 +240,7 @@ impl<'a> Supervisor<'a> {
             origin: spec.origin.clone(),
             files: spec.files().to_path_buf(),
             directory: spec.directory.clone(),
-            prepared: prepared::Prepared::default(),
+            prepared: prepared::Preparations::default(),
             reaper: trash::Reaper::default(),
             link: None,
             claimant: None,
@@ -347,7 +347,7 @@ impl<'a> Supervisor<'a> {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.spec.durable.is_some() => {
                 Answer::failed(Error::Durable(self.record.name.clone()))
             }
-            Request::Stop if self.spec.durable.is_some() => match self.end_in_order(Unsaved::Refuse) {
+            Request::Stop if self.spec.durable.is_some() => match self.end_in_order(UnsavedData::Refuse) {
                 Ok(()) => return Some(End::Asked(from)),
                 Err(error) => Answer::failed(error),
             },
@@ -459,7 +459,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Returns the files that its overlay has copied. The server has ended.
-    fn copied(&mut self) -> Vec<Copied> {
+    fn copied(&mut self) -> Vec<CopiedFile> {
         let seen = self.launched.watch.take().map(copy_up::Watch::end).unwrap_or_default();
         let upper = self.launched.placed.as_ref().and_then(|placed| placed.overlay.as_ref()?.upper());
         match (upper, &self.origin) {
@@ -514,7 +514,7 @@ impl<'a> Supervisor<'a> {
 }
 
 /// Sends the facts about a start. Nobody may be there to be told.
-fn tell(mut to: &UnixStream, starting: Starting) {
+fn tell(mut to: &UnixStream, starting: StartNotice) {
     let _ = send(&mut to, &Answer::Starting(starting));
 }
 

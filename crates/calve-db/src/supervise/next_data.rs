@@ -75,12 +75,13 @@ impl Supervisor<'_> {
         let files = self.spec.place.join(&name);
         private::make_in(&Directory::open(&self.spec.place).ok()?, &name, CLOSED).ok()?;
         let (template, data, cancel) = (place.clone(), files.join("data"), Cancel::default());
-        let (wish, switch) = (self.spec.strategy.as_deref().and_then(|wish| wish.parse().ok()), cancel.clone());
+        let (strategy, switch) =
+            (self.spec.strategy.as_deref().and_then(|strategy| strategy.parse().ok()), cancel.clone());
         let work = move || {
             let lock = registry::open_lock(&template)?;
             rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)
                 .map_err(|errno| Error::io(Operation::Lock, &template, errno))?;
-            clone_sharing(&template.join("data"), &data, wish, &switch)
+            clone_sharing(&template.join("data"), &data, strategy, &switch)
         };
         let work = Builder::new().name("next data".into()).spawn(work).ok();
         Some(NextData { origin, identity, files, cancel, work })

@@ -24,16 +24,16 @@ use crate::standby;
 
 /// The data that are prepared, and those to prepare.
 #[derive(Default)]
-pub(super) struct Prepared {
+pub(super) struct Preparations {
     wanted: Option<Origin>,
-    next: Option<Next>,
+    next: Option<NextServer>,
     /// Without a pool.
     data: Option<NextData>,
     /// How many there were: the names of their directories.
     count: u32,
 }
 
-struct Next {
+struct NextServer {
     server: PreparedServer,
     origin: Origin,
     /// The template's state when it was cloned.
@@ -71,7 +71,7 @@ impl Drop for PreparedServer {
     }
 }
 
-impl Prepared {
+impl Preparations {
     /// Expects the next reset to go to `origin` from now on.
     pub(super) fn want(&mut self, origin: Origin) {
         self.wanted = Some(origin);
@@ -137,7 +137,7 @@ impl Supervisor<'_> {
         }
     }
 
-    fn prepare(&mut self, origin: Origin, talk: &UnixStream) -> Result<Next> {
+    fn prepare(&mut self, origin: Origin, talk: &UnixStream) -> Result<NextServer> {
         let name = self.prepared.new_name();
         let (files, directory) = (self.spec.place.join(&name), self.spec.directory.join(&name));
         private::make_in(&Directory::open(&self.spec.place)?, &name, CLOSED)?;
@@ -166,7 +166,7 @@ impl Supervisor<'_> {
         match made {
             Ok((identity, launched)) => {
                 let server = PreparedServer { launched: Some(launched), files, directory, is_first: false };
-                Ok(Next { server, origin, identity, since: Instant::now() })
+                Ok(NextServer { server, origin, identity, since: Instant::now() })
             }
             Err(error) => {
                 for path in [&files, &directory] {

@@ -8,7 +8,7 @@ use calve_core::{Cancel, Choice, RemovalWait, RevertOptions, Strategy};
 
 use super::next_data::NextData;
 use super::{End, Supervisor, with_log};
-use crate::copy_up::Copied;
+use crate::copy_up::CopiedFile;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::trash;
@@ -71,7 +71,7 @@ impl Supervisor<'_> {
         asked: &UnixStream,
         talk: &UnixStream,
         cancel: &Cancel,
-    ) -> Result<Vec<Copied>> {
+    ) -> Result<Vec<CopiedFile>> {
         let identity = origin.template_identity();
         let next = self.prepared.take_data(origin, &identity);
         self.prepared.forget();

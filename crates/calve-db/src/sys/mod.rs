@@ -35,14 +35,14 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rusti
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Ended {
+pub enum ProcessEnd {
     /// By itself, with this code.
     Exit(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for ProcessEnd {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exit(code) => write!(to, "exit code {code}"),
@@ -90,7 +90,7 @@ pub(crate) struct Launch<'a> {
 
 /// A name that came into a directory.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
-pub(crate) struct Appeared {
+pub(crate) struct Appearance {
     /// The number that [`Appearances::add`] gave for the directory.
     pub(crate) directory: i32,
     pub(crate) name: OsString,
@@ -99,14 +99,14 @@ pub(crate) struct Appeared {
 
 /// A file that was opened.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
-pub(crate) struct Opened {
+pub(crate) struct FileOpening {
     pub(crate) path: PathBuf,
     pub(crate) thread: u32,
 }
 
 /// A process, and the thread of it where that is known.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
-pub(crate) struct Who {
+pub(crate) struct ProcessThread {
     pub(crate) process: u32,
     /// The command line that `ps` shows, or the program's name.
     pub(crate) name: String,

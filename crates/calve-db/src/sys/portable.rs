@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::sys::{Ended, Launch, SEGMENT_HEAD, Segment};
+use crate::sys::{Launch, ProcessEnd, SEGMENT_HEAD, Segment};
 
 /// The isolation that could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,10 +110,10 @@ pub(crate) fn end_tree(root: &ProcessHandle) {
 }
 
 /// Processes that do not run: there are none.
-pub(crate) struct Frozen;
+pub(crate) struct FrozenProcesses;
 
 /// Fails: nothing here tells which processes are the server's.
-pub(crate) fn freeze() -> io::Result<Frozen> {
+pub(crate) fn freeze() -> io::Result<FrozenProcesses> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -210,19 +210,19 @@ impl Server {
         }
     }
 
-    pub(crate) fn ended(&mut self) -> Option<Ended> {
+    pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
         self.child.try_wait().ok().flatten().map(ended)
     }
 
-    pub(crate) fn wait(&mut self) -> Option<Ended> {
+    pub(crate) fn wait(&mut self) -> Option<ProcessEnd> {
         self.child.wait().ok().map(ended)
     }
 }
 
-fn ended(status: std::process::ExitStatus) -> Ended {
+fn ended(status: std::process::ExitStatus) -> ProcessEnd {
     match status.code() {
-        Some(code) => Ended::Exit(code),
-        None => Ended::Signal(status.signal().unwrap_or_default()),
+        Some(code) => ProcessEnd::Exit(code),
+        None => ProcessEnd::Signal(status.signal().unwrap_or_default()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Appeared, Opened, Who};
+use super::{Appearance, FileOpening, ProcessThread};
 use rustix::io::Errno;
 
 pub(crate) struct Appearances(OwnedFd);
@@ -20,7 +20,7 @@ impl Appearances {
         Err(Errno::NOSYS.into())
     }
 
-    pub(crate) fn read(&self) -> Vec<Appeared> {
+    pub(crate) fn read(&self) -> Vec<Appearance> {
         Vec::new()
     }
 }
@@ -31,19 +31,19 @@ impl AsFd for Appearances {
     }
 }
 
-pub(crate) struct Opens(OwnedFd);
+pub(crate) struct FileOpenings(OwnedFd);
 
-impl Opens {
+impl FileOpenings {
     pub(crate) fn of(_path: &Path) -> io::Result<Self> {
         Err(Errno::NOSYS.into())
     }
 
-    pub(crate) fn read(&self) -> Vec<Opened> {
+    pub(crate) fn read(&self) -> Vec<FileOpening> {
         Vec::new()
     }
 }
 
-impl AsFd for Opens {
+impl AsFd for FileOpenings {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -53,11 +53,11 @@ pub(crate) fn stamp() -> SystemTime {
     SystemTime::now()
 }
 
-pub(crate) fn who(_thread: u32) -> Option<Who> {
+pub(crate) fn who(_thread: u32) -> Option<ProcessThread> {
     None
 }
 
-pub(crate) fn process(_process: u32) -> Option<Who> {
+pub(crate) fn process(_process: u32) -> Option<ProcessThread> {
     None
 }
 

@@ -5,12 +5,12 @@ use calve_testkit::{FileSystem, fingerprint};
 use crate::world::{Engine, Mariadb, Postgres, User, World, users};
 
 /// The whole life of the servers of the template `t`.
-pub(crate) fn story(world: &World, engine: Engine, strategy: &str, wish: Option<&str>) {
+pub(crate) fn story(world: &World, engine: Engine, strategy: &str, chosen: Option<&str>) {
     let template = world.home().join("db/templates/t/data");
     let before = fingerprint(&template);
     let start = |name: &str| {
-        let wish = wish.map(|wish| ["--strategy", wish]).into_iter().flatten();
-        world.db(["start", "t", "--json", "--name", name]).args(wish).succeeds().json()
+        let chosen = chosen.map(|chosen| ["--strategy", chosen]).into_iter().flatten();
+        world.db(["start", "t", "--json", "--name", name]).args(chosen).succeeds().json()
     };
     let (a, b) = (start("a"), start("b"));
     assert_eq!(a["strategy"], strategy);
@@ -31,8 +31,8 @@ pub(crate) fn story(world: &World, engine: Engine, strategy: &str, wish: Option<
     world.query(engine, &a, engine.add());
 
     // A server for one command.
-    let wish = wish.map(|wish| ["--strategy", wish]).into_iter().flatten();
-    let ran = world.db(["run", "t"]).args(wish).arg("--").args(engine.client(engine.count())).succeeds();
+    let chosen = chosen.map(|chosen| ["--strategy", chosen]).into_iter().flatten();
+    let ran = world.db(["run", "t"]).args(chosen).arg("--").args(engine.client(engine.count())).succeeds();
     assert_eq!(ran.stdout().trim(), "1000");
 
     world.db(["stop", "a"]).succeeds();
@@ -42,12 +42,12 @@ pub(crate) fn story(world: &World, engine: Engine, strategy: &str, wish: Option<
     before.assert_unchanged(&template);
 }
 
-fn on(file_system: FileSystem, strategy: &str, wish: Option<&str>) {
+fn on(file_system: FileSystem, strategy: &str, chosen: Option<&str>) {
     for user in [User::This, User::Unprivileged] {
         for engine in Engine::every() {
             let Some(world) = World::on(file_system, user) else { return };
             world.template(engine);
-            story(&world, engine, strategy, wish);
+            story(&world, engine, strategy, chosen);
         }
     }
 }

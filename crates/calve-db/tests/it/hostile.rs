@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::{BindMount, Unprivileged, is_root, require_root, write_program};
+use calve_testkit::{BindMount, UnprivilegedUser, is_root, require_root, write_program};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -108,7 +108,7 @@ impl Attacker {
         let directory = PathBuf::from(fs::read_to_string(place.join("sockets")).unwrap());
         let mut around = vec![place.join("tmp"), directory.join("s")];
         // Where both are one user, these are his own in any case.
-        if is_root() && found.uid() != Unprivileged::UID {
+        if is_root() && found.uid() != UnprivilegedUser::UID {
             around.extend([directory.join("settings"), directory.join("files"), place, directory]);
         }
         let script = plant_script(world);
@@ -285,7 +285,7 @@ fn nobody_else_reads_or_locks() {
         if is_root() {
             let home = world.home().join("db");
             let other = |words: &[&str], path: &Path| {
-                let mut command = Unprivileged::command(words[0]);
+                let mut command = UnprivilegedUser::command(words[0]);
                 command.args(&words[1..]).arg(path).arg("true").stdin(Stdio::null());
                 command.status().unwrap().success()
             };

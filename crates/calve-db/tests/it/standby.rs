@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{FileSystem, Unprivileged, is_root, skip};
+use calve_testkit::{FileSystem, UnprivilegedUser, is_root, skip};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -435,7 +435,7 @@ fn the_configuration_of_somebody_else_makes_no_pool() {
     world.template(Postgres);
     fs::create_dir(world.path().join(".git")).unwrap();
     fs::write(world.path().join(".calve.toml"), "[db.t]\nstandby = 1\n").unwrap();
-    std::os::unix::fs::chown(world.path(), Some(Unprivileged::UID), None).unwrap();
+    std::os::unix::fs::chown(world.path(), Some(UnprivilegedUser::UID), None).unwrap();
     world.db(["run", "t", "--", "true"]).succeeds();
     assert_eq!(world.db(["pool"]).succeeds().stdout(), "");
     std::os::unix::fs::chown(world.path(), Some(0), None).unwrap();

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use calve_testkit::{
-    FileSystem, Unprivileged, Volume, assert_document, calve_binary, copy_program, is_root, require_program,
+    FileSystem, UnprivilegedUser, Volume, assert_document, calve_binary, copy_program, is_root, require_program,
 };
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
@@ -149,7 +149,7 @@ impl World {
     /// Makes something the user's own.
     pub(crate) fn give(&self, path: &Path) {
         if self.user == User::Unprivileged {
-            let owner = format!("{}:{}", Unprivileged::UID, Unprivileged::GID);
+            let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
             let output = Command::new("chown").args(["-R", &owner]).arg(path).output().unwrap();
             assert!(output.status.success(), "{output:?}");
         }
@@ -183,7 +183,7 @@ impl World {
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
         match self.user {
             User::This => Command::new(program),
-            User::Unprivileged => Unprivileged::command(program),
+            User::Unprivileged => UnprivilegedUser::command(program),
         }
     }
 

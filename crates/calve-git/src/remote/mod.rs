@@ -12,7 +12,7 @@ mod url;
 pub use crate::transfer_failure::TransferFailure;
 pub use clone::purpose::Purpose;
 pub use clone::recipe::{Filter, Property, Recipe, Start, Step, Tip};
-pub use clone::verify::{Missing, Verdict};
+pub use clone::verify::{MissingObjects, Verdict};
 pub use clone::{CloneOptions, CloneReport, Seconds, clone_repository, plan_clone};
 pub use error::RemoteError;
 pub use features::Features;

@@ -10,7 +10,7 @@ use calve_core::{Cancel, RemoveOptions, ShownPath, TrashedTree};
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, real};
-use crate::remedy::{HiddenBy, Remedy};
+use crate::remedy::{HidingMark, Remedy};
 use crate::repository::state::{LinkedWorktree, WorktreeState};
 use crate::repository::{Repository, Worktree, joined};
 use crate::worktree::registration::{self, RepositoryLock};
@@ -258,7 +258,8 @@ fn check_hidden(git: &Git, path: &Path) -> Result<()> {
             false => continue,
         };
         if now.trim_ascii_end() != oid {
-            let mark = if tag.eq_ignore_ascii_case(&b's') { HiddenBy::SkipWorktree } else { HiddenBy::AssumeUnchanged };
+            let mark =
+                if tag.eq_ignore_ascii_case(&b's') { HidingMark::SkipWorktree } else { HidingMark::AssumeUnchanged };
             return Err(Error::refused(
                 format!(
                     "`{}` in the worktree `{}` has changes that git was told to ignore (`--{}`)",

@@ -219,7 +219,7 @@ impl Fill<'_> {
         let is_hole = cloned.is_none();
         let failed = |error: io::Error| Error::io(Operation::Write, self.data.join(&file.path), error);
         made.set_len(file.size()).map_err(failed)?;
-        let mut taken = self.old.map(Taken::open).transpose()?;
+        let mut taken = self.old.map(ChunkTaker::open).transpose()?;
         let mut missing = Vec::new();
         for (chunk, at, start) in file.placed() {
             self.image.registry.still_wanted()?;
@@ -375,14 +375,14 @@ enum LocalChunk<'t> {
 }
 
 /// Takes chunks from the version before, of which the last file that was used stays open.
-struct Taken<'a> {
+struct ChunkTaker<'a> {
     old: &'a Reuse<'a>,
     parents: Parents,
     open: Option<(usize, File)>,
     contents: Vec<u8>,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> ChunkTaker<'a> {
     fn open(old: &'a Reuse<'a>) -> Result<Self, Error> {
         Ok(Self { old, parents: Parents::open(old.data)?, open: None, contents: Vec::new() })
     }

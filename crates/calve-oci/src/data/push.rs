@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::push::PushOptions;
 use crate::reference::Reference;
 use crate::registry::Registry;
-use crate::send::{self, Pushed, SentLayer};
+use crate::send::{self, PushReport, SentLayer};
 use crate::spool::Spool;
 use crate::work::each;
 
@@ -47,7 +47,7 @@ pub fn push_data(
     about: &DataDescription,
     reference: &Reference,
     options: &PushOptions,
-) -> Result<Pushed, Error> {
+) -> Result<PushReport, Error> {
     reference.check_tag()?;
     let registry = options.connection.open(reference, &options.template.cancel)?;
     let sent = send_layers(source, &registry, options);

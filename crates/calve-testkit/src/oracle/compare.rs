@@ -44,11 +44,11 @@ pub enum Aspect {
 
 /// Which aspects are compared.
 #[derive(Clone, Copy, Debug)]
-pub struct Compare {
+pub struct ComparedAspects {
     left_out: u32,
 }
 
-impl Compare {
+impl ComparedAspects {
     /// Compares all aspects.
     pub fn everything() -> Self {
         Self { left_out: 0 }
@@ -73,7 +73,7 @@ pub fn assert_same(a: impl AsRef<Path>, b: impl AsRef<Path>) {
 /// Compares as [`assert_same`] in all but the given aspects.
 #[track_caller]
 pub fn assert_same_except(a: impl AsRef<Path>, b: impl AsRef<Path>, left_out: &[Aspect]) {
-    let what = left_out.iter().fold(Compare::everything(), |what, aspect| what.without(*aspect));
+    let what = left_out.iter().fold(ComparedAspects::everything(), |what, aspect| what.without(*aspect));
     let (a, b) = (a.as_ref(), b.as_ref());
     let found = differences(a, b, what);
     let shown = found.iter().take(20).map(|line| format!("\n  {line}")).collect::<String>();
@@ -85,7 +85,7 @@ pub fn assert_same_except(a: impl AsRef<Path>, b: impl AsRef<Path>, left_out: &[
 ///
 /// # Panics
 /// If one of them is not a directory, or changes while it is read.
-pub fn differences(a: &Path, b: &Path, what: Compare) -> Vec<String> {
+pub fn differences(a: &Path, b: &Path, what: ComparedAspects) -> Vec<String> {
     let (a, b) = (Record::read(a), Record::read(b));
     let ignored = (!what.wants(Aspect::Sockets)).then_some(FileType::Socket);
     let pairs = a.pair_with(&b, ignored);
@@ -104,7 +104,7 @@ pub fn differences(a: &Path, b: &Path, what: Compare) -> Vec<String> {
 struct Comparison<'a> {
     a: &'a Record,
     b: &'a Record,
-    what: Compare,
+    what: ComparedAspects,
     found: Vec<String>,
 }
 

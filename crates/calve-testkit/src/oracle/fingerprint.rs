@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::record::{Entry, Record};
+use super::record::{Record, RecordedEntry};
 
 /// Everything that can be seen of a tree, with change times and inode numbers, but not access times.
 ///
@@ -45,7 +45,7 @@ impl Fingerprint {
     }
 }
 
-fn changed_fields(before: &Entry, after: &Entry) -> Vec<String> {
+fn changed_fields(before: &RecordedEntry, after: &RecordedEntry) -> Vec<String> {
     let mut fields = Vec::new();
     let mut field = |name: &str, old: &dyn fmt::Debug, new: &dyn fmt::Debug| {
         let (old, new) = (format!("{old:?}"), format!("{new:?}"));
@@ -80,7 +80,7 @@ impl fmt::Debug for Fingerprint {
         const SHOWN: usize = 50;
         writeln!(f, "{} entries", self.record.entries.len())?;
         for (index, entry) in self.record.entries.iter().enumerate().take(SHOWN) {
-            let Entry { kind, mode, owner, mtime, ctime, size_bytes, .. } = entry;
+            let RecordedEntry { kind, mode, owner, mtime, ctime, size_bytes, .. } = entry;
             let path = self.record.shown(index);
             writeln!(f, "  {path} {kind:?} {mode:04o} {owner:?} {size_bytes} m{mtime:?} c{ctime:?}")?;
         }

@@ -20,7 +20,7 @@ pub(crate) type Xattrs = BTreeMap<OsString, Vec<u8>>;
 const XATTR_MAX: usize = 64 * 1024;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct RecordedEntry {
     /// The index of the directory it is in; the root is its own.
     pub(crate) parent: usize,
     pub(crate) name: OsString,
@@ -44,7 +44,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) root: PathBuf,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<RecordedEntry>,
 }
 
 impl Record {
@@ -100,7 +100,7 @@ impl Record {
     /// Pairs the entries of the same path here and in `other`, without those of the kind `ignored`. Of a directory that is in one only, the
     /// entries below it are not listed.
     pub(crate) fn pair_with(&self, other: &Self, ignored: Option<FileType>) -> Pairs {
-        let counts = |entry: &Entry| Some(entry.kind) != ignored;
+        let counts = |entry: &RecordedEntry| Some(entry.kind) != ignored;
         let below_root = other.entries.iter().enumerate().skip(1);
         let places: HashMap<_, _> =
             below_root.map(|(index, entry)| ((entry.parent, entry.name.as_os_str()), index)).collect();
@@ -137,7 +137,7 @@ pub(crate) struct Pairs {
     pub(crate) second_only: Vec<usize>,
 }
 
-fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Entry> {
+fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<RecordedEntry> {
     let handle = Handle::open(dir, name)?;
     let stat = handle.stat()?;
     let kind = FileType::from_raw_mode(stat.st_mode);
@@ -158,7 +158,7 @@ fn describe(dir: BorrowedFd<'_>, name: &OsStr, parent: usize) -> Result<Entry> {
     };
     // Directories count their own entries in sizes and blocks, each file system in its way.
     let is_file = kind == FileType::RegularFile;
-    Ok(Entry {
+    Ok(RecordedEntry {
         parent,
         name: name.to_owned(),
         kind,

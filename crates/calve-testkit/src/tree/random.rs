@@ -22,16 +22,16 @@ pub fn for_each_seed(count: u64, mut property: impl FnMut(u64)) {
         Err(_) => 0..count,
     };
     for seed in seeds {
-        let _reported = Reported { seed };
+        let _reported = SeedReport { seed };
         property(seed);
     }
 }
 
-struct Reported {
+struct SeedReport {
     seed: u64,
 }
 
-impl Drop for Reported {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if thread::panicking() {
             #[expect(clippy::print_stderr, reason = "without the seed the failure cannot be repeated")]

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use super::report::ReportArguments;
 use super::size;
-use crate::named::Named;
+use crate::name_parser::NameParser;
 use calve_bench::git::{Link, Selection, SyntheticShape};
 
 /// Measure what each way to clone a repository costs client and server
@@ -39,7 +39,7 @@ pub(crate) struct BenchGitArguments {
     #[arg(long, value_name = "PATH|URL")]
     pub(crate) repo: Vec<String>,
     /// A repository made up for this: small (long history), middle, or blobs (few commits, large files) (may be given several times)
-    #[arg(long, value_name = "SHAPE", value_parser = Named(&["small", "middle", "blobs"], shape), hide_possible_values = true)]
+    #[arg(long, value_name = "SHAPE", value_parser = NameParser(&["small", "middle", "blobs"], shape), hide_possible_values = true)]
     pub(crate) synthetic: Vec<SyntheticShape>,
     /// The number of commits of what is made up [default: small 6000, middle 5000, blobs 40]
     #[arg(long, value_name = "N", requires = "synthetic")]

@@ -10,7 +10,7 @@ use clap_complete::engine::ArgValueCandidates;
 
 use super::registry::{PullOptions, PushOptions};
 use crate::branch_names;
-use crate::named::Named;
+use crate::name_parser::NameParser;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
@@ -66,7 +66,7 @@ pub(crate) struct TemplateCreateArguments {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// postgres, mariadb, mysql, redis or valkey [default: that of --base]
-    #[arg(long, value_name = "ENGINE", value_parser = Named(&["postgres", "mariadb", "mysql", "redis", "valkey"], engine), hide_possible_values = true)]
+    #[arg(long, value_name = "ENGINE", value_parser = NameParser(&["postgres", "mariadb", "mysql", "redis", "valkey"], engine), hide_possible_values = true)]
     pub(crate) engine: Option<String>,
     /// Start from this data directory, whose server was stopped. It is only read
     #[arg(long, value_name = "DATADIR")]
@@ -162,7 +162,7 @@ pub(crate) struct ServerOptions {
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     pub(crate) tcp: Option<u16>,
     /// Use this strategy or none: snapshot, clonefile, reflink, overlay, copy
-    #[arg(long, value_name = "NAME", value_parser = Named(&["snapshot", "clonefile", "reflink", "overlay", "copy"], strategy), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = NameParser(&["snapshot", "clonefile", "reflink", "overlay", "copy"], strategy), hide_possible_values = true)]
     pub(crate) strategy: Option<Strategy>,
     /// The time that it may stay: 90s, 30m, 12h, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "12h")]
@@ -430,7 +430,7 @@ pub(crate) struct UrlArguments {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// url, tcp, env, json, dsn
-    #[arg(long, value_name = "FORMAT", value_parser = Named(&["url", "tcp", "env", "json", "dsn"], format), default_value = "url", hide_possible_values = true)]
+    #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["url", "tcp", "env", "json", "dsn"], format), default_value = "url", hide_possible_values = true)]
     pub(crate) format: String,
 }
 

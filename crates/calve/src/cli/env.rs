@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::named::Named;
+use crate::name_parser::NameParser;
 
 /// Print the environment of this worktree: its ports and the URLs of its services
 ///
@@ -25,7 +25,7 @@ Examples:
   [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
 pub(crate) struct EnvArguments {
     /// The format of the lines: sh, fish, dotenv, direnv, mise
-    #[arg(long, value_name = "FORMAT", value_parser = Named(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
+    #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
     /// Print the environment as JSON on stdout (schema calve.environment/1)
     #[arg(long, conflicts_with = "format")]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use calve_git::remote::{Property, Purpose};
 use clap::{Args, Subcommand};
 
-use crate::named::Named;
+use crate::name_parser::NameParser;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GitCommand {
@@ -46,7 +46,7 @@ pub(crate) struct GitCloneArguments {
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// The purpose: dev, ci, history, blobs [default: dev; ci when the environment has CI=true]
-    #[arg(long = "for", value_name = "PURPOSE", value_parser = Named(&["dev", "ci", "history", "blobs"], purpose), hide_possible_values = true)]
+    #[arg(long = "for", value_name = "PURPOSE", value_parser = NameParser(&["dev", "ci", "history", "blobs"], purpose), hide_possible_values = true)]
     pub(crate) purpose: Option<Purpose>,
     /// Check out this branch or tag
     #[arg(long, value_name = "B", conflicts_with = "rev")]
@@ -61,7 +61,7 @@ pub(crate) struct GitCloneArguments {
     #[arg(long, value_name = "URI")]
     pub(crate) bundle_uri: Option<String>,
     /// Fail (exit code 3) unless the server honours this: filter, depth
-    #[arg(long, value_name = "PROPERTY", value_parser = Named(&["filter", "depth"], property), hide_possible_values = true)]
+    #[arg(long, value_name = "PROPERTY", value_parser = NameParser(&["filter", "depth"], property), hide_possible_values = true)]
     pub(crate) require: Vec<Property>,
     /// Give the measurements that the choice stands on
     #[arg(long)]

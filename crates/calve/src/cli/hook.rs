@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use calve_agent::configuration::Agent;
 use clap::{Args, Subcommand};
 
-use crate::named::Named;
+use crate::name_parser::NameParser;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HookCommand {
@@ -61,7 +61,7 @@ pub(crate) struct WorktreeSetupArguments {
 #[derive(Debug, Args)]
 pub(crate) struct InstallArguments {
     /// The agent: claude, codex, cursor, opencode
-    #[arg(value_name = "AGENT", value_parser = Named(&Agent::NAMES, agent), hide_possible_values = true)]
+    #[arg(value_name = "AGENT", value_parser = NameParser(&Agent::NAMES, agent), hide_possible_values = true)]
     pub(crate) agent: Agent,
     /// A directory in the worktree
     #[arg(value_name = "PATH", default_value = ".")]

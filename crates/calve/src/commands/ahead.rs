@@ -10,7 +10,7 @@ use calve_git::ServiceConfig;
 use super::db;
 
 /// The name of a service, and where its data comes from.
-pub(crate) type Wish = (String, Source);
+pub(crate) type DataRequest = (String, Source);
 
 /// The source of data: a template of this name, or the service of which the servers have this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Source {
         }
     }
 
-    pub(crate) fn clone_data(&self, home: &Home, service: &str, cancel: &Cancel) -> Cloned {
+    pub(crate) fn clone_data(&self, home: &Home, service: &str, cancel: &Cancel) -> CloneOutcome {
         let origin = match self {
             Self::Template(name) => ServiceOrigin::Template(name),
             Self::Service(name) => ServiceOrigin::Service(name),
@@ -37,18 +37,18 @@ impl Source {
     }
 }
 
-type Cloned = Result<ServiceData, Error>;
+type CloneOutcome = Result<ServiceData, Error>;
 
 /// Data that is being cloned. Dropping it waits for what nobody has taken, and removes that.
 #[derive(Default)]
-pub(crate) struct Ahead {
-    threads: BTreeMap<String, (Source, JoinHandle<Cloned>)>,
+pub(crate) struct AheadClones {
+    threads: BTreeMap<String, (Source, JoinHandle<CloneOutcome>)>,
     home: Option<Home>,
 }
 
-impl Ahead {
-    pub(crate) fn begin(home: &Home, wishes: Vec<Wish>, cancel: &Cancel) -> Self {
-        let begun = wishes.into_iter().filter_map(|(name, source)| {
+impl AheadClones {
+    pub(crate) fn begin(home: &Home, requests: Vec<DataRequest>, cancel: &Cancel) -> Self {
+        let begun = requests.into_iter().filter_map(|(name, source)| {
             let (home, service, from, cancel) = (home.clone(), name.clone(), source.clone(), cancel.clone());
             // Without a thread it is cloned later.
             let thread = std::thread::Builder::new().spawn(move || from.clone_data(&home, &service, &cancel)).ok()?;
@@ -58,14 +58,14 @@ impl Ahead {
     }
 
     /// Waits for the data of a service, if that is being cloned from there.
-    pub(crate) fn take(&mut self, name: &str, source: &Source) -> Option<Cloned> {
+    pub(crate) fn take(&mut self, name: &str, source: &Source) -> Option<CloneOutcome> {
         let (from, thread) = self.threads.remove(name)?;
         let cloned = thread.join().ok()?;
         (from == *source).then_some(cloned)
     }
 }
 
-impl Drop for Ahead {
+impl Drop for AheadClones {
     fn drop(&mut self) {
         let left = std::mem::take(&mut self.threads);
         let Some(home) = self.home.as_ref().filter(|_| !left.is_empty()) else { return };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use calve_core::{Cancel, Progress, ShownPath, TemplateOptions};
-use calve_oci::{ConnectionOptions, CredentialFiles, PolicyFiles, Pushed, Reference, Remedy, Transport};
+use calve_oci::{ConnectionOptions, CredentialFiles, PolicyFiles, PushReport, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, size};
 use calve_receipt::{PullFields, PushFields};
 
@@ -19,7 +19,7 @@ use crate::{output, wording};
 pub(super) fn push(
     given: &PushOptions,
     cancel: &Cancel,
-    send: impl FnOnce(&Reference, &calve_oci::PushOptions) -> Result<Pushed, Failure>,
+    send: impl FnOnce(&Reference, &calve_oci::PushOptions) -> Result<PushReport, Failure>,
 ) -> Result<PushFields, Failure> {
     let reference = reference(&given.reference, &given.key, &given.transfer)?;
     let mut options = calve_oci::PushOptions::default();

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::{Cancel, ShownPath};
-use calve_db::{Doomed, Error, Home, NewService, Service, Unsaved, Written};
+use calve_db::{DoomedService, Error, Home, NewService, Service, UnsavedData, WrittenData};
 use calve_git::ServiceConfig;
 use calve_git::environment::Keeper;
 use calve_git::worktree::{self, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, path};
 
-use super::ahead::{Ahead, Source, Wish};
+use super::ahead::{AheadClones, DataRequest, Source};
 use super::{db, du};
 use crate::cli::worktree::DataFrom;
 use crate::failure::{FAILED, Failure};
@@ -43,7 +43,7 @@ impl Services {
         &mut self,
         root: &Path,
         donor: Option<&Path>,
-        mut ahead: Ahead,
+        mut ahead: AheadClones,
         cancel: &Cancel,
     ) -> Result<(), Failure> {
         let Some(home) = &self.home else { return Ok(()) };
@@ -68,7 +68,7 @@ impl Services {
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, root: &Path, cancel: &Cancel) -> Result<Vec<String>, Failure> {
-        self.make(root, None, Ahead::default(), cancel)?;
+        self.make(root, None, AheadClones::default(), cancel)?;
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut started = Vec::new();
         for (name, service) in self.made.iter().filter(|(name, _)| self.wanted.contains_key(*name)) {
@@ -87,7 +87,7 @@ impl Services {
     }
 
     /// Ends the servers of all. Returns the names of those that ran.
-    pub(crate) fn stop(&self, unsaved: Unsaved) -> Result<Vec<String>, Failure> {
+    pub(crate) fn stop(&self, unsaved: UnsavedData) -> Result<Vec<String>, Failure> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
         for (name, service) in &self.made {
@@ -225,7 +225,11 @@ fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> Ser
 
 impl DataFrom {
     /// Returns what may be cloned ahead for the services. Fails unless there is data for each.
-    pub(crate) fn check(&self, wanted: &BTreeMap<String, ServiceConfig>, donor: &Path) -> Result<Vec<Wish>, Failure> {
+    pub(crate) fn check(
+        &self,
+        wanted: &BTreeMap<String, ServiceConfig>,
+        donor: &Path,
+    ) -> Result<Vec<DataRequest>, Failure> {
         if wanted.is_empty() || matches!(self, Self::Nowhere) {
             return Ok(Vec::new());
         }
@@ -248,12 +252,12 @@ impl DataFrom {
             }
         }
         // Where a running server is held for as long as a copy takes, nothing else is to make that longer.
-        let is_held_long = |(_, source): &Wish| {
+        let is_held_long = |(_, source): &DataRequest| {
             let donor = donated.iter().find(|found| *source == Source::Service(found.name.clone()));
             donor.is_some_and(|donor| !donor.shares_blocks() && donor.server(&home).is_some())
         };
-        let wish = |(name, config): (&String, &ServiceConfig)| (name.clone(), Source::of(name, config, &donated));
-        Ok(wanted.iter().map(wish).filter(|wish| !is_held_long(wish)).collect())
+        let request = |(name, config): (&String, &ServiceConfig)| (name.clone(), Source::of(name, config, &donated));
+        Ok(wanted.iter().map(request).filter(|request| !is_held_long(request)).collect())
     }
 
     /// Returns the root of the worktree that data is cloned from.
@@ -339,13 +343,13 @@ pub(crate) fn data_of(worktree: &Worktree) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// The services of a worktree that is going to be removed.
-pub(crate) struct Leaving {
+pub(crate) struct LeavingServices {
     home: Home,
     services: Vec<Service>,
-    doomed: Vec<Doomed>,
+    doomed: Vec<DoomedService>,
 }
 
-impl Leaving {
+impl LeavingServices {
     /// Returns the services of a worktree, or `None` if it has none.
     pub(crate) fn of(worktree: &Worktree) -> Result<Option<Self>, Failure> {
         Self::kept_by(Keeper::of_worktree(worktree)?)
@@ -365,8 +369,8 @@ impl Leaving {
     }
 
     /// Fails if data may differ from what it was cloned from, and that is not accepted. Servers go on.
-    pub(crate) fn check(&self, written: Written) -> Result<(), Failure> {
-        for service in self.services.iter().filter(|_| written == Written::Refuse) {
+    pub(crate) fn check(&self, written: WrittenData) -> Result<(), Failure> {
+        for service in self.services.iter().filter(|_| written == WrittenData::Refuse) {
             if calve_db::is_written(&self.home, service)? {
                 return Err(Error::ServiceWritten(service.service.clone()).into());
             }
@@ -374,8 +378,8 @@ impl Leaving {
         Ok(())
     }
 
-    /// Ends the servers, and fails as [`Leaving::check`] does.
-    pub(crate) fn end(&mut self, written: Written) -> Result<(), Failure> {
+    /// Ends the servers, and fails as [`LeavingServices::check`] does.
+    pub(crate) fn end(&mut self, written: WrittenData) -> Result<(), Failure> {
         for service in &self.services {
             match calve_db::doom(&self.home, &service.name, written) {
                 Ok(doomed) => self.doomed.push(doomed),
@@ -397,7 +401,7 @@ impl Leaving {
 
     /// Removes the data. The servers have ended.
     pub(crate) fn remove(self) -> Result<(), Failure> {
-        self.doomed.into_iter().try_for_each(Doomed::remove)?;
+        self.doomed.into_iter().try_for_each(DoomedService::remove)?;
         db::reap_trash(&self.home)
     }
 }

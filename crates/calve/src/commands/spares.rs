@@ -84,20 +84,20 @@ fn store() -> Result<Spares, Failure> {
 }
 
 fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
-    let mut wish = SpareOptions::default();
-    wish.count = Some(arguments.count.get());
-    wish.at.clone_from(&arguments.at);
-    wish.watcher = arguments.watch.then_some(WatcherStart::AfterClones);
-    wish.like.exclude.clone_from(&arguments.exclude);
-    wish.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    let mut options = SpareOptions::default();
+    options.count = Some(arguments.count.get());
+    options.at.clone_from(&arguments.at);
+    options.watcher = arguments.watch.then_some(WatcherStart::AfterClones);
+    options.like.exclude.clone_from(&arguments.exclude);
+    options.like.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     let store = store()?;
     let src = arguments.src.as_deref().unwrap_or(Path::new("."));
     let origin = match template_name(src) {
-        _ if arguments.worktree => SpareOrigin::Directory(calve_git::worktree::spare_of_worktree(src, &mut wish)?),
+        _ if arguments.worktree => SpareOrigin::Directory(calve_git::worktree::spare_of_worktree(src, &mut options)?),
         Some(name) => SpareOrigin::Template(Box::new(Templates::open(&state()?).hold(&name)?)),
         None => SpareOrigin::Directory(src.to_path_buf()),
     };
-    let set = store.add(&origin, &wish)?;
+    let set = store.add(&origin, &options)?;
     if arguments.watch {
         sys::start_watcher();
     }
@@ -107,7 +107,7 @@ fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
 /// Keeps the spares that the user's own configuration asks for. Returns what to tell the user where the project proposes them, or where they
 /// cannot be kept.
 pub(crate) fn wished(added: &AddReport) -> Option<String> {
-    let wish = added.spares_wish?;
+    let request = added.spares_request?;
     let keep = || {
         let store = store()?;
         let mut wanted = SpareOptions::default();
@@ -115,13 +115,13 @@ pub(crate) fn wished(added: &AddReport) -> Option<String> {
         if store.are_wanted(&root, &wanted.like.exclude)? {
             return Ok(None);
         }
-        if !wish.is_own {
-            let command = format!("calve spares add --worktree --count {} {}", wish.count, ShownPath(&root));
+        if !request.is_own {
+            let command = format!("calve spares add --worktree --count {} {}", request.count, ShownPath(&root));
             return Ok(Some(format!(
                 "the project proposes spares, for which new worktrees need not wait: `{command}`"
             )));
         }
-        wanted.count = Some(wish.count);
+        wanted.count = Some(request.count);
         store.add(&SpareOrigin::Directory(root), &wanted).map(|_| None).map_err(Failure::from)
     };
     keep().unwrap_or_else(|failure: Failure| {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::Cancel;
-use calve_db::Unsaved;
+use calve_db::UnsavedData;
 use calve_git::environment::root_of;
 use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServicesReceipt, path};
@@ -24,7 +24,7 @@ pub(crate) fn up(arguments: &ServicesArguments, cancel: &Cancel) -> Result<(), F
 
 pub(crate) fn down(arguments: &DownArguments) -> Result<(), Failure> {
     let (root, services) = here()?;
-    let stopped = services.stop(if arguments.force { Unsaved::Lose } else { Unsaved::Refuse })?;
+    let stopped = services.stop(if arguments.force { UnsavedData::Lose } else { UnsavedData::Refuse })?;
     report(&root, &services, &arguments.common, "stopped", &stopped)
 }
 

@@ -3,7 +3,7 @@
 use calve_core::{Cancel, ShownPath};
 use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
-use calve_volume::{Error, Finding, Listed, NewVolume, Plan, Volume, Volumes, WayToRoot};
+use calve_volume::{Error, Finding, NewVolume, Volume, VolumePlan, VolumeState, Volumes, WayToRoot};
 
 use crate::cli::volume::{
     AttachArguments, CreateArguments, DetachArguments, DoctorArguments, GrowArguments, ListArguments, Output,
@@ -221,7 +221,7 @@ fn examine(volumes: &Volumes, name: &str, cancel: &Cancel) -> Result<Vec<Finding
 }
 
 /// Runs what root has to run, if this is root or the user agrees.
-fn carry_out(plan: Plan<'_>, what: &str) -> Result<Listed, Failure> {
+fn carry_out(plan: VolumePlan<'_>, what: &str) -> Result<VolumeState, Failure> {
     if plan.commands.is_empty() {
         return Ok(plan.carry_out(None)?);
     }
@@ -243,13 +243,13 @@ fn carry_out(plan: Plan<'_>, what: &str) -> Result<Listed, Failure> {
     }
 }
 
-fn show(plan: &Plan<'_>) {
+fn show(plan: &VolumePlan<'_>) {
     for command in &plan.commands {
         output::say(&format!("    {command}"));
     }
 }
 
-fn print(plan: &Plan<'_>) -> Result<(), Failure> {
+fn print(plan: &VolumePlan<'_>) -> Result<(), Failure> {
     output::result(&plan.commands.iter().map(|command| format!("{command}\n")).collect::<String>())
 }
 
@@ -263,7 +263,7 @@ fn document(output: &Output, volumes: Vec<VolumeReceipt>) -> Result<(), Failure>
     if output.json { output::json(&VolumesReceipt { volumes }) } else { Ok(()) }
 }
 
-fn receipt(listed: &Listed) -> VolumeReceipt {
+fn receipt(listed: &VolumeState) -> VolumeReceipt {
     VolumeReceipt {
         name: listed.volume.name.clone(),
         uuid: Some(listed.volume.uuid.clone()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Once};
 
-use calve_testkit::{Unprivileged, assert_document, copy_program};
+use calve_testkit::{UnprivilegedUser, assert_document, copy_program};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ impl Calve {
 
     /// The same command line, run by somebody who owns nothing. The program is taken from where he can reach it.
     pub(crate) fn by_somebody_else(self, reachable: &Reachable) -> Self {
-        let command = Unprivileged::command(reachable.program());
+        let command = UnprivilegedUser::command(reachable.program());
         Self { command: carry_over(&self.command, command) }
     }
 

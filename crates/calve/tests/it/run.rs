@@ -333,7 +333,7 @@ fn somebody_without_privilege_can_use_it() {
     }
     let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
     let reachable = Reachable::new();
-    let id = calve_testkit::Unprivileged::UID;
+    let id = calve_testkit::UnprivilegedUser::UID;
     let owned = Command::new("chown")
         .args(["-hR", &format!("{id}:{id}"), "tree", "home"])
         .current_dir(&*spot)

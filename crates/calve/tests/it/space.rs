@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    Fault, FileSystem, Injection, SplitMix64, Tree, Unprivileged, Volume, fingerprint, git_command, node_modules_like,
-    require_root, run_injected,
+    Fault, FileSystem, Injection, SplitMix64, Tree, UnprivilegedUser, Volume, fingerprint, git_command,
+    node_modules_like, require_root, run_injected,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -86,7 +86,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_counted() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let root = volume.path().join("tree");
     Tree::new(&root).file("a", "x").dir("closed").file("closed/b", "y").mode("closed", 0o000);
-    let output = Unprivileged::command(PROGRAM).args(["du", "--json"]).arg(&root).output().unwrap();
+    let output = UnprivilegedUser::command(PROGRAM).args(["du", "--json"]).arg(&root).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("permission denied") && text.contains("\"unreadable\": 1"), "{text}");
@@ -101,7 +101,7 @@ fn sharing_fails_when_some_entries_could_not_be_read() {
     Tree::new(&root).file("a", &content).file("b", &content).dir("closed").file("closed/c", "y").mode("closed", 0o000);
     let with = src.to_str().unwrap();
     for arguments in [&["dedupe", "--no-cache", "--json"][..], &["reshare", "--with", with, "--json"]] {
-        let output = Unprivileged::command(PROGRAM).args(arguments).arg(&root).output().unwrap();
+        let output = UnprivilegedUser::command(PROGRAM).args(arguments).arg(&root).output().unwrap();
         let (said, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}{told}");
         assert!(said.contains("\"unreadable\": 1"), "{said}");
@@ -175,7 +175,7 @@ fn files_of_others_and_what_is_closed_is_left_alone_and_said_to_be() {
         let tree = Tree::new(volume.path().join("t")).file("mine/1", &own).file("mine/2", &own);
         let tree = tree.file("others/1", &foreign).file("others/2", &foreign).file("secret", &own);
         tree.dir("closed").file("closed/x", &own).mode("closed", 0o700).mode("secret", 0o600);
-        let owner = format!("{}:{}", Unprivileged::UID, Unprivileged::GID);
+        let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
         assert!(
             Command::new("chown").args(["-R", &owner]).arg(volume.path().join("t/mine")).status().unwrap().success()
         );

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_testkit::{
-    Aspect, FileSystem, Unprivileged, assert_same, assert_same_except, everything, fingerprint, require_root,
+    Aspect, FileSystem, UnprivilegedUser, assert_same, assert_same_except, everything, fingerprint, require_root,
 };
 use rustix::fs::FileType;
 use serde_json::{Value, json};
@@ -32,13 +32,13 @@ impl Guest {
 
     /// Gives him all of a tree.
     fn owns(&self, tree: &str) {
-        let owner = format!("{}:{}", Unprivileged::UID, Unprivileged::GID);
+        let owner = format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID);
         let output = Command::new("chown").args(["-hR", &owner]).arg(self.spot.join(tree)).output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
 
     fn shell(&self, script: &str) {
-        let output = Unprivileged::command("sh").args(["-ec", script]).current_dir(&*self.spot).output().unwrap();
+        let output = UnprivilegedUser::command("sh").args(["-ec", script]).current_dir(&*self.spot).output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
 }
@@ -87,7 +87,7 @@ fn owners_of_a_foreign_tree_are_not_kept_and_that_is_said() {
         assert_same_except(guest.spot.join("src"), guest.spot.join("new"), &[Aspect::Owners, Aspect::Modes]);
         let mode = |path: &str| rustix::fs::stat(guest.spot.join("new").join(path)).unwrap().st_mode & 0o7777;
         assert_eq!((mode("setuid"), mode("setgid"), mode("a"), mode("b")), (0o755, 0o755, 0o644, 0o444));
-        assert_eq!(rustix::fs::stat(guest.spot.join("new/a")).unwrap().st_uid, Unprivileged::UID);
+        assert_eq!(rustix::fs::stat(guest.spot.join("new/a")).unwrap().st_uid, UnprivilegedUser::UID);
         before.assert_unchanged(guest.spot.join("src"));
         nothing_left(&guest.spot);
         // It is his now, with all rights to it.
@@ -243,9 +243,9 @@ fn what_another_user_owns_in_a_tree_is_told_before_it_is_moved_away() {
         tree().mode("deep/root's", mode);
         for options in [&[][..], &["--wait"], &["-n"], &["-r", "-f"]] {
             for entry in ["", "his", "deep"] {
-                tree().owner(entry, Unprivileged::UID, Unprivileged::GID);
+                tree().owner(entry, UnprivilegedUser::UID, UnprivilegedUser::GID);
             }
-            guest.spot.tree("").owner("it's", Unprivileged::UID, Unprivileged::GID);
+            guest.spot.tree("").owner("it's", UnprivilegedUser::UID, UnprivilegedUser::GID);
             let ran = guest.runs(rm().arg("--json").args(options).arg("it's/mine")).fails(1);
             assert_eq!(ran.json()["path"], "it's/mine/deep/root's");
             ran.says(&[
@@ -267,7 +267,7 @@ fn root_removes_what_others_own_and_a_shared_directory_is_no_obstacle() {
     let Some(guest) = Guest::on(FileSystem::Ext4) else { return };
     guest.owns("");
     let tree = guest.spot.tree("mine").file("shared/a", b"1").mode("shared", 0o777);
-    tree.owner("", Unprivileged::UID, Unprivileged::GID);
+    tree.owner("", UnprivilegedUser::UID, UnprivilegedUser::GID);
     guest.runs(rm().args(["--wait", "mine"])).succeeds();
     guest.spot.tree("mine").file("his/a", b"1").owner("his", 12345, 12345).mode("his", 0o700);
     rm().args(["--wait", "mine"]).within(&guest.spot).succeeds();
@@ -283,10 +283,10 @@ fn what_cannot_be_deleted_is_told_and_listed_and_tried_again() {
         let planted = guest.spot.tree(tree).file("his", b"1").file("d/d/root's/a", b"2");
         (0..300).map(|number| format!("wide/{number}")).fold(planted, |tree, name| tree.dir(name));
         for entry in ["d", "d/d", "wide"] {
-            guest.spot.tree(tree).owner(entry, Unprivileged::UID, Unprivileged::GID);
+            guest.spot.tree(tree).owner(entry, UnprivilegedUser::UID, UnprivilegedUser::GID);
         }
         guest.owns(&format!("{tree}/his"));
-        guest.spot.tree("").owner(tree, Unprivileged::UID, Unprivileged::GID);
+        guest.spot.tree("").owner(tree, UnprivilegedUser::UID, UnprivilegedUser::GID);
     };
     plant("waited");
     let ran = guest.runs(rm().args(["--wait", "waited"])).fails(1);
@@ -317,7 +317,7 @@ fn what_cannot_be_deleted_is_told_and_listed_and_tried_again() {
     guest.runs(rm().args(["--pending"])).succeeds().says(&["nothing waits to be deleted in `.`"]);
     plant("again");
     guest.runs(rm().args(["--wait", "again"])).fails(1);
-    guest.spot.tree("").owner(format!("{}/d/d/root's", trash().unwrap()), Unprivileged::UID, Unprivileged::GID);
+    guest.spot.tree("").owner(format!("{}/d/d/root's", trash().unwrap()), UnprivilegedUser::UID, UnprivilegedUser::GID);
     let done = guest.runs(rm().args(["--pending", "--json"])).succeeds();
     assert_eq!(done.json()["pending"][0]["state"], "deleted");
     done.says(&["deleted `"]);

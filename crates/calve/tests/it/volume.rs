@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use calve_testkit::{
-    Aspect, FileSystem, FuseVolume, Unprivileged, Volume, assert_same, assert_same_except, isolate_mounts,
+    Aspect, FileSystem, FuseVolume, UnprivilegedUser, Volume, assert_same, assert_same_except, isolate_mounts,
     node_modules_like, require_program, require_root,
 };
 use serde_json::Value;
@@ -297,7 +297,7 @@ fn not_as_root_the_commands_are_printed() {
     let lines = as_user(&["attach", "work", "--print"]).succeeds().stdout;
     system(&["sh", "-ec", &lines]);
     let top = as_user(&["attach", "work"]).succeeds().stdout;
-    assert_eq!(fs_err::metadata(top.trim_end()).unwrap().uid(), Unprivileged::UID);
+    assert_eq!(fs_err::metadata(top.trim_end()).unwrap().uid(), UnprivilegedUser::UID);
     as_user(&["detach", "work"]).fails(3).says(&["umount", "needs root"]);
     system(&["sh", "-ec", &as_user(&["detach", "work", "--print"]).succeeds().stdout]);
     as_user(&["detach", "work"]).succeeds();
@@ -315,7 +315,7 @@ const WITH_SUDO: &str = "mount --bind \"$1\" /etc/passwd; mount -t tmpfs -o mode
 
 /// `script`, which gets a program and its arguments for `calve volume`, on a terminal, where the volume `work` is not attached yet.
 fn with_sudo(host: &Host, reachable: &Reachable, script: &str) -> Option<Terminal> {
-    assert_eq!(Unprivileged::UID, 12345);
+    assert_eq!(UnprivilegedUser::UID, 12345);
     if !require_program("sudo") {
         return None;
     }
@@ -348,7 +348,7 @@ fn sudo_runs_the_commands_if_the_user_agrees() {
     assert!(seen.contains("detached the volume work"), "{seen}");
     assert_eq!(host.devices("work"), [""; 0]);
     let top = host.attach("work");
-    assert_eq!(fs_err::metadata(top.join("file")).unwrap().uid(), Unprivileged::UID);
+    assert_eq!(fs_err::metadata(top.join("file")).unwrap().uid(), UnprivilegedUser::UID);
 }
 
 /// In a mount namespace where the user has an account, and may run something else as root.

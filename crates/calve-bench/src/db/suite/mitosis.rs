@@ -9,7 +9,7 @@ use calve_receipt::bench::{NotRun, NotRunReason};
 use serde::Deserialize;
 
 use super::super::client::Session;
-use super::{Worker, succeeded};
+use super::{SuiteWorker, succeeded};
 use crate::error::BenchError;
 use crate::{comparison, process, programs};
 
@@ -51,8 +51,8 @@ impl Mitosis {
         Ok(Ok(mitosis))
     }
 
-    pub(super) fn worker(&self) -> impl Worker + '_ {
-        Cloned { mitosis: self, clone: None }
+    pub(super) fn worker(&self) -> impl SuiteWorker + '_ {
+        MitosisWorker { mitosis: self, clone: None }
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -79,19 +79,19 @@ impl Drop for Mitosis {
     }
 }
 
-struct Cloned<'a> {
+struct MitosisWorker<'a> {
     mitosis: &'a Mitosis,
     clone: Option<Clone>,
 }
 
-impl Cloned<'_> {
+impl MitosisWorker<'_> {
     fn destroy(&mut self) -> Result<(), BenchError> {
         let Some(clone) = self.clone.take() else { return Ok(()) };
         self.mitosis.run(&["destroy", &clone.id]).map(|_| ())
     }
 }
 
-impl Worker for Cloned<'_> {
+impl SuiteWorker for MitosisWorker<'_> {
     fn fresh(&mut self) -> Result<Session, BenchError> {
         self.destroy()?;
         let printed = self.mitosis.run(&["clone", "--template", TEMPLATE, "--ttl", LONGEST, "--json"])?;
@@ -103,7 +103,7 @@ impl Worker for Cloned<'_> {
     }
 }
 
-impl Drop for Cloned<'_> {
+impl Drop for MitosisWorker<'_> {
     fn drop(&mut self) {
         let _ = self.destroy();
     }

@@ -14,7 +14,7 @@ use calve_db::Record;
 use calve_receipt::bench::{NotRun, Side};
 
 use self::mitosis::Mitosis;
-use self::workers::{Ahead, Database, Marked, Restored};
+use self::workers::{AheadWorker, Database, MarkWorker, RestoreWorker};
 use super::DatabaseBench;
 use super::client::Session;
 use crate::error::BenchError;
@@ -52,7 +52,7 @@ pub(super) struct SuiteRows {
 }
 
 /// The source of a worker's databases, one for each of its tests.
-trait Worker: Send {
+trait SuiteWorker: Send {
     /// Opens a session with a database that is as it was in the beginning.
     fn fresh(&mut self) -> Result<Session, BenchError>;
 }
@@ -74,7 +74,7 @@ impl DatabaseBench<'_> {
         let suite = Suite { bench: self, size, write, expected: contents::of(&mut session)? };
         // Nobody may be connected to the database that is the template.
         drop(session);
-        let marked = || Marked::begin(self);
+        let marked = || MarkWorker::begin(self);
         let mut found = SuiteRows {
             rows: vec![
                 self.with_pool(size.workers as usize, || {
@@ -97,7 +97,7 @@ impl DatabaseBench<'_> {
 impl Suite<'_> {
     fn postgres(&self, server: &Record, scratch: &Scratch<'_>, found: &mut SuiteRows) -> Result<(), BenchError> {
         let made = |strategy: &'static str| {
-            move |number| Ok(Box::new(Database::named(server, format!("w{number}"), strategy)) as Box<dyn Worker>)
+            move |number| Ok(Box::new(Database::named(server, format!("w{number}"), strategy)) as Box<dyn SuiteWorker>)
         };
         found.rows.push(self.way("CREATE DATABASE ... TEMPLATE", &made(""))?);
         let version = Session::open(server)?.run("SHOW server_version_num")?;
@@ -105,11 +105,11 @@ impl Suite<'_> {
             let way = "CREATE DATABASE ... TEMPLATE ... STRATEGY file_copy";
             found.rows.push(self.way(way, &made(" STRATEGY file_copy"))?);
         }
-        let ahead = |number| Ok(Box::new(Ahead::begin(server, number)) as Box<dyn Worker>);
+        let ahead = |number| Ok(Box::new(AheadWorker::begin(server, number)) as Box<dyn SuiteWorker>);
         found.rows.push(self.way("databases made ahead from a template, as IntegreSQL does", &ahead)?);
         match Mitosis::begin(server, scratch.path(), self.bench.setup.cancel)? {
             Ok(mitosis) => {
-                let clone = |_| Ok(Box::new(mitosis.worker()) as Box<dyn Worker>);
+                let clone = |_| Ok(Box::new(mitosis.worker()) as Box<dyn SuiteWorker>);
                 found.rows.push(self.way("mitosis destroy, mitosis clone", &clone)?);
             }
             Err(why) => found.not_run.push(why),
@@ -126,7 +126,7 @@ impl Suite<'_> {
         let file = self.dump(&dump, server, scratch.path())?;
         let restored = |_| {
             let owned = self.bench.start(None)?;
-            Ok(Box::new(Restored { owned, client: client.clone(), file: file.clone() }) as Box<dyn Worker>)
+            Ok(Box::new(RestoreWorker { owned, client: client.clone(), file: file.clone() }) as Box<dyn SuiteWorker>)
         };
         found.rows.push(self.way("a dump restored", &restored)?);
         Ok(())
@@ -136,7 +136,7 @@ impl Suite<'_> {
     fn way<'w>(
         &self,
         way: &'static str,
-        worker: &dyn Fn(u32) -> Result<Box<dyn Worker + 'w>, BenchError>,
+        worker: &dyn Fn(u32) -> Result<Box<dyn SuiteWorker + 'w>, BenchError>,
     ) -> Result<SuiteRow, BenchError> {
         check_cancelled(self.bench.setup.cancel)?;
         let mut workers: Vec<_> = (0..self.size.workers).map(worker).collect::<Result<_, _>>()?;
@@ -179,7 +179,7 @@ struct TestRun<'a> {
 
 impl TestRun<'_> {
     /// Runs the tests of one worker. Returns how long each waited for its state.
-    fn tests(&self, worker: &mut dyn Worker) -> Result<Vec<f64>, BenchError> {
+    fn tests(&self, worker: &mut dyn SuiteWorker) -> Result<Vec<f64>, BenchError> {
         let mut times = Vec::new();
         while times.len() < self.tests as usize && (times.is_empty() || self.began.elapsed() < LIMIT) {
             check_cancelled(self.cancel)?;
@@ -195,8 +195,8 @@ impl TestRun<'_> {
 
 /// Runs `work` for all workers at the same time.
 fn together<'w, T: Send>(
-    workers: &mut [Box<dyn Worker + 'w>],
-    work: impl Fn(&mut (dyn Worker + 'w)) -> Result<T, BenchError> + Sync,
+    workers: &mut [Box<dyn SuiteWorker + 'w>],
+    work: impl Fn(&mut (dyn SuiteWorker + 'w)) -> Result<T, BenchError> + Sync,
 ) -> Result<Vec<T>, BenchError> {
     let work = &work;
     let done: Vec<Result<T, BenchError>> = std::thread::scope(|scope| {

@@ -10,20 +10,20 @@ use calve_db::{OwnedServer, Record};
 
 use super::super::client::Session;
 use super::super::{DatabaseBench, program};
-use super::{Worker, contents, succeeded};
+use super::{SuiteWorker, contents, succeeded};
 use crate::error::BenchError;
 use crate::process;
 
 const MARK: &str = "bench";
 
 /// A server of its own, which goes back to its mark.
-pub(super) struct Marked<'a> {
+pub(super) struct MarkWorker<'a> {
     owned: OwnedServer,
     supervisor: &'a [PathBuf],
 }
 
-impl<'a> Marked<'a> {
-    pub(super) fn begin(bench: &'a DatabaseBench<'_>) -> Result<Box<dyn Worker + 'a>, BenchError> {
+impl<'a> MarkWorker<'a> {
+    pub(super) fn begin(bench: &'a DatabaseBench<'_>) -> Result<Box<dyn SuiteWorker + 'a>, BenchError> {
         let owned = bench.start(None)?;
         contents::prepare(&mut Session::open(&owned.record)?)?;
         calve_db::mark(bench.home, &owned.record.name, MARK)?;
@@ -31,7 +31,7 @@ impl<'a> Marked<'a> {
     }
 }
 
-impl Worker for Marked<'_> {
+impl SuiteWorker for MarkWorker<'_> {
     fn fresh(&mut self) -> Result<Session, BenchError> {
         program(self.supervisor, &["reset", &self.owned.record.name, "--to", MARK, "-q"])?;
         Ok(Session::open(&self.owned.record)?)
@@ -60,7 +60,7 @@ impl Database {
     }
 }
 
-impl Worker for Database {
+impl SuiteWorker for Database {
     fn fresh(&mut self) -> Result<Session, BenchError> {
         self.remake()?;
         Ok(Session::open_database(&self.record, &self.name)?)
@@ -77,7 +77,7 @@ impl Drop for Database {
 }
 
 /// Two databases that take turns: one is made while the other is used.
-pub(super) struct Ahead {
+pub(super) struct AheadWorker {
     record: Record,
     ready: Receiver<io::Result<Database>>,
     /// `None` from the end on.
@@ -86,7 +86,7 @@ pub(super) struct Ahead {
     maker: Option<JoinHandle<()>>,
 }
 
-impl Ahead {
+impl AheadWorker {
     pub(super) fn begin(record: &Record, number: u32) -> Self {
         let (tell, ready) = channel();
         let (used, remake) = channel::<Database>();
@@ -106,7 +106,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for AheadWorker {
     /// Ends the thread that makes databases: it ends when nobody gives it a database any more.
     fn drop(&mut self) {
         self.used = None;
@@ -114,7 +114,7 @@ impl Drop for Ahead {
     }
 }
 
-impl Worker for Ahead {
+impl SuiteWorker for AheadWorker {
     fn fresh(&mut self) -> Result<Session, BenchError> {
         if let (Some(database), Some(used)) = (self.in_use.take(), &self.used) {
             let _ = used.send(database);
@@ -127,13 +127,13 @@ impl Worker for Ahead {
 }
 
 /// A server of its own, whose databases are dropped and restored.
-pub(super) struct Restored {
+pub(super) struct RestoreWorker {
     pub(super) owned: OwnedServer,
     pub(super) client: PathBuf,
     pub(super) file: PathBuf,
 }
 
-impl Worker for Restored {
+impl SuiteWorker for RestoreWorker {
     fn fresh(&mut self) -> Result<Session, BenchError> {
         let mut command = std::process::Command::new(&self.client);
         command.args(["--no-defaults", "-uroot", "-S"]).arg(&self.owned.record.address.socket);

@@ -78,13 +78,13 @@ struct Shared {
     ledger: Ledger,
     stopping: AtomicBool,
     requests: AtomicU64,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     closed: Condvar,
 }
 
 /// The processes to end when the host ends.
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
     sockets: HashMap<u64, TcpStream>,
     groups: HashMap<u64, Pid>,
@@ -152,7 +152,7 @@ impl Drop for Host {
 }
 
 impl Shared {
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -215,13 +215,13 @@ fn what_is_cancelled_at_the_last_look_gets_no_name() {
         Tree::new(&dst).file("old", "contents");
         let old = fingerprint(&dst);
         for (existing, target) in [(ExistingDestination::Replace, "dst"), (ExistingDestination::Refuse, "new")] {
-            let mut wish = with(existing);
-            let (stop, progress) = (wish.cancel.clone(), Arc::clone(&wish.progress));
-            wish.last_look = Some(LastLook::new(move || {
+            let mut options = with(existing);
+            let (stop, progress) = (options.cancel.clone(), Arc::clone(&options.progress));
+            options.last_look = Some(LastLook::new(move || {
                 assert_eq!(progress.entries(), 3, "all is made by then");
                 stop.cancel();
             }));
-            assert!(matches!(refused(&wish, &src, volume.path().join(target)), Error::Interrupted));
+            assert!(matches!(refused(&options, &src, volume.path().join(target)), Error::Interrupted));
             assert_holds(volume.path(), &["src", "dst"]);
         }
         old.assert_unchanged(&dst);

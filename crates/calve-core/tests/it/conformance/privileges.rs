@@ -4,7 +4,7 @@ use std::path::Path;
 
 use calve_core::{CloneOptions, Error, Operation, Strategy};
 use calve_testkit::{
-    Aspect, Capability, FileSystem, Tree, Unprivileged, Volume, assert_same, assert_same_except, everything,
+    Aspect, Capability, FileSystem, Tree, UnprivilegedUser, Volume, assert_same, assert_same_except, everything,
     fingerprint,
 };
 use rustix::io::Errno;
@@ -17,9 +17,9 @@ use calve_core::{SkipReason, UnreadableEntry, WarningCode};
 fn as_somebody_else(name: &str, file_systems: &[FileSystem], prepare: impl Fn(&Path)) {
     for file_system in file_systems {
         let Some(volume) = Volume::new(*file_system) else { return };
-        Tree::new(volume.path()).dir("theirs").owner("theirs", Unprivileged::UID, Unprivileged::GID);
+        Tree::new(volume.path()).dir("theirs").owner("theirs", UnprivilegedUser::UID, UnprivilegedUser::GID);
         prepare(&volume.path().join("theirs"));
-        child::run_copied(name, &volume, volume.path().join("theirs"), |program| Unprivileged::command(program));
+        child::run_copied(name, &volume, volume.path().join("theirs"), |program| UnprivilegedUser::command(program));
     }
 }
 
@@ -73,7 +73,7 @@ fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
             for (name, expected) in [("setuid", 0o755), ("setgid", 0o755), ("own-setuid", 0o4755), ("plain", 0o644)] {
                 let stat = rustix::fs::lstat(dst.join(name)).unwrap();
                 assert_eq!(stat.st_mode & 0o7777, expected, "{name}");
-                assert_eq!(stat.st_uid, Unprivileged::UID, "{name}");
+                assert_eq!(stat.st_uid, UnprivilegedUser::UID, "{name}");
             }
             let capability = rustix::fs::lgetxattr(dst.join("capable"), "security.capability", &mut [0; 64][..]);
             assert_eq!(capability, Err(Errno::NODATA));
@@ -88,7 +88,7 @@ fn what_only_root_may_keep_is_told_and_set_id_bits_are_dropped() {
             .file("setgid", "2")
             .mode("setgid", 0o2755)
             .file("own-setuid", "3")
-            .owner("own-setuid", Unprivileged::UID, Unprivileged::GID)
+            .owner("own-setuid", UnprivilegedUser::UID, UnprivilegedUser::GID)
             .mode("own-setuid", 0o4755)
             .file("plain", "4")
             .mode("plain", 0o644)
@@ -116,8 +116,8 @@ fn a_device_is_left_out_and_told() {
 #[test]
 fn what_cannot_be_read_is_left_out_if_that_is_wished() {
     if let Some(directory) = child::directory() {
-        let wish = options(|options| options.unreadable = UnreadableEntry::Skip);
-        let report = clone_with(&wish, directory.join("src"), directory.join("dst"));
+        let options = options(|options| options.unreadable = UnreadableEntry::Skip);
+        let report = clone_with(&options, directory.join("src"), directory.join("dst"));
         let mut skipped: Vec<_> =
             report.skipped.iter().map(|skip| (skip.path.to_str().unwrap(), &skip.reason)).collect();
         skipped.sort_by_key(|(path, _)| *path);

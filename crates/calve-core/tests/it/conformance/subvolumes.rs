@@ -1,7 +1,9 @@
 //! Subvolumes in subvolumes: a snapshot has them all, and never an empty directory in place of one.
 
 use calve_core::{CloneOptions, Error, Requirement, Strategy};
-use calve_testkit::{FileSystem, Tree, Unprivileged, Volume, assert_same, everything, fingerprint, rsync_differences};
+use calve_testkit::{
+    FileSystem, Tree, UnprivilegedUser, Volume, assert_same, everything, fingerprint, rsync_differences,
+};
 use fs_err as fs;
 
 use crate::child;
@@ -101,14 +103,14 @@ fn a_staged_snapshot_is_private() {
     subvolume(&src);
     calve_testkit::wide(src.join("many"), 2_000);
     Tree::new(&src).acl("", "u::rwx,u:7:r-x,g::r-x,m::rwx,o::r-x,d:u::rwx,d:g::r-x,d:o::---").mtime("", 77, 7);
-    let mut wish = only(Strategy::Snapshot);
+    let mut options = only(Strategy::Snapshot);
     // Which takes a while.
-    wish.verify = calve_core::CloneVerification::Contents;
+    options.verify = calve_core::CloneVerification::Contents;
     let directory = volume.path().join("place");
     fs::create_dir(&directory).unwrap();
     let mut seen = std::collections::BTreeMap::<u32, usize>::new();
     std::thread::scope(|scope| {
-        let work = scope.spawn(|| clone_with(&wish, &src, directory.join("dst")));
+        let work = scope.spawn(|| clone_with(&options, &src, directory.join("dst")));
         while !work.is_finished() {
             for entry in fs::read_dir(&directory).unwrap() {
                 let name = entry.unwrap().file_name();
@@ -152,7 +154,7 @@ fn somebody_elses_nested_subvolume_is_no_failure() {
             subvolume(directory.join(case).join(path));
         }
         let tree = Tree::new(directory.join(case)).file("one/two/file", vec![b'x'; 10_000]).mode("one/two/file", 0o644);
-        let (uid, gid) = (Unprivileged::UID, Unprivileged::GID);
+        let (uid, gid) = (UnprivilegedUser::UID, UnprivilegedUser::GID);
         let mut tree = tree.owner("", uid, gid).owner("one/two/file", uid, gid);
         if case != "direct" {
             tree = tree.owner("one", uid, gid);
@@ -166,9 +168,9 @@ fn somebody_elses_nested_subvolume_is_no_failure() {
             let _ = tree.owner("one/two/between/three", uid, gid);
         }
     }
-    Tree::new(volume.path()).owner("place", Unprivileged::UID, Unprivileged::GID);
+    Tree::new(volume.path()).owner("place", UnprivilegedUser::UID, UnprivilegedUser::GID);
     let name = "conformance::subvolumes::somebody_elses_nested_subvolume_is_no_failure";
-    child::run_copied(name, &volume, &directory, |program| Unprivileged::command(program));
+    child::run_copied(name, &volume, &directory, |program| UnprivilegedUser::command(program));
 }
 
 #[test]
@@ -194,9 +196,9 @@ fn an_owner_may_snapshot_and_others_may_not() {
     subvolume(volume.path().join("theirs"));
     Tree::new(volume.path()).file("theirs/file", vec![b'x'; 10_000]).mode("theirs/file", 0o644).dir("place").owner(
         "place",
-        Unprivileged::UID,
-        Unprivileged::GID,
+        UnprivilegedUser::UID,
+        UnprivilegedUser::GID,
     );
     let name = "conformance::subvolumes::an_owner_may_snapshot_and_others_may_not";
-    child::run_copied(name, &volume, volume.path().join("place"), |program| Unprivileged::command(program));
+    child::run_copied(name, &volume, volume.path().join("place"), |program| UnprivilegedUser::command(program));
 }

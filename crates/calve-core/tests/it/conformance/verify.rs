@@ -71,9 +71,9 @@ fn any_number_of_entries_may_be_left_out() {
     let src = volume.path().join("src");
     calve_testkit::wide(src.join("many"), 10_050);
     Tree::new(&src).file("many/kept", "1").socket("many/socket").file(".calve-trash-0-a/b", "1");
-    let mut wish = verified(Strategy::Copy);
-    wish.exclude = vec!["many/entry-*".into()];
-    let report = clone_with(&wish, &src, volume.path().join("dst"));
+    let mut options = verified(Strategy::Copy);
+    options.exclude = vec!["many/entry-*".into()];
+    let report = clone_with(&options, &src, volume.path().join("dst"));
     assert_eq!(crate::cloning::names_in(volume.path().join("dst/many")), ["kept"]);
     assert_eq!(report.skipped.len(), 10_000);
 }

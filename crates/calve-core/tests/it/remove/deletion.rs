@@ -1,7 +1,7 @@
 //! Deleting what resists.
 
 use calve_core::{Error, RemoveOptions};
-use calve_testkit::{FileSystem, Tree, Unprivileged, Volume, everything, fingerprint, wide};
+use calve_testkit::{FileSystem, Tree, UnprivilegedUser, Volume, everything, fingerprint, wide};
 use fs_err as fs;
 use rustix::io::Errno;
 
@@ -78,9 +78,9 @@ fn an_unprivileged_owner_removes_what_is_read_only_to_its_owner() {
     }
     for file_system in FileSystem::ALL {
         let Some(volume) = Volume::new(file_system) else { return };
-        Tree::new(volume.path()).dir("theirs").owner("theirs", Unprivileged::UID, Unprivileged::GID);
+        Tree::new(volume.path()).dir("theirs").owner("theirs", UnprivilegedUser::UID, UnprivilegedUser::GID);
         let name = "remove::deletion::an_unprivileged_owner_removes_what_is_read_only_to_its_owner";
-        child::run_copied(name, &volume, volume.path(), |program| Unprivileged::command(program));
+        child::run_copied(name, &volume, volume.path(), |program| UnprivilegedUser::command(program));
     }
 }
 

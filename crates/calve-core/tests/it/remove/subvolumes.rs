@@ -1,7 +1,7 @@
 //! btrfs subvolumes are deleted as such, by a call whose cost does not grow with them.
 
 use calve_core::RemoveOptions;
-use calve_testkit::{FileSystem, Tree, Unprivileged, Volume, wide};
+use calve_testkit::{FileSystem, Tree, UnprivilegedUser, Volume, wide};
 
 use super::{reap_in, remove, waiting};
 use crate::child;
@@ -71,9 +71,9 @@ fn an_owner_without_privileges_empties_and_removes_their_own() {
         [Volume::builder(FileSystem::Btrfs), Volume::builder(FileSystem::Btrfs).mount_option("user_subvol_rm_allowed")]
     {
         let Some(volume) = builder.mount() else { return };
-        Tree::new(volume.path()).dir("theirs").owner("theirs", Unprivileged::UID, Unprivileged::GID);
+        Tree::new(volume.path()).dir("theirs").owner("theirs", UnprivilegedUser::UID, UnprivilegedUser::GID);
         let name = "remove::subvolumes::an_owner_without_privileges_empties_and_removes_their_own";
-        child::run_copied(name, &volume, volume.path(), |program| Unprivileged::command(program));
+        child::run_copied(name, &volume, volume.path(), |program| UnprivilegedUser::command(program));
         assert_eq!(subvolumes(&volume), 0);
     }
 }

@@ -10,8 +10,8 @@ use calve_core::{
     Spares, Strategy, clone_tree,
 };
 use calve_testkit::{
-    FileSystem, SplitMix64, Tree, Unprivileged, Volume, assert_same, fingerprint, node_modules_like, require_program,
-    require_root,
+    FileSystem, SplitMix64, Tree, UnprivilegedUser, Volume, assert_same, fingerprint, node_modules_like,
+    require_program, require_root,
 };
 use fs_err as fs;
 
@@ -135,8 +135,8 @@ fn a_file_system_that_was_mounted_again_gets_no_old_spare() {
         let at_mount = |name: &str| outer.path("mount").join(name);
         let through_mount = || {
             let _mount = calve_testkit::BindMount::new(inner.path(), outer.path("mount"));
-            let wish = SpareOptions::default();
-            Spares::at(at_mount("spares")).add(&SpareOrigin::Directory(at_mount("src")), &wish).unwrap();
+            let options = SpareOptions::default();
+            Spares::at(at_mount("spares")).add(&SpareOrigin::Directory(at_mount("src")), &options).unwrap();
             Spares::at(at_mount("spares")).refill(&foreground()).unwrap();
         };
         through_mount();
@@ -193,7 +193,7 @@ fn a_store_of_somebody_else_is_not_used() {
     std::os::unix::fs::chown(fixture.home(), Some(12345), None).unwrap();
     assert!(fixture.refusal("dst").starts_with("the spares cannot be reached: "), "{}", fixture.refusal("dst-2"));
     assert!(matches!(fixture.spares.refill(&foreground()), Err(Error::Io { .. })));
-    let _ = Unprivileged;
+    let _ = UnprivilegedUser;
 }
 
 #[test]
@@ -320,21 +320,21 @@ fn a_spare_of_which_more_than_a_quarter_differs_is_thrown_away() {
 fn other_options_get_no_spare() {
     let Some(fixture) = with_spares(1) else { return };
     let refusal = |change: &dyn Fn(&mut calve_core::CloneOptions)| {
-        let mut wish = fixture.options();
-        change(&mut wish);
+        let mut options = fixture.options();
+        change(&mut options);
         let dst = fixture.path("place/dst");
-        let report = clone_tree(&fixture.src(), &dst, &wish).unwrap();
+        let report = clone_tree(&fixture.src(), &dst, &options).unwrap();
         fs::remove_dir_all(&dst).unwrap();
         assert_ne!(report.strategy, Strategy::Spare);
         report.refused.into_iter().find(|refusal| refusal.strategy == Strategy::Spare).map(|refusal| refusal.reason)
     };
     let other = Some("its spares are made with other options".to_owned());
-    assert_eq!(refusal(&|wish| wish.exclude = vec!["*.md".into()]), other);
-    assert_eq!(refusal(&|wish| wish.mounts = calve_core::Mounts::Stay), other);
+    assert_eq!(refusal(&|options| options.exclude = vec!["*.md".into()]), other);
+    assert_eq!(refusal(&|options| options.mounts = calve_core::Mounts::Stay), other);
     let all = calve_core::Selection::new(|_, _| calve_core::Decision::Take);
-    assert_eq!(refusal(&|wish| wish.select = Some(all.clone())), other);
-    assert_eq!(refusal(&|wish| wish.strategy = Choice::Only(Strategy::Copy)), None);
-    assert_eq!(refusal(&|wish| wish.spares = None), None);
+    assert_eq!(refusal(&|options| options.select = Some(all.clone())), other);
+    assert_eq!(refusal(&|options| options.strategy = Choice::Only(Strategy::Copy)), None);
+    assert_eq!(refusal(&|options| options.spares = None), None);
     // One that fits is still there.
     fixture.claim("dst-2");
 }
@@ -343,14 +343,14 @@ fn other_options_get_no_spare() {
 fn what_is_left_out_is_left_out_of_the_spare_too() {
     let Some(fixture) = SpareFixture::new(FileSystem::Xfs) else { return };
     Tree::new(fixture.src()).file("a", "1").file("b.log", "1").file("d/c.log", "1").file("d/e", "1").file("out/f", "1");
-    let mut wish = SpareOptions::default();
-    wish.like.exclude = vec!["*.log".into(), "/out/".into()];
-    fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &wish).unwrap();
+    let mut options = SpareOptions::default();
+    options.like.exclude = vec!["*.log".into(), "/out/".into()];
+    fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &options).unwrap();
     fixture.refill();
     // What is left out may change as it likes; what is new may be left out too.
     Tree::new(fixture.src()).file("b.log", "22").file("new.log", "1").file("out/g", "1").file("d/new", "1");
     let mut using = fixture.options();
-    using.exclude.clone_from(&wish.like.exclude);
+    using.exclude.clone_from(&options.like.exclude);
     let report = clone_tree(&fixture.src(), &fixture.path("place/spare"), &using).unwrap();
     assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
     using.spares = None;
@@ -365,9 +365,9 @@ fn requirements_are_kept() {
     node_modules_like(fixture.src(), 100);
     fixture.add(2);
     let require = |requirement, name: &str| {
-        let mut wish = fixture.options();
-        wish.require = vec![requirement];
-        clone_tree(&fixture.src(), &fixture.path("place").join(name), &wish)
+        let mut options = fixture.options();
+        options.require = vec![requirement];
+        clone_tree(&fixture.src(), &fixture.path("place").join(name), &options)
     };
     // A check of every entry is not instant.
     let error = require(Requirement::Instant, "instant").unwrap_err();
@@ -382,10 +382,10 @@ fn requirements_are_kept() {
     assert_eq!(require(Requirement::Stable, "stable-2").unwrap().strategy, Strategy::Reflink);
     // Where bytes have to be written.
     let Some(fixture) = with_spares(1) else { return };
-    let mut wish = fixture.options();
-    wish.require = vec![Requirement::Cow];
+    let mut options = fixture.options();
+    options.require = vec![Requirement::Cow];
     assert!(matches!(
-        clone_tree(&fixture.src(), &fixture.path("place/cow"), &wish),
+        clone_tree(&fixture.src(), &fixture.path("place/cow"), &options),
         Err(Error::RequirementRefused { .. })
     ));
     assert_holds(fixture.path("place"), &[]);
@@ -394,13 +394,13 @@ fn requirements_are_kept() {
 #[test]
 fn a_spare_can_be_insisted_on() {
     let Some(fixture) = with_spares(1) else { return };
-    let mut wish = only(Strategy::Spare);
-    wish.spares = Some(SpareUse::of(fixture.home()));
-    assert_eq!(clone_tree(&fixture.src(), &fixture.path("place/a"), &wish).unwrap().strategy, Strategy::Spare);
-    let error = clone_tree(&fixture.src(), &fixture.path("place/b"), &wish).unwrap_err();
+    let mut options = only(Strategy::Spare);
+    options.spares = Some(SpareUse::of(fixture.home()));
+    assert_eq!(clone_tree(&fixture.src(), &fixture.path("place/a"), &options).unwrap().strategy, Strategy::Spare);
+    let error = clone_tree(&fixture.src(), &fixture.path("place/b"), &options).unwrap_err();
     assert!(error.to_string().contains("no spare is ready"), "{error}");
     Tree::new(fixture.path("elsewhere")).file("a", "1");
-    let error = clone_tree(&fixture.path("elsewhere"), &fixture.path("place/b"), &wish).unwrap_err();
+    let error = clone_tree(&fixture.path("elsewhere"), &fixture.path("place/b"), &options).unwrap_err();
     assert!(error.to_string().contains("there is none of this source"), "{error}");
     assert_holds(fixture.path("place"), &["a"]);
 }
@@ -409,10 +409,13 @@ fn a_spare_can_be_insisted_on() {
 fn a_spare_replaces_what_is_there_in_one_step() {
     let Some(fixture) = with_spares(1) else { return };
     Tree::new(fixture.path("place")).file("dst/old", "1");
-    let mut wish = fixture.options();
-    assert!(matches!(clone_tree(&fixture.src(), &fixture.path("place/dst"), &wish), Err(Error::DestinationExists(_))));
-    wish.existing = ExistingDestination::Replace;
-    let report = clone_tree(&fixture.src(), &fixture.path("place/dst"), &wish).unwrap();
+    let mut options = fixture.options();
+    assert!(matches!(
+        clone_tree(&fixture.src(), &fixture.path("place/dst"), &options),
+        Err(Error::DestinationExists(_))
+    ));
+    options.existing = ExistingDestination::Replace;
+    let report = clone_tree(&fixture.src(), &fixture.path("place/dst"), &options).unwrap();
     assert_eq!((report.strategy, report.trashed.is_some()), (Strategy::Spare, true));
     assert_same(fixture.src(), fixture.path("place/dst"));
 }
@@ -423,9 +426,9 @@ fn a_destination_on_another_file_system_gets_no_spare() {
     let report = clone_tree(&fixture.src(), &other.path().join("dst"), &fixture.options()).unwrap();
     assert!(report.refused[0].reason.contains("another file system than the destination"), "{:?}", report.refused);
     // Unless they are kept there.
-    let mut wish = SpareOptions::default();
-    wish.at = Some(other.path().to_path_buf());
-    fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &wish).unwrap();
+    let mut options = SpareOptions::default();
+    options.at = Some(other.path().to_path_buf());
+    fixture.spares.add(&SpareOrigin::Directory(fixture.src()), &options).unwrap();
     fixture.refill();
     let report = clone_tree(&fixture.src(), &other.path().join("dst-2"), &fixture.options()).unwrap();
     assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::FileType;
 
 use crate::engine::{Version, numbers};
-use crate::error::{Error, Result, Unusable};
+use crate::error::{Error, Result, UnusableData};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::sys;
@@ -22,12 +22,12 @@ pub(super) fn examine_mariadb(path: &Path, version: &Version) -> Result<()> {
     let data = Directory::open(path)?;
     let refuse = |reason| Err(Error::not_usable(path, reason));
     if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
-        return refuse(Unusable::Incomplete(
+        return refuse(UnusableData::Incomplete(
             "it is no data directory of MariaDB: `ibdata1` or `mysql` is missing".into(),
         ));
     }
     if data.stat("mysql.ibd")?.is_some() || data.stat("#innodb_redo")?.is_some() {
-        return refuse(Unusable::OtherVersion { made_by: "MySQL 8".into(), server: "MariaDB".into() });
+        return refuse(UnusableData::OtherVersion { made_by: "MySQL 8".into(), server: "MariaDB".into() });
     }
     is_apart(&data, path, &["ibdata1", "aria_log_control"])?;
     let mut made_by = None;
@@ -40,7 +40,7 @@ pub(super) fn examine_mariadb(path: &Path, version: &Version) -> Result<()> {
     {
         let (major, minor) = (version.major, version.minor);
         let made_by = text.trim().escape_default().to_string();
-        return refuse(Unusable::OtherVersion { made_by, server: format!("{major}.{minor}") });
+        return refuse(UnusableData::OtherVersion { made_by, server: format!("{major}.{minor}") });
     }
     Ok(())
 }
@@ -51,9 +51,9 @@ pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
     let refuse = |reason| Err(Error::not_usable(path, reason));
     let server = format!("{}.{}.{}", version.major, version.minor, version.patch());
     let made_by =
-        |made_by: &str| Unusable::OtherVersion { made_by: made_by.to_owned(), server: format!("MySQL {server}") };
+        |made_by: &str| UnusableData::OtherVersion { made_by: made_by.to_owned(), server: format!("MySQL {server}") };
     if data.stat("ibdata1")?.is_none() || data.stat("mysql")?.is_none() {
-        return refuse(Unusable::Incomplete(
+        return refuse(UnusableData::Incomplete(
             "it is no data directory of MySQL: `ibdata1` or `mysql` is missing".into(),
         ));
     }
@@ -67,7 +67,7 @@ pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
     // The header of its first page has the version of the last server at 8: 80406 is 8.4.6 (`FIL_PAGE_SRV_VERSION`).
     let mut head = [0; 12];
     if dictionary.read_exact(&mut head).is_err() {
-        return refuse(Unusable::Incomplete("`mysql.ibd` has no header".into()));
+        return refuse(UnusableData::Incomplete("`mysql.ibd` has no header".into()));
     }
     let last = u32::from_be_bytes([head[8], head[9], head[10], head[11]]);
     let (major, minor, patch) = (last / 10_000, last / 100 % 100, last % 100);
@@ -82,7 +82,7 @@ fn is_apart(data: &Directory, path: &Path, locked: &[&str]) -> Result<()> {
     confined::check(data, POINTERS)?;
     for name in locked {
         if let Some(pid) = data.file(name)?.and_then(|file| sys::lock_holder(file.as_fd())) {
-            return Err(Error::not_usable(path, Unusable::InUse(pid.into())));
+            return Err(Error::not_usable(path, UnusableData::InUse(pid.into())));
         }
     }
     Ok(())

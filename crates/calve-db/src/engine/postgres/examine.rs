@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::super::{Version, numbers};
-use crate::error::{Error, Result, Unusable};
+use crate::error::{Error, Result, UnusableData};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::sys::ProcessHandle;
@@ -41,25 +41,27 @@ pub(super) fn examine(path: &Path, version: &Version) -> Result<()> {
     let data = Directory::open(path)?;
     let refuse = |reason| Err(Error::not_usable(path, reason));
     let Some(made_by) = data.read_to_string("PG_VERSION", SMALL_BYTES)? else {
-        return refuse(Unusable::Incomplete("it is no data directory of PostgreSQL: it has no file PG_VERSION".into()));
+        return refuse(UnusableData::Incomplete(
+            "it is no data directory of PostgreSQL: it has no file PG_VERSION".into(),
+        ));
     };
     if numbers(&made_by).is_none_or(|(major, _)| major != version.major) {
         let made_by = format!("PostgreSQL {}", made_by.trim().escape_default());
-        return refuse(Unusable::OtherVersion { made_by, server: version.major.to_string() });
+        return refuse(UnusableData::OtherVersion { made_by, server: version.major.to_string() });
     }
     whole(&data)?;
     let pid = data.read_to_string("postmaster.pid", SMALL_BYTES)?.unwrap_or_default();
     let pid: Option<u32> = pid.lines().next().and_then(|line| line.trim().trim_start_matches('-').parse().ok());
     if let Some(pid) = pid.filter(|pid| ProcessHandle::open(*pid, None).is_some()) {
-        return refuse(Unusable::InUse(pid.into()));
+        return refuse(UnusableData::InUse(pid.into()));
     }
     match state(&data)? {
         Some(SHUT_DOWN | SHUT_DOWN_IN_RECOVERY) => {}
-        Some(_) => return refuse(Unusable::NotShutDown),
-        None => return refuse(Unusable::Incomplete("global/pg_control is missing or damaged".into())),
+        Some(_) => return refuse(UnusableData::NotShutDown),
+        None => return refuse(UnusableData::Incomplete("global/pg_control is missing or damaged".into())),
     }
     if data.stat("backup_label")?.is_some() {
-        return refuse(Unusable::Incomplete("it is a base backup that was not restored (backup_label)".into()));
+        return refuse(UnusableData::Incomplete("it is a base backup that was not restored (backup_label)".into()));
     }
     Ok(())
 }
@@ -70,7 +72,7 @@ fn whole(data: &Directory) -> Result<()> {
     if let Some(space) = spaces.first() {
         let space = Path::new("pg_tblspc").join(&space.name);
         let reason = format!("it has a tablespace outside: `{}`", calve_core::ShownPath(&space));
-        return Err(Error::not_usable(data.path(), Unusable::LeadsOut(reason)));
+        return Err(Error::not_usable(data.path(), UnusableData::LeadsOut(reason)));
     }
     confined::check(data, &[])
 }

@@ -7,7 +7,7 @@ use calve_core::RemovalWait;
 use rustix::fs::{FileType, Stat};
 
 use crate::engine::{Version, numbers};
-use crate::error::{Error, Result, Unusable};
+use crate::error::{Error, Result, UnusableData};
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::files::trash;
@@ -93,7 +93,7 @@ fn head(data: &Directory) -> Result<Option<Head>> {
     file.take(HEAD_BYTES)
         .read_to_end(&mut bytes)
         .map_err(|error| Error::io(Operation::Read, data.path().join(DUMP), error))?;
-    let no_dump = || Error::not_usable(data.path(), Unusable::Incomplete(format!("its `{DUMP}` is no dump")));
+    let no_dump = || Error::not_usable(data.path(), UnusableData::Incomplete(format!("its `{DUMP}` is no dump")));
     Head::read(&bytes).map(Some).ok_or_else(no_dump)
 }
 
@@ -103,11 +103,11 @@ pub(super) fn examine(path: &Path, engine: &str, version: &Version) -> Result<()
     let head = head(&data)?;
     if head.is_none() && newest(&data)?.is_none() {
         let missing = format!("it is no data directory of Redis or Valkey: `{DUMP}` and `{APPEND_ONLY}` are missing");
-        return refuse(Unusable::Incomplete(missing));
+        return refuse(UnusableData::Incomplete(missing));
     }
     confined::check(&data, &[])?;
     if let Some(pid) = sys::works_in(path, &["redis-server", "valkey-server"]) {
-        return refuse(Unusable::InUse(pid.into()));
+        return refuse(UnusableData::InUse(pid.into()));
     }
     // A server reads the dumps of older ones, and mostly those of the other engine; where it does not, it says so and ends.
     if let Some((writer, text)) = head.and_then(|head| head.writer)
@@ -115,7 +115,7 @@ pub(super) fn examine(path: &Path, engine: &str, version: &Version) -> Result<()
         && numbers(&text).is_some_and(|made_by| made_by > (version.major, version.minor))
     {
         let server = format!("{}.{}", version.major, version.minor);
-        return refuse(Unusable::OtherVersion { made_by: text.escape_default().to_string(), server });
+        return refuse(UnusableData::OtherVersion { made_by: text.escape_default().to_string(), server });
     }
     Ok(())
 }

@@ -13,18 +13,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 
 /// Stopped processes, which go on when this is dropped.
-pub(crate) struct Frozen(BTreeMap<u32, ProcessHandle>);
+pub(crate) struct FrozenProcesses(BTreeMap<u32, ProcessHandle>);
 
-impl Drop for Frozen {
+impl Drop for FrozenProcesses {
     fn drop(&mut self) {
         self.0.values().for_each(|process| process.signal(Signal::CONT));
     }
 }
 
 /// Stops the descendants of this process. Returns when none of their threads runs any more.
-pub(crate) fn freeze() -> io::Result<Frozen> {
+pub(crate) fn freeze() -> io::Result<FrozenProcesses> {
     let started = Instant::now();
-    let mut frozen = Frozen(BTreeMap::new());
+    let mut frozen = FrozenProcesses(BTreeMap::new());
     loop {
         let before = frozen.0.len();
         for pid in descendants() {

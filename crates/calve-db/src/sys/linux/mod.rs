@@ -19,7 +19,7 @@ pub(crate) use process::{
 };
 pub(crate) use segment::{read_segment, remove_segment, remove_shared, segments};
 pub(crate) use spawn::{Server, collect_orphan, spawn};
-pub(crate) use watch::{Appearances, Opens, stamp};
+pub(crate) use watch::{Appearances, FileOpenings, stamp};
 pub(crate) use who::{
     descendants, flag_names, is_for_writing, memory_bytes, open_files, open_flags, process, tree, who,
 };

@@ -11,13 +11,13 @@ use std::ptr::null;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::sys::{Ended, Launch};
+use crate::sys::{Launch, ProcessEnd};
 
 /// A server's first process.
 pub(crate) struct Server {
     pid: u32,
     descriptor: OwnedFd,
-    ended: Option<Ended>,
+    ended: Option<ProcessEnd>,
 }
 
 unsafe extern "C" {
@@ -139,25 +139,25 @@ impl Server {
     }
 
     /// Returns how it ended, if it has.
-    pub(crate) fn ended(&mut self) -> Option<Ended> {
+    pub(crate) fn ended(&mut self) -> Option<ProcessEnd> {
         self.collect(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
 
     /// Waits for its end.
-    pub(crate) fn wait(&mut self) -> Option<Ended> {
+    pub(crate) fn wait(&mut self) -> Option<ProcessEnd> {
         self.collect(WaitIdOptions::EXITED)
     }
 
-    fn collect(&mut self, options: WaitIdOptions) -> Option<Ended> {
+    fn collect(&mut self, options: WaitIdOptions) -> Option<ProcessEnd> {
         if self.ended.is_none() {
             let status = crate::sys::retry(|| rustix::process::waitid(WaitId::PidFd(self.descriptor.as_fd()), options));
             self.ended = match status {
                 Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
-                    (Some(code), _) => Ended::Exit(code),
-                    (None, signal) => Ended::Signal(signal.unwrap_or_default()),
+                    (Some(code), _) => ProcessEnd::Exit(code),
+                    (None, signal) => ProcessEnd::Signal(signal.unwrap_or_default()),
                 }),
                 // The process that collected it before has not told.
-                Err(Errno::CHILD) => Some(Ended::Signal(0)),
+                Err(Errno::CHILD) => Some(ProcessEnd::Signal(0)),
                 _ => None,
             };
         }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::super::{Appeared, Opened};
+use super::super::{Appearance, FileOpening};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
 /// A descriptor that polls as readable when something has happened.
@@ -19,20 +19,20 @@ impl Appearances {
         Ok(Self(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?))
     }
 
-    /// Watches what appears in this directory from now on. Returns the directory's number in [`Appeared`].
+    /// Watches what appears in this directory from now on. Returns the directory's number in [`Appearance`].
     pub(crate) fn add(&self, directory: &Path) -> io::Result<i32> {
         let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
         Ok(inotify::add_watch(&self.0, directory, flags)?)
     }
 
     /// Returns the names that have appeared since the last call.
-    pub(crate) fn read(&self) -> Vec<Appeared> {
+    pub(crate) fn read(&self) -> Vec<Appearance> {
         let mut buffer = [MaybeUninit::<u8>::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.0, &mut buffer);
         let mut found = Vec::new();
         while let Ok(event) = reader.next() {
             if let Some(name) = event.file_name() {
-                found.push(Appeared {
+                found.push(Appearance {
                     directory: event.wd(),
                     name: OsStr::from_bytes(name.to_bytes()).to_owned(),
                     is_directory: event.events().contains(ReadFlags::ISDIR),
@@ -50,13 +50,13 @@ impl AsFd for Appearances {
 }
 
 /// The files of a file system that are opened, and by which thread. Nobody is kept waiting.
-pub(crate) struct Opens(OwnedFd);
+pub(crate) struct FileOpenings(OwnedFd);
 
 /// Whom it takes: CAP_SYS_ADMIN, and not only in a user namespace.
 const OPENS_FLAGS: c_uint =
     libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | libc::FAN_REPORT_TID | libc::FAN_UNLIMITED_QUEUE;
 
-impl Opens {
+impl FileOpenings {
     /// Watches files of the file system that is mounted at `path`, by whichever mount they are opened.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let path = CString::new(path.as_os_str().as_bytes())?;
@@ -76,7 +76,7 @@ impl Opens {
     }
 
     /// Returns the files that were opened since the last call.
-    pub(crate) fn read(&self) -> Vec<Opened> {
+    pub(crate) fn read(&self) -> Vec<FileOpening> {
         const LENGTH: usize = size_of::<libc::fanotify_event_metadata>();
         let mut found = Vec::new();
         let mut buffer = [0; 128 * LENGTH];
@@ -94,13 +94,13 @@ impl Opens {
     }
 }
 
-impl AsFd for Opens {
+impl AsFd for FileOpenings {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-fn opened(descriptor: c_int, thread: c_int) -> Option<Opened> {
+fn opened(descriptor: c_int, thread: c_int) -> Option<FileOpening> {
     // An event without one tells that others were lost.
     if descriptor < 0 {
         return None;
@@ -109,7 +109,7 @@ fn opened(descriptor: c_int, thread: c_int) -> Option<Opened> {
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let link = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
     let path = rustix::fs::readlink(link, Vec::new()).ok()?;
-    Some(Opened { path: OsString::from_vec(path.into_bytes()).into(), thread: u32::try_from(thread).ok()? })
+    Some(FileOpening { path: OsString::from_vec(path.into_bytes()).into(), thread: u32::try_from(thread).ok()? })
 }
 
 /// Returns the time by the clock that files are stamped with, which moves a few milliseconds at once.

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::Who;
+use super::super::ProcessThread;
 use super::process::children;
 
 /// Describes a thread and its process. `None` when it is gone.
-pub(crate) fn who(thread: u32) -> Option<Who> {
+pub(crate) fn who(thread: u32) -> Option<ProcessThread> {
     let process = number(&status(thread)?, "Tgid:")?;
-    Some(Who {
+    Some(ProcessThread {
         process,
         name: name(process)?,
         thread: Some(thread),
@@ -17,10 +17,10 @@ pub(crate) fn who(thread: u32) -> Option<Who> {
 }
 
 /// Describes the process as a whole: the thread is known only where there is no other.
-pub(crate) fn process(process: u32) -> Option<Who> {
+pub(crate) fn process(process: u32) -> Option<ProcessThread> {
     let is_alone = number(&status(process)?, "Threads:")? == 1;
     let thread = is_alone.then_some(process);
-    Some(Who { process, name: name(process)?, thread, thread_name: thread.and_then(|_| name(process)) })
+    Some(ProcessThread { process, name: name(process)?, thread, thread_name: thread.and_then(|_| name(process)) })
 }
 
 /// Returns this process's children, theirs, and so on.

@@ -9,9 +9,9 @@ use crate::escape::trees::{Trees, relative};
 use crate::paths::{path_of, plain};
 
 /// Absolute targets in another tree.
-pub(super) struct Absolute;
+pub(super) struct AbsoluteLinks;
 
-impl Detector for Absolute {
+impl Detector for AbsoluteLinks {
     fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_link()
     }
@@ -25,9 +25,9 @@ impl Detector for Absolute {
 }
 
 /// Relative targets above the tree. Where they lead depends on where the tree is.
-pub(super) struct Leaving;
+pub(super) struct LeavingLinks;
 
-impl Detector for Leaving {
+impl Detector for LeavingLinks {
     fn wants(&self, entry: &EntryName<'_>) -> bool {
         entry.is_link()
     }

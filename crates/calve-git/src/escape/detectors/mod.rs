@@ -24,8 +24,8 @@ pub(super) trait Detector: Sync {
 
 /// All kinds, in the order in which an entry is offered to them.
 pub(super) const DETECTORS: &[&dyn Detector] = &[
-    &links::Absolute,
-    &links::Leaving,
+    &links::AbsoluteLinks,
+    &links::LeavingLinks,
     &git_pointer::GitPointer,
     &texts::ACTIVATE,
     &shebang::Shebang,

@@ -13,7 +13,7 @@ use crate::git::Git;
 use crate::redact::Url;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::{Property, Recipe, RecipeRequest, Step, Tip, choose};
-use crate::remote::clone::verify::{Missing, Verdict, count_missing, verify};
+use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
 use crate::remote::session::{Listener, Maintenance, Prompts, Session};
@@ -89,7 +89,7 @@ pub struct CloneReport {
     /// How long it took.
     pub seconds: Seconds,
     /// The objects that are still on the server.
-    pub missing: Missing,
+    pub missing: MissingObjects,
     /// Whether the server did what it was asked.
     pub verdicts: Vec<(Property, Verdict)>,
     /// Facts that the user should know.
@@ -163,7 +163,7 @@ fn in_build(
     let checked_out = begun.elapsed();
     let missing = match recipe.filter {
         Some(_) => count_missing(tree, options.count_for)?,
-        None => Missing { objects: 0, counted: true },
+        None => MissingObjects { objects: 0, counted: true },
     };
     let bytes_received = if recipe.is_local() { 0 } else { packed_bytes(tree) };
     let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };

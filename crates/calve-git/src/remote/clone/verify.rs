@@ -23,7 +23,7 @@ pub enum Verdict {
 
 /// The objects that are still on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingObjects {
     /// How many, as far as counted.
     pub objects: u64,
     /// Whether all were counted in the time that there was.
@@ -75,13 +75,13 @@ fn filter_of(git: &Git) -> Result<Verdict, RemoteError> {
 }
 
 /// Counts what a partial clone has left on the server, for as long as `time`.
-pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<Missing, RemoteError> {
+pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<MissingObjects, RemoteError> {
     let git = Git::at(tree);
     let mut command = git.command();
     command.args(["rev-list", "--objects", "--all", "HEAD", "--missing=print"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(Error::start(tree))?;
-    let mut child = KilledOnDrop(child);
-    let Some(pipe) = child.0.stdout.take() else { return Ok(Missing { objects: 0, counted: false }) };
+    let mut child = ChildGuard(child);
+    let Some(pipe) = child.0.stdout.take() else { return Ok(MissingObjects { objects: 0, counted: false }) };
     let deadline = Instant::now() + time;
     let (mut objects, mut lines, mut line) = (0, 0_u32, Vec::new());
     let mut pipe = BufReader::new(pipe);
@@ -89,20 +89,20 @@ pub(crate) fn count_missing(tree: &Path, time: Duration) -> Result<Missing, Remo
         line.clear();
         if pipe.read_until(b'\n', &mut line)? == 0 {
             let counted = child.0.wait()?.success();
-            return Ok(Missing { objects, counted });
+            return Ok(MissingObjects { objects, counted });
         }
         objects += u64::from(line.starts_with(b"?"));
         lines += 1;
         if lines.is_multiple_of(1024) && Instant::now() > deadline {
-            return Ok(Missing { objects, counted: false });
+            return Ok(MissingObjects { objects, counted: false });
         }
     }
 }
 
 /// A process that does not outlive this.
-struct KilledOnDrop(Child);
+struct ChildGuard(Child);
 
-impl Drop for KilledOnDrop {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -17,11 +17,11 @@ use crate::git::Git;
 use crate::repository::joined;
 use crate::worktree::add::survey::{AddRequest, converted, donor_index};
 use crate::worktree::status::{GitPath, Status, split};
-use crate::worktree::tracked::Tracked;
+use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{self, GITLINK, Index, IndexEntry};
 
 /// A donor that a watcher knows, with an index that is just what its commit has.
-pub(crate) struct Known {
+pub(crate) struct KnownDonor {
     pub(crate) source: KnownSource,
     index: Index,
     index_path: PathBuf,
@@ -29,9 +29,9 @@ pub(crate) struct Known {
     is_same_tree: bool,
 }
 
-impl Known {
+impl KnownDonor {
     /// Collects the facts that are known of the donor. `None` where git has to look at all of it.
-    pub(crate) fn of(request: &AddRequest, spare: &SpareUse) -> Result<Option<Known>> {
+    pub(crate) fn of(request: &AddRequest, spare: &SpareUse) -> Result<Option<KnownDonor>> {
         let AddRequest { repository, donor, target, .. } = request;
         // git's own rules tell which of several names is tracked that the file system takes for one.
         if request.is_untrusted || request.is_sparse || repository.is_set("core.ignorecase") {
@@ -55,7 +55,7 @@ impl Known {
         if own.is_none_or(|own| own.as_bytes() != *head) {
             return Ok(None);
         }
-        Ok(Some(Known { source, index, index_path, is_same_tree: head == wanted }))
+        Ok(Some(KnownDonor { source, index, index_path, is_same_tree: head == wanted }))
     }
 
     /// Compares the commit's index with the donor, and says what state that is in.
@@ -65,7 +65,7 @@ impl Known {
         at_donor: &Git,
         index: impl FnOnce() -> Result<Index> + Send,
         git: Option<&Git>,
-    ) -> Result<(Tracked, Status)> {
+    ) -> Result<(TrackedFiles, Status)> {
         let repository = &request.repository;
         let look = || {
             let own = if self.is_same_tree { self.index.of_its_tree() } else { None };
@@ -85,7 +85,7 @@ impl Known {
             (joined(status), found)
         });
         let (status, (index, conversions)) = (status?, found?);
-        Ok((Tracked::compare(repository, index, &self.index, &status, &conversions), status))
+        Ok((TrackedFiles::compare(repository, index, &self.index, &status, &conversions), status))
     }
 }
 
@@ -215,13 +215,13 @@ mod tests {
     use crate::worktree::add::AddOptions;
 
     /// A worktree with a spare and a watcher.
-    struct Watched {
+    struct WatchedWorktree {
         root: PathBuf,
         using: SpareUse,
         watcher: Option<(Cancel, std::thread::JoinHandle<()>)>,
     }
 
-    impl Watched {
+    impl WatchedWorktree {
         fn new(volume: &Volume) -> Self {
             let root = volume.path().join("proj");
             let mut using = SpareUse::of(volume.path().join("home"));
@@ -248,10 +248,10 @@ mod tests {
             let spares = Spares::at(&self.using.home);
             let source = SpareSource::Directory(self.root.clone());
             spares.remove(&source, &Cancel::default()).unwrap();
-            let mut wish = SpareOptions::default();
-            wish.staged = true;
-            wish.like.exclude.clone_from(&self.using.made_without);
-            spares.add(&SpareOrigin::Directory(self.root.clone()), &wish).unwrap();
+            let mut options = SpareOptions::default();
+            options.staged = true;
+            options.like.exclude.clone_from(&self.using.made_without);
+            spares.add(&SpareOrigin::Directory(self.root.clone()), &options).unwrap();
             let resolve = |source: &SpareSource| match source {
                 SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),
                 SpareSource::Template(_) => None,
@@ -346,7 +346,7 @@ mod tests {
         }
     }
 
-    impl Drop for Watched {
+    impl Drop for WatchedWorktree {
         fn drop(&mut self) {
             if let Some((cancel, _)) = &self.watcher {
                 cancel.cancel();
@@ -358,7 +358,7 @@ mod tests {
     fn what_is_said_of_a_known_donor_is_what_git_says_of_all_of_it() {
         let rounds: u64 = std::env::var("CALVE_KNOWN_STATES").map_or(12, |rounds| rounds.parse().unwrap());
         let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
-        let mut watched = Watched::new(&volume);
+        let mut watched = WatchedWorktree::new(&volume);
         fs_err::create_dir(&watched.root).unwrap();
         watched.git(&["init", "-q", "-b", "main"]);
         for (path, text) in [(".gitignore", "node_modules\n*.log\n"), ("file", "1"), ("src/a", ""), ("src/b", "2")] {
@@ -388,7 +388,7 @@ mod tests {
             let request = AddRequest::new(Repository::open(&watched.root).unwrap(), &options).unwrap();
             let git = Git::at(&watched.root);
             let all = Status::of(&git).unwrap();
-            let Some(known) = Known::of(&request, &watched.using).unwrap() else {
+            let Some(known) = KnownDonor::of(&request, &watched.using).unwrap() else {
                 // Reading all of it may have made the watcher unsure for a moment.
                 continue;
             };

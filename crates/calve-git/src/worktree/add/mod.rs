@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 
 use calve_core::{CloneOptions, CloneReport, StagedTree, UnreadableEntry, stage};
 
-use crate::config::{Hooks, ServiceConfig, SparesWish};
+use crate::config::{Hooks, ServiceConfig, SparesRequest};
 use crate::error::{Error, Result};
-use crate::escape::{self, AuditOptions, AuditReport, Fix, Moved};
+use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPath};
 use crate::git::Git;
 use crate::repository::Repository;
 use crate::worktree::add::ignored::dependencies::Dependency;
@@ -31,11 +31,11 @@ use crate::worktree::add::survey::{AddRequest, Survey, rules_below, selection, s
 use crate::worktree::registration::{Registration, sweep};
 use crate::worktree::status::Status;
 use crate::worktree::tracked::index::Index;
-use crate::worktree::tracked::{Checkout, NotCloned, Settled, Tracked, limit_root};
+use crate::worktree::tracked::{Checkout, NotClonedReason, TrackedCounts, TrackedFiles, limit_root};
 
 /// Whether entries that git ignores are carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ignored {
+pub enum IgnoredEntries {
     /// All of them, as far as the project's configuration goes along.
     #[default]
     Carry,
@@ -80,7 +80,7 @@ pub struct AddOptions {
     /// Check out the commit, and no branch.
     pub is_detached: bool,
     /// The entries that git ignores.
-    pub ignored: Ignored,
+    pub ignored: IgnoredEntries,
     /// The changes that are not committed.
     pub changes: Changes,
     /// Pull requests.
@@ -133,8 +133,8 @@ pub struct AddReport {
     /// Tracked files that were cloned.
     pub tracked_cloned: u64,
     /// How many tracked files git wrote, for each reason.
-    pub tracked_written: BTreeMap<NotCloned, u64>,
-    /// The ignored entries that were carried (and with [`Changes::Carry`] the untracked ones).
+    pub tracked_written: BTreeMap<NotClonedReason, u64>,
+    /// The ignored entries that were carried (and with [`Changes::CarryFacts`] the untracked ones).
     pub carried: Vec<PathBuf>,
     /// The entries that were not, and why.
     pub left: Vec<LeftEntry>,
@@ -145,8 +145,8 @@ pub struct AddReport {
     /// There is room for another spare: work for [`calve_core::Spares::refill`].
     pub spares_wanted: bool,
     /// How many spares of the donor its configuration asks for.
-    pub spares_wish: Option<SparesWish>,
-    /// How many changed and untracked files stay in the donor; 0 with [`Changes::Carry`].
+    pub spares_request: Option<SparesRequest>,
+    /// How many changed and untracked files stay in the donor; 0 with [`Changes::CarryFacts`].
     pub uncommitted: u64,
     /// The references that pointed back into the donor.
     pub audit: AuditReport,
@@ -237,7 +237,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
     fs_err::create_dir_all(parent)?;
     request.path = location::absolute(&request.path)?;
 
-    let spares_wish = spares::wished(&request)?;
+    let spares_request = spares::requested(&request)?;
     let mut entry = Registration::begin(&request)?;
     let (index_path, oid) = (entry.index(), request.target.oid.clone());
     // No files are there yet; these commands look at none.
@@ -279,7 +279,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         dependencies: built.dependencies,
         spares: built.spares.used,
         spares_wanted: built.spares.wanted,
-        spares_wish,
+        spares_request,
         uncommitted: built.uncommitted,
         audit: built.audit.unwrap_or_default(),
         post_checkout,
@@ -296,7 +296,7 @@ pub(crate) const PLAIN: [&str; 6] =
 
 struct StagedWorktree {
     clone: CloneReport,
-    tracked: Settled,
+    tracked: TrackedCounts,
     carried: Vec<PathBuf>,
     left: Vec<LeftEntry>,
     dependencies: Vec<Dependency>,
@@ -309,7 +309,7 @@ struct StagedWorktree {
 }
 
 /// Returns the entries that the commit tracks although they are ignored.
-fn tracked_below(tracked: &Tracked, carried: &[PathBuf]) -> HashSet<PathBuf> {
+fn tracked_below(tracked: &TrackedFiles, carried: &[PathBuf]) -> HashSet<PathBuf> {
     let below = carried.iter().flat_map(|root| tracked.at_or_below(root.as_os_str().as_encoded_bytes()));
     below.map(|path| crate::paths::path_of(path)).collect()
 }
@@ -336,7 +336,7 @@ fn audit(
         below: built.carried.clone(),
         others: others.collect(),
         will_be: Some(request.path.clone()),
-        moved: Moved::Ignored,
+        moved: FormerPath::Ignored,
         tracked: Some(built.tracked_below.clone()),
         threads: options.clone.threads,
         cancel: options.clone.cancel.clone(),

@@ -13,7 +13,7 @@ use crate::worktree::status::{GitPath, split};
 
 /// The decision about one name in a directory of which not everything is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Take {
+enum NameDecision {
     /// This file, which git tracks.
     File,
     /// This directory; what is in it is decided one by one.
@@ -24,7 +24,7 @@ enum Take {
 
 #[derive(Debug, Default)]
 struct Directory {
-    names: HashMap<Vec<u8>, Take>,
+    names: HashMap<Vec<u8>, NameDecision>,
     /// It is in a directory that is taken as a whole: names that are not listed are taken too.
     rest: bool,
 }
@@ -57,7 +57,7 @@ impl Selector {
     /// Adds a root that is carried. All roots come before the first [`Self::file`].
     pub(crate) fn root(&mut self, root: &CarriedRoot) {
         let path = root.path.as_os_str().as_bytes();
-        self.insert(path, Take::Whole);
+        self.insert(path, NameDecision::Whole);
         if root.is_directory {
             self.whole.insert(path.to_vec());
         }
@@ -65,10 +65,10 @@ impl Selector {
 
     /// Takes a tracked file.
     pub(crate) fn file(&mut self, path: &[u8]) {
-        self.insert(path, Take::File);
+        self.insert(path, NameDecision::File);
     }
 
-    fn insert(&mut self, path: &[u8], take: Take) {
+    fn insert(&mut self, path: &[u8], take: NameDecision) {
         let (above, name) = split(path);
         if self.last.0 != above {
             self.last = (above.to_vec(), self.open(above));
@@ -84,7 +84,7 @@ impl Selector {
         let (above, name) = split(path);
         let above = self.open(above);
         let parent = &mut self.known[above];
-        parent.names.entry(name.to_vec()).or_insert(Take::Inside);
+        parent.names.entry(name.to_vec()).or_insert(NameDecision::Inside);
         let rest = parent.rest || self.whole.contains(path);
         self.known.push(Directory { names: HashMap::new(), rest });
         self.directories.insert(path.to_vec(), self.known.len() - 1);
@@ -99,18 +99,18 @@ impl Selector {
     /// Decides about an entry of the directory `known`. Below a directory that is left out the engine asks nothing.
     fn decide(&self, known: Option<&Directory>, path: &Path, name: &[u8], is_directory: bool) -> Decision {
         let take = match known {
-            None => Take::Whole,
+            None => NameDecision::Whole,
             Some(known) => match known.names.get(name) {
                 Some(take) => *take,
-                None if known.rest => Take::Whole,
+                None if known.rest => NameDecision::Whole,
                 None => return Decision::Leave,
             },
         };
         match take {
-            Take::File if is_directory => Decision::Leave,
-            Take::Inside if !is_directory => Decision::Leave,
-            Take::File | Take::Inside => Decision::Take,
-            Take::Whole => self.by_rules(path, is_directory),
+            NameDecision::File if is_directory => Decision::Leave,
+            NameDecision::Inside if !is_directory => Decision::Leave,
+            NameDecision::File | NameDecision::Inside => Decision::Take,
+            NameDecision::Whole => self.by_rules(path, is_directory),
         }
     }
 

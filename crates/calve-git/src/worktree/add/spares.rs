@@ -13,7 +13,7 @@ use calve_core::{
     StagedTree, Strategy, Visitor, clone_tree, scan_tree,
 };
 
-use crate::config::{LOCAL, SparesWish};
+use crate::config::{LOCAL, SparesRequest};
 use crate::error::Result;
 use crate::git::Git;
 use crate::repository::Repository;
@@ -25,21 +25,21 @@ use crate::worktree::add::{is_worktree, take_skipped};
 /// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";
 
-/// Returns the root of the worktree around `start`, the source of spares for new worktrees, and sets in `wish` what these need.
-pub fn of_worktree(start: &Path, wish: &mut SpareOptions) -> Result<PathBuf> {
+/// Returns the root of the worktree around `start`, the source of spares for new worktrees, and sets in `options` what these need.
+pub fn of_worktree(start: &Path, options: &mut SpareOptions) -> Result<PathBuf> {
     let root = Repository::open(start)?.here.ok_or_else(no_donor)?;
-    wish.staged = true;
-    wish.like.exclude = vec![WITHOUT.to_owned()];
+    options.staged = true;
+    options.like.exclude = vec![WITHOUT.to_owned()];
     Ok(root)
 }
 
 /// Returns how many spares of the donor its configuration asks for. What git tracks is the project's word, whatever the file's name.
-pub(crate) fn wished(request: &AddRequest) -> Result<Option<SparesWish>> {
-    let Some(mut wish) = request.config.spares.filter(|wish| wish.count > 0 && !request.is_untrusted) else {
+pub(crate) fn requested(request: &AddRequest) -> Result<Option<SparesRequest>> {
+    let Some(mut wanted) = request.config.spares.filter(|wanted| wanted.count > 0 && !request.is_untrusted) else {
         return Ok(None);
     };
-    wish.is_own = wish.is_own && Git::at(&request.donor).run(&["ls-files", "-z", "--", LOCAL])?.is_empty();
-    Ok(Some(wish))
+    wanted.is_own = wanted.is_own && Git::at(&request.donor).run(&["ls-files", "-z", "--", LOCAL])?.is_empty();
+    Ok(Some(wanted))
 }
 
 /// Returns where spares of the whole donor are, if there are to be any.

@@ -15,16 +15,16 @@ use crate::repository::{Repository, joined};
 use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
-use crate::worktree::add::ignored::{self, CarriedRoot, Carry, LeftEntry, LeftReason};
-use crate::worktree::add::known::Known;
+use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts, LeftEntry, LeftReason};
+use crate::worktree::add::known::KnownDonor;
 use crate::worktree::add::location;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::spares;
 use crate::worktree::add::target::{self, Target, TargetRequest};
 use crate::worktree::add::unfiltered::unfiltered;
-use crate::worktree::add::{AddOptions, Changes, Ignored, Trust, Warning};
+use crate::worktree::add::{AddOptions, Changes, IgnoredEntries, Trust, Warning};
 use crate::worktree::status::{GitPath, Status};
-use crate::worktree::tracked::Tracked;
+use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::conversion::{Conversion, conversions};
 use crate::worktree::tracked::index::Index;
 
@@ -98,7 +98,7 @@ pub(crate) fn no_donor() -> Error {
 
 /// The parts that it will consist of.
 pub(crate) struct Survey {
-    pub(crate) tracked: Tracked,
+    pub(crate) tracked: TrackedFiles,
     pub(crate) plan: Arc<Selector>,
     pub(crate) rules: Rules,
     pub(crate) roots: Vec<CarriedRoot>,
@@ -145,14 +145,14 @@ pub(crate) fn survey(
     let nested = nested(request);
     let include = ignored::included(request.listed_in.as_deref(), &request.config.include)?;
     let collides = |path: &Path| path.ancestors().any(|above| tracked.has(above.as_os_str().as_encoded_bytes()));
-    let carry = Carry { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };
+    let carry = CarryFacts { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };
     let mut left = Vec::new();
     let mut roots = match options.ignored {
-        Ignored::Carry => carry.ignored(&status.ignored, &mut left)?,
-        Ignored::Leave => Vec::new(),
+        IgnoredEntries::Carry => carry.ignored(&status.ignored, &mut left)?,
+        IgnoredEntries::Leave => Vec::new(),
     };
     let mut dependencies = Vec::new();
-    if options.ignored == Ignored::Carry {
+    if options.ignored == IgnoredEntries::Carry {
         let wanted = |path: &Path| {
             include.as_ref().is_none_or(|include| include.covers(path, true))
                 && rules.leave(path, true).is_none()
@@ -197,10 +197,10 @@ fn compared(
     spare: Option<&mut SpareUse>,
     index: impl FnOnce() -> Result<Index> + Send,
     git: Option<&Git>,
-) -> Result<(Tracked, Status)> {
+) -> Result<(TrackedFiles, Status)> {
     let repository = &request.repository;
     if let Some(spare) = spare
-        && let Some(known) = Known::of(request, spare)?
+        && let Some(known) = KnownDonor::of(request, spare)?
     {
         spare.knowing(&known.source);
         return known.compared(request, at_donor, index, git);
@@ -217,7 +217,7 @@ fn compared(
         (joined(status), found)
     });
     let (status, (index, donor_index, conversions)) = (status?, found?);
-    Ok((Tracked::compare(repository, index, &donor_index, &status, &conversions), status))
+    Ok((TrackedFiles::compare(repository, index, &donor_index, &status, &conversions), status))
 }
 
 /// Returns where the donor's index is.

@@ -20,12 +20,12 @@ use crate::worktree::tracked::conversion::Conversion;
 use crate::worktree::tracked::index::{GITLINK, Index, IndexEntry, SYMLINK};
 
 /// The files of the commit, and what is done about each.
-pub(crate) struct Tracked {
+pub(crate) struct TrackedFiles {
     pub(crate) index: Index,
     /// Entries that are cloned, with the donor's record of each.
     clean: Vec<(usize, FileRecord)>,
     /// Entries that git writes, and why.
-    by_git: Vec<(usize, NotCloned)>,
+    by_git: Vec<(usize, NotClonedReason)>,
     /// The donor's ignore rules are not those of the commit.
     pub(crate) ignores_otherwise: bool,
     pub(crate) has_submodules: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Tracked {
 /// Why git writes a tracked file instead of Calve cloning it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum NotCloned {
+pub enum NotClonedReason {
     /// The donor's commit has another version of it, or none.
     OtherVersion,
     /// It is changed in the donor and not committed.
@@ -52,7 +52,7 @@ pub enum NotCloned {
     StaleIndex,
 }
 
-impl NotCloned {
+impl NotClonedReason {
     /// Returns its name in JSON.
     pub fn code(self) -> &'static str {
         match self {
@@ -67,9 +67,9 @@ impl NotCloned {
 }
 
 /// How many tracked files were cloned, and how many git wrote for each reason.
-pub(crate) struct Settled {
+pub(crate) struct TrackedCounts {
     pub(crate) cloned: u64,
-    pub(crate) written: BTreeMap<NotCloned, u64>,
+    pub(crate) written: BTreeMap<NotClonedReason, u64>,
 }
 
 /// The files to complete, and where.
@@ -96,7 +96,7 @@ struct FileRecord {
     size: u32,
 }
 
-impl Tracked {
+impl TrackedFiles {
     /// Compares the commit's index with the donor's. A file is cloned when both have the same object under its path, git finds it
     /// unchanged in the donor, and no conversion stands between the object and the file.
     pub(crate) fn compare(
@@ -105,9 +105,9 @@ impl Tracked {
         donor: &Index,
         status: &Status,
         conversions: &[Conversion],
-    ) -> Tracked {
+    ) -> TrackedFiles {
         let has_symlinks = repository.setting("core.symlinks") != Some("false");
-        let mut tracked = Tracked {
+        let mut tracked = TrackedFiles {
             clean: Vec::with_capacity(index.entries.len()),
             by_git: Vec::new(),
             ignores_otherwise: false,
@@ -133,13 +133,17 @@ impl Tracked {
                 None => true,
             };
             let cloned = match same {
-                None if donor.is_partial => Err(NotCloned::SplitIndex),
-                _ if entry.mode == GITLINK => Err(NotCloned::Special),
-                None => Err(NotCloned::OtherVersion),
-                Some(donor) if donor.oid != entry.oid || donor.mode != entry.mode => Err(NotCloned::OtherVersion),
-                Some(donor) if donor.stage != 0 || status.changed.contains(&entry.path) => Err(NotCloned::Uncommitted),
-                Some(donor) if donor.is_special || entry.mode == SYMLINK && !has_symlinks => Err(NotCloned::Special),
-                Some(donor) if is_converted(donor) => Err(NotCloned::Converted),
+                None if donor.is_partial => Err(NotClonedReason::SplitIndex),
+                _ if entry.mode == GITLINK => Err(NotClonedReason::Special),
+                None => Err(NotClonedReason::OtherVersion),
+                Some(donor) if donor.oid != entry.oid || donor.mode != entry.mode => Err(NotClonedReason::OtherVersion),
+                Some(donor) if donor.stage != 0 || status.changed.contains(&entry.path) => {
+                    Err(NotClonedReason::Uncommitted)
+                }
+                Some(donor) if donor.is_special || entry.mode == SYMLINK && !has_symlinks => {
+                    Err(NotClonedReason::Special)
+                }
+                Some(donor) if is_converted(donor) => Err(NotClonedReason::Converted),
                 Some(donor) => Ok(donor),
             };
             match cloned {
@@ -200,7 +204,7 @@ impl Tracked {
     }
 
     /// Completes the files in `at.files`: looks at every cloned one, has git write the others, and writes the index.
-    pub(crate) fn settle(mut self, git: &Git, at: &Checkout<'_>) -> Result<Settled> {
+    pub(crate) fn settle(mut self, git: &Git, at: &Checkout<'_>) -> Result<TrackedCounts> {
         let Checkout { files, index_path, commit, is_sparse, promisor, fetching, threads } = *at;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::openat(CWD, files, flags, Mode::empty()).map_err(std::io::Error::from)?;
@@ -222,11 +226,11 @@ impl Tracked {
                     cloned += 1;
                 }
                 // It has changed since git looked at it, or the donor's index is stale.
-                None => self.by_git.push((at, NotCloned::StaleIndex)),
+                None => self.by_git.push((at, NotClonedReason::StaleIndex)),
             }
         }
         let entries = &self.index.entries;
-        let mut by_git: Vec<(GitPath, String, NotCloned)> =
+        let mut by_git: Vec<(GitPath, String, NotClonedReason)> =
             self.by_git.iter().map(|&(at, why)| (entries[at].path.clone(), entries[at].hex(), why)).collect();
         let hash_bytes = self.index.hash_bytes();
         if !self.index.save(index_path)? && cloned > 0 {
@@ -260,7 +264,7 @@ impl Tracked {
         for (.., why) in by_git {
             *written.entry(why).or_default() += 1;
         }
-        Ok(Settled { cloned, written })
+        Ok(TrackedCounts { cloned, written })
     }
 
     /// Returns how many files are cloned, and how many git writes, as far as can be told ahead.

@@ -18,7 +18,7 @@ use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
 
 /// Something inside that git works on, by its path below the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Nested {
+enum NestedFinding {
     /// A directory with files and a `.git`.
     Files(PathBuf),
     /// A repository: the `.git` of the former, or one without files.
@@ -27,7 +27,7 @@ enum Nested {
 
 #[derive(Default)]
 struct Finder {
-    found: Vec<Nested>,
+    found: Vec<NestedFinding>,
 }
 
 impl Visitor for Finder {
@@ -43,13 +43,13 @@ impl Visitor for Finder {
             (b".git", EntryKind::File | EntryKind::Directory | EntryKind::Symlink)
                 if !folder.path().as_os_str().is_empty() =>
             {
-                self.found.push(Nested::Files(folder.path().to_path_buf()));
+                self.found.push(NestedFinding::Files(folder.path().to_path_buf()));
             }
             // The entries that make a directory a repository for git (`is_git_directory` in its setup.c).
             (b"HEAD", EntryKind::File | EntryKind::Symlink)
                 if is(c"objects", FileType::Directory) && is(c"refs", FileType::Directory) =>
             {
-                self.found.push(Nested::Repository(folder.path().to_path_buf()));
+                self.found.push(NestedFinding::Repository(folder.path().to_path_buf()));
             }
             // Large, and nothing else is in it.
             (b"objects", EntryKind::Directory)
@@ -70,7 +70,7 @@ pub(crate) fn check_kept(linked: &LinkedWorktree, worktrees: &[Worktree], cancel
     let mut options = ScanOptions::default();
     options.cancel = cancel.clone();
     let scanned = scan_tree(linked.path(), &options, Finder::default)?;
-    let mut found: Vec<Nested> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
+    let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
     found.sort();
     let root = real(linked.path());
     let others = worktrees.iter().filter(|other| other.is_usable()).map(|other| real(&other.path));
@@ -78,8 +78,8 @@ pub(crate) fn check_kept(linked: &LinkedWorktree, worktrees: &[Worktree], cancel
     let outer = OuterWorktree { root, entry: real(linked.entry()), others, shown: linked.path() };
     for nested in found {
         match nested {
-            Nested::Files(path) => outer.check_files(&path)?,
-            Nested::Repository(path) => outer.check_repository(&path)?,
+            NestedFinding::Files(path) => outer.check_files(&path)?,
+            NestedFinding::Repository(path) => outer.check_repository(&path)?,
         }
     }
     Ok(())
@@ -252,9 +252,10 @@ mod tests {
             write(file);
         }
         let scanned = scan_tree(folder.path(), &ScanOptions::default(), Finder::default).unwrap();
-        let mut found: Vec<Nested> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
+        let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
         found.sort();
-        let repositories = ["a/.git/modules/m", "b.git", "linked.git"].map(|path| Nested::Repository(path.into()));
-        assert_eq!(found, [&[Nested::Files("a".into())][..], &repositories].concat());
+        let repositories =
+            ["a/.git/modules/m", "b.git", "linked.git"].map(|path| NestedFinding::Repository(path.into()));
+        assert_eq!(found, [&[NestedFinding::Files("a".into())][..], &repositories].concat());
     }
 }

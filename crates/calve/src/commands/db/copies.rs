@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use calve_core::ShownPath;
-use calve_db::{Cause, Copied, Starting, Trace};
+use calve_db::{Cause, CopiedFile, StartNotice, Trace};
 
 use crate::output;
 use calve_receipt::human::duration;
@@ -19,7 +19,7 @@ const NAMED_BYTES: u64 = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Announces the copies that will make somebody wait.
-pub(super) fn announce(starting: &Starting) {
+pub(super) fn announce(starting: &StartNotice) {
     let files = &starting.copy_up;
     if files.is_empty() {
         return;
@@ -36,7 +36,7 @@ pub(super) fn announce(starting: &Starting) {
 }
 
 /// Tells which files an overlay has copied.
-pub(super) fn tell(copied: &[Copied]) {
+pub(super) fn tell(copied: &[CopiedFile]) {
     if copied.is_empty() {
         return;
     }
@@ -44,20 +44,20 @@ pub(super) fn tell(copied: &[Copied]) {
     name(copied);
 }
 
-fn name(copied: &[Copied]) {
+fn name(copied: &[CopiedFile]) {
     for file in copied.iter().filter(|file| file.bytes >= NAMED_BYTES) {
         output::say(&format!("  {}", line(file)));
     }
 }
 
-pub(super) fn sum(copied: &[Copied]) -> String {
+pub(super) fn sum(copied: &[CopiedFile]) -> String {
     let bytes = copied.iter().map(|file| file.bytes).sum();
     let files = if copied.len() == 1 { "file" } else { "files" };
     format!("{} {files}, {}", human::count(copied.len() as u64), human::size(bytes))
 }
 
 /// Describes one copied file: when it was copied, its path and size, how long that took, and which process caused it.
-pub(super) fn line(copied: &Copied) -> String {
+pub(super) fn line(copied: &CopiedFile) -> String {
     let after = milliseconds(copied.after_ms);
     let took = copied.took_ms.map(|took| format!(" in {}", milliseconds(took))).unwrap_or_default();
     let (path, size) = (ShownPath(&copied.path), human::size(copied.bytes));
@@ -80,13 +80,13 @@ fn milliseconds(ms: f64) -> String {
 }
 
 /// Lines on stderr while something else goes on.
-pub(super) struct Following {
+pub(super) struct CopyPrinter {
     over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl Following {
-    pub(super) fn begin(starting: &Starting) -> Self {
+impl CopyPrinter {
+    pub(super) fn begin(starting: &StartNotice) -> Self {
         if let Some(untold) = &starting.untold {
             output::say(&format!("trace: {untold}"));
         }

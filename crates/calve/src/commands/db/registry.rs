@@ -3,7 +3,7 @@
 use std::env;
 
 use calve_core::{Cancel, Templates};
-use calve_db::{ImageOrigin, NameLock, ReceiveOptions, Received, Room, Template};
+use calve_db::{ImageOrigin, NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths, Template};
 use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Transport};
 use calve_receipt::human::{count, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
@@ -50,7 +50,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &Cancel) -> Result
     let may_replace = |old: &Template| may_replace(old, &pull.reference);
     let mut data = ReceivedData::default();
     let watch = pull.watch();
-    let fill = |room: &Room<'_>| {
+    let fill = |room: &ReceivePaths<'_>| {
         let old = room.old.as_ref().map(|(data, index)| OldData { data, index });
         data = image.receive(room.data, room.index, old)?;
         Ok(())
@@ -58,8 +58,8 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &Cancel) -> Result
     let made = calve_db::receive(&home, &lock, &receive, (&mut say, cancel), may_replace, fill);
     drop(watch);
     let (template, up_to_date) = match made? {
-        Received::UpToDate(template) => (template, true),
-        Received::New(template) => (template, false),
+        ReceiveOutcome::UpToDate(template) => (template, true),
+        ReceiveOutcome::New(template) => (template, false),
     };
     // The template that it replaces.
     reap_trash(&home)?;

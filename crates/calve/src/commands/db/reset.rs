@@ -1,6 +1,6 @@
 //! `calve db reset`.
 
-use calve_db::Starting;
+use calve_db::StartNotice;
 
 use super::{copies, home};
 use crate::cli::db::ResetArguments;
@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
     let home = home()?;
     let mut servers = Vec::new();
     for name in &arguments.names {
-        let mut announce = |starting: &Starting| {
+        let mut announce = |starting: &StartNotice| {
             if !arguments.quiet {
                 copies::announce(starting);
             }

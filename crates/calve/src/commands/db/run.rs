@@ -6,7 +6,7 @@ use std::process::Command;
 use calve_core::Cancel;
 use calve_db::{Error, OwnedServer, Ownership, StartOptions};
 
-use super::copies::{self, Following};
+use super::copies::{self, CopyPrinter};
 use super::{command_for, home, introduce, pool, start, supervisor};
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
@@ -69,7 +69,7 @@ pub(crate) fn server_for(template: &str, command: &mut Command, cancel: &Cancel)
     Ok(owned)
 }
 
-fn end_of(following: Option<Following>) {
+fn end_of(following: Option<CopyPrinter>) {
     if let Some(following) = following {
         following.end();
     }

@@ -3,7 +3,7 @@
 use calve_core::Cancel;
 use calve_db::{Home, OwnedServer, Ownership, StartOptions};
 
-use super::copies::{self, Following};
+use super::copies::{self, CopyPrinter};
 use super::{home, pool, supervisor, unswept_home};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
@@ -55,14 +55,14 @@ pub(super) fn started(
     template: &str,
     server: &ServerOptions,
     options: &StartOptions,
-) -> Result<(OwnedServer, Option<Following>), Failure> {
+) -> Result<(OwnedServer, Option<CopyPrinter>), Failure> {
     let mut following = None;
     let owned = calve_db::start(home, template, options, &supervisor()?, &mut |starting| {
         if !server.quiet {
             copies::announce(starting);
         }
         if server.trace {
-            following = Some(Following::begin(starting));
+            following = Some(CopyPrinter::begin(starting));
         }
     });
     match owned {

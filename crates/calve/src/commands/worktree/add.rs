@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{Cancel, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
-use calve_db::Written;
+use calve_db::WrittenData;
 use calve_git::Config;
 use calve_git::environment::{EnvFile, Port, is_own_env_file, write_env_file};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
-    self, AddIntent, AddOptions, AddPlan, AddReport, Changes, Dependency, Ignored, LeftEntry, LeftReason, NotCloned,
-    Trust,
+    self, AddIntent, AddOptions, AddPlan, AddReport, Changes, Dependency, IgnoredEntries, LeftEntry, LeftReason,
+    NotClonedReason, Trust,
 };
 
 use crate::cli::worktree::{AddArguments, DataFrom};
-use crate::commands::ahead::Ahead;
-use crate::commands::services::{Leaving, Services};
+use crate::commands::ahead::AheadClones;
+use crate::commands::services::{LeavingServices, Services};
 use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
@@ -40,12 +40,12 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
     }
     let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
     let mut hook = None;
-    let mut ahead = Ahead::default();
+    let mut ahead = AheadClones::default();
     let added = worktree::add_after(&options, |upcoming| {
-        let wishes = arguments.data_from.check(&upcoming.services, &upcoming.donor)?;
+        let requests = arguments.data_from.check(&upcoming.services, &upcoming.donor)?;
         hook = hook_to_run(upcoming, arguments)?;
-        if !wishes.is_empty() {
-            ahead = Ahead::begin(&db::unswept_home()?, wishes, cancel);
+        if !requests.is_empty() {
+            ahead = AheadClones::begin(&db::unswept_home()?, requests, cancel);
         }
         Ok::<_, Failure>(())
     });
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failu
         reap::start(parent);
     }
     let proposed = spares::wished(&added);
-    if added.spares_wanted || proposed.is_none() && added.spares_wish.is_some() {
+    if added.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
         sys::start_refill();
     }
     if !arguments.quiet {
@@ -102,7 +102,7 @@ struct Environment {
 fn environment(
     added: &AddReport,
     arguments: &AddArguments,
-    ahead: Ahead,
+    ahead: AheadClones,
     cancel: &Cancel,
 ) -> Result<Environment, Failure> {
     let config = match env::config(&added.path) {
@@ -146,11 +146,11 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
     options.protect = protected();
     options.cancel = cancel.clone();
     // Rows that a hook that failed has written to new data are no reason to keep it.
-    let leaving = Leaving::at(&added.path).ok().flatten();
+    let leaving = LeavingServices::at(&added.path).ok().flatten();
     let hint = match worktree::take_back(added, &options) {
         Ok(removed) => {
             if let Some(mut leaving) = leaving
-                && let Err(failure) = leaving.end(Written::Accept).and_then(|()| leaving.remove())
+                && let Err(failure) = leaving.end(WrittenData::Accept).and_then(|()| leaving.remove())
             {
                 output::failure(&failure);
             }
@@ -178,7 +178,7 @@ fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Fail
     options.from.clone_from(&arguments.from);
     options.path.clone_from(&arguments.path);
     options.is_detached = arguments.detach;
-    options.ignored = if arguments.no_ignored { Ignored::Leave } else { Ignored::Carry };
+    options.ignored = if arguments.no_ignored { IgnoredEntries::Leave } else { IgnoredEntries::Carry };
     options.changes = if arguments.dirty { Changes::Carry } else { Changes::Leave };
     options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
     options.clone.threads = arguments.threads;
@@ -194,17 +194,17 @@ fn written(added: &AddReport) -> u64 {
 }
 
 /// Says why git wrote all tracked files.
-fn none_cloned(why: NotCloned) -> &'static str {
+fn none_cloned(why: NotClonedReason) -> &'static str {
     match why {
-        NotCloned::OtherVersion => "the commit has other versions of them",
-        NotCloned::Uncommitted => "they are changed there and not committed",
-        NotCloned::Converted => {
+        NotClonedReason::OtherVersion => "the commit has other versions of them",
+        NotClonedReason::Uncommitted => "they are changed there and not committed",
+        NotClonedReason::Converted => {
             "git converts them on checkout (`core.autocrlf`, or `eol`, `filter` or `ident` in .gitattributes)"
         }
-        NotCloned::SplitIndex => {
+        NotClonedReason::SplitIndex => {
             "git's index is split there; `git config core.splitIndex false && git update-index --no-split-index` makes it whole"
         }
-        NotCloned::StaleIndex => "git's index is not up to date there; `git status` refreshes it",
+        NotClonedReason::StaleIndex => "git's index is not up to date there; `git status` refreshes it",
         _ => "git is told not to look at them there, or they are submodules",
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::{Cancel, ShownPath};
 use calve_git::Remedy;
-use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, Moved};
+use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, FormerPath};
 
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Fai
     let (tree, others) = trees(arguments)?;
     let mut options = AuditOptions::default();
     options.fix = if arguments.fix { Fix::Yes } else { Fix::No };
-    options.moved = Moved::Sought;
+    options.moved = FormerPath::Sought;
     // Without another one, it may still name the path that it had itself.
     let old = others.first().unwrap_or(&tree);
     options.others = others.iter().skip(1).cloned().collect();

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use calve_core::{Cancel, RemovalWait, ShownPath};
-use calve_db::Written;
+use calve_db::WrittenData;
 use calve_git::Config;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, BranchFate, RemoveReport, RemoveWorktreeOptions, Worktree};
 
 use crate::cli::worktree::RemoveWorktreeArguments;
-use crate::commands::services::{Leaving, Services};
+use crate::commands::services::{LeavingServices, Services};
 use crate::commands::{env, protected, reap};
 use crate::consent;
 use crate::failure::{Failure, INTERRUPTED};
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Resul
 
 /// Refuses where the data of its services would be lost.
 pub(super) fn check_services(worktree: &Worktree) -> Result<(), Failure> {
-    Leaving::of(worktree)?.map_or(Ok(()), |leaving| leaving.check(Written::Refuse))
+    LeavingServices::of(worktree)?.map_or(Ok(()), |leaving| leaving.check(WrittenData::Refuse))
 }
 
 /// Removes a worktree as `calve worktree remove PATH` does.
@@ -114,10 +114,10 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<Remov
 
 /// Removes one worktree, and returns its receipt.
 fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> Result<WorktreeRemoval, Failure> {
-    let written = if arguments.force { Written::Accept } else { Written::Refuse };
+    let written = if arguments.force { WrittenData::Accept } else { WrittenData::Refuse };
     if arguments.dry_run {
         let worktree = worktree::plan_removal(options)?;
-        Leaving::of(&worktree)?.map_or(Ok(()), |leaving| leaving.check(written))?;
+        LeavingServices::of(&worktree)?.map_or(Ok(()), |leaving| leaving.check(written))?;
         if !arguments.quiet {
             say_plan(&worktree, options.branch);
         }
@@ -130,7 +130,7 @@ fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> 
     let here = std::env::current_dir();
     let mut leaving = None;
     let removed = worktree::remove(options, |worktree| {
-        leaving = Leaving::of(worktree)?;
+        leaving = LeavingServices::of(worktree)?;
         leaving.iter().try_for_each(|leaving| leaving.check(written))?;
         hook(worktree, arguments)?;
         leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use calve_testkit::{
-    Aspect, FileSystem, Unprivileged, Volume, assert_same_except, fingerprint, require_program, require_root,
+    Aspect, FileSystem, UnprivilegedUser, Volume, assert_same_except, fingerprint, require_program, require_root,
 };
 
 use super::{CHANGES, left, place, places, run};
@@ -180,7 +180,7 @@ fn attributes_that_the_copy_cannot_have_stay() {
     }
     let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
     spot.tree("tree").xattr("", "security.x", b"1").xattr("", "user.old", b"1");
-    let owner = format!("{0}:{0}", Unprivileged::UID);
+    let owner = format!("{0}:{0}", UnprivilegedUser::UID);
     assert!(Command::new("chown").args(["-R", &owner, "tree", "home"]).current_dir(&*spot).status().unwrap().success());
     let reachable = Reachable::new();
     let unchanged = run(&spot, &["--json"], "true").by_somebody_else(&reachable).succeeds().json();
@@ -311,7 +311,7 @@ fn somebody_without_privilege_can_apply() {
         return;
     }
     let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
-    let id = Unprivileged::UID;
+    let id = UnprivilegedUser::UID;
     let apply = expected(&spot, ALL);
     let owner = format!("{id}:{id}");
     let own = |path: &Path| {

@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use calve_testkit::{FileSystem, FuseVolume, Unprivileged, Volume, is_root, require_program, require_root};
+use calve_testkit::{FileSystem, FuseVolume, UnprivilegedUser, Volume, is_root, require_program, require_root};
 use rustix::fs::{FileType, Mode};
 
 use super::{left, place, places, run};
@@ -267,12 +267,12 @@ fn a_working_directory_that_no_path_leads_to() {
     }
     let Some(spot) = Spot::on(FileSystem::Ext4).and_then(place) else { return };
     fs_err::create_dir_all(spot.join("closed/here")).unwrap();
-    let owner = format!("{0}:{0}", Unprivileged::UID);
+    let owner = format!("{0}:{0}", UnprivilegedUser::UID);
     assert!(Command::new("chown").args(["-hR", &owner]).arg(&*spot).status().unwrap().success());
     let tree = spot.join("tree");
     let script = format!("echo 2 > {0}/a; cat {0}/a", tree.display());
     let reachable = Reachable::new();
-    let mut command = Unprivileged::command("sh");
+    let mut command = UnprivilegedUser::command("sh");
     command.args(["-c", "chmod 0 ..; exec \"$@\"", "sh"]).arg(reachable.program());
     command.args(["run", "--tree"]).arg(&tree).args(["--", "sh", "-c", &script]);
     let ran = command.current_dir(spot.join("closed/here")).env("CALVE_HOME", spot.join("home")).output().unwrap();

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixListener;
 
-use calve_testkit::{Unprivileged, require_root};
+use calve_testkit::{UnprivilegedUser, require_root};
 
 use super::repo::{Repo, git, is_clean, write};
 use crate::program::Reachable;
@@ -119,7 +119,7 @@ fn what_cannot_be_read_is_left_and_told() {
     let repo = Repo::anywhere();
     repo.write("node_modules/of-root/secret", "x\n");
     let chown = std::process::Command::new("chown")
-        .args(["-R", &format!("{}:{}", Unprivileged::UID, Unprivileged::GID)])
+        .args(["-R", &format!("{}:{}", UnprivilegedUser::UID, UnprivilegedUser::GID)])
         .arg(&*repo.spot)
         .status();
     assert!(chown.unwrap().success());

@@ -14,7 +14,7 @@ use crate::trust;
 use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::Status;
-use crate::worktree::tracked::Tracked;
+use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
 
 /// Directories, and the lockfiles that say what belongs in them.
@@ -52,7 +52,7 @@ struct Candidate<'w> {
 /// Decides for every lockfile of the commit. `roots` is what the donor has to give; `wanted` says whether a directory of
 /// dependencies is to be carried at all.
 pub(crate) fn choose(
-    tracked: &Tracked,
+    tracked: &TrackedFiles,
     donor: &Path,
     roots: &[CarriedRoot],
     worktrees: &[Worktree],

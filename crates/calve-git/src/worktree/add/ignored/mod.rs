@@ -1,5 +1,5 @@
 //! Chooses the untracked entries of a worktree that go into the new one: those that git ignores, narrowed by `.worktreeinclude` and
-//! `.calve.toml`, and with [`Changes::Carry`](super::Changes) the others.
+//! `.calve.toml`, and with [`Changes::CarryFacts`](super::Changes) the others.
 
 pub(crate) mod dependencies;
 pub(crate) mod rules;
@@ -114,7 +114,7 @@ impl LeftReason {
 }
 
 /// The facts to look at for each entry.
-pub(crate) struct Carry<'a> {
+pub(crate) struct CarryFacts<'a> {
     pub(crate) donor: &'a Path,
     pub(crate) rules: &'a Rules,
     /// `None`: everything.
@@ -125,7 +125,7 @@ pub(crate) struct Carry<'a> {
     pub(crate) collides: &'a dyn Fn(&Path) -> bool,
 }
 
-impl Carry<'_> {
+impl CarryFacts<'_> {
     /// Returns the roots to carry, in the order in which git lists them.
     pub(crate) fn ignored(&self, found: &[UntrackedEntry], left: &mut Vec<LeftEntry>) -> Result<Vec<CarriedRoot>> {
         let mut roots = Vec::new();

@@ -7,7 +7,7 @@ use crate::remedy::Remedy;
 /// Why a data directory cannot be a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Unusable {
+pub enum UnusableData {
     /// It is not a data directory of the engine, or not all of one.
     #[error("{0}")]
     Incomplete(String),
@@ -41,7 +41,7 @@ pub enum Unusable {
     },
 }
 
-impl Unusable {
+impl UnusableData {
     pub(super) fn remedy(&self) -> Remedy {
         match self {
             Self::Incomplete(_) => Remedy::NameCompleteDirectory,

@@ -7,9 +7,9 @@ use clap::{Arg, Command, Error};
 
 /// The names to offer, and the function that takes a name, or says what is wrong with it.
 #[derive(Clone, Copy)]
-pub(crate) struct Named<T>(pub(crate) &'static [&'static str], pub(crate) fn(&str) -> Result<T, String>);
+pub(crate) struct NameParser<T>(pub(crate) &'static [&'static str], pub(crate) fn(&str) -> Result<T, String>);
 
-impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for NameParser<T> {
     type Value = T;
 
     fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
