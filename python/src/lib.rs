@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, CloneVerification, Durability, Error, ExistingDestination, Latency,
+    Background, CancelToken, Choice, CloneOptions, CloneVerification, Durability, Error, ExistingDestination, Latency,
     Mounts, Progress, RemovalWait, RemoveOptions,
 };
 use calve_receipt::{CloneReceipt, ErrorReceipt, ProbeReceipt, RemoveReceipt, json};
@@ -37,7 +37,7 @@ create_exception!(_native, Failed, PyException, "An error as JSON, which the pac
 #[pyclass(frozen)]
 #[derive(Default)]
 struct Handle {
-    cancel: Cancel,
+    cancel: CancelToken,
     progress: Arc<Progress>,
 }
 
@@ -252,7 +252,7 @@ fn reap(directory: Vec<u8>) -> PyResult<()> {
 }
 
 #[cfg(unix)]
-fn reap_in(directory: &Path, cancel: &Cancel) -> Result<(), Error> {
+fn reap_in(directory: &Path, cancel: &CancelToken) -> Result<(), Error> {
     let failed =
         |source| Error::Io { operation: calve_core::Operation::OpenDirectory, path: directory.to_path_buf(), source };
     let open = fs_err::File::open(directory).map_err(failed)?.into_file();
@@ -260,7 +260,7 @@ fn reap_in(directory: &Path, cancel: &Cancel) -> Result<(), Error> {
 }
 
 #[cfg(windows)]
-fn reap_in(directory: &Path, cancel: &Cancel) -> Result<(), Error> {
+fn reap_in(directory: &Path, cancel: &CancelToken) -> Result<(), Error> {
     calve_core::reap(directory, Background::No, cancel).map(|_| ())
 }
 

@@ -4,7 +4,7 @@ use std::process::id;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{ThreadId, current};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 struct RunningOperations {
     next: u64,
@@ -19,7 +19,7 @@ struct RunningOperations {
 struct RunningOperation {
     number: u64,
     process: u32,
-    cancel: Cancel,
+    cancel: CancelToken,
 }
 
 static RUNNING: Mutex<RunningOperations> =
@@ -34,7 +34,7 @@ fn lock() -> MutexGuard<'static, RunningOperations> {
 pub(crate) struct Operation(u64);
 
 impl Operation {
-    pub(crate) fn begin(cancel: Cancel) -> Self {
+    pub(crate) fn begin(cancel: CancelToken) -> Self {
         let mut running = lock();
         running.next += 1;
         let number = running.next;

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Error, ShownPath};
+use calve_core::{CancelToken, Error, ShownPath};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub(crate) enum Contents {
     Leave,
 }
 
-pub(crate) fn take(root: &Path, contents: Contents, cancel: &Cancel) -> Result<Census, BenchError> {
+pub(crate) fn take(root: &Path, contents: Contents, cancel: &CancelToken) -> Result<Census, BenchError> {
     let mut census = Census::default();
     let mut buffer = vec![0; 256 * 1024];
     walk(root, cancel, &mut |path, metadata| {
@@ -101,7 +101,7 @@ pub(crate) fn not_kept(
     source: &Path,
     copy: &Path,
     contents: Contents,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<BTreeMap<&'static str, u64>, BenchError> {
     let mut lost = BTreeMap::new();
     walk(source, cancel, &mut |path, entry| {
@@ -130,7 +130,7 @@ pub(crate) fn not_kept(
 /// Visits every entry, the root first. It leaves out what vanishes meanwhile.
 fn walk(
     root: &Path,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     visit: &mut dyn FnMut(&Path, &Metadata) -> io::Result<()>,
 ) -> Result<(), BenchError> {
     walk_or_fail(root, cancel, visit).map_err(|error| {
@@ -144,7 +144,7 @@ fn walk(
 
 fn walk_or_fail(
     root: &Path,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     visit: &mut dyn FnMut(&Path, &Metadata) -> io::Result<()>,
 ) -> io::Result<()> {
     visit(root, &fs_err::symlink_metadata(root)?)?;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn census(root: &Path) -> Census {
-        take(root, Contents::Read, &Cancel::default()).unwrap()
+        take(root, Contents::Read, &CancelToken::default()).unwrap()
     }
 
     #[test]
@@ -280,12 +280,12 @@ mod tests {
         for path in [root.join("a"), root.clone()] {
             std::fs::OpenOptions::new().read(true).open(path).unwrap().set_times(old).unwrap();
         }
-        let lost = not_kept(&root, &copy, Contents::Read, &Cancel::default()).unwrap();
+        let lost = not_kept(&root, &copy, Contents::Read, &CancelToken::default()).unwrap();
         assert_eq!((lost["missing"], lost["type"]), (2, 1));
         // The root and the file; the link may have been made at the same tick of the clock.
         assert!((2..=3).contains(&lost["time"]), "{lost:?}");
         assert_eq!(lost["size"], 2);
         assert!(!lost.contains_key("owner"));
-        assert!(not_kept(&root, &root, Contents::Read, &Cancel::default()).unwrap().is_empty());
+        assert!(not_kept(&root, &root, Contents::Read, &CancelToken::default()).unwrap().is_empty());
     }
 }

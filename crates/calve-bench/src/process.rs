@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
 use wait4::Wait4;
@@ -40,7 +40,7 @@ pub(crate) fn measure(
     argv: &[OsString],
     environment: &[(&'static str, PathBuf)],
     stderr: Stdio,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> io::Result<ProcessResult> {
     let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
@@ -52,7 +52,7 @@ pub(crate) fn measure(
 pub(crate) fn measure_watched(
     argv: &[OsString],
     stderr: Stdio,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     watch: impl FnOnce(Pid, &AtomicBool) + Send,
 ) -> io::Result<ProcessResult> {
     run(argv, Stdio::null(), stderr, None, cancel, watch)
@@ -60,7 +60,12 @@ pub(crate) fn measure_watched(
 
 /// Runs a program that is asked for something, such as its version, as [`measure`] does: what it prints goes to `stdout`, and it is killed
 /// when it has not ended after `patience`.
-pub(super) fn ask(argv: &[OsString], stdout: Stdio, patience: Duration, cancel: &Cancel) -> io::Result<ProcessResult> {
+pub(super) fn ask(
+    argv: &[OsString],
+    stdout: Stdio,
+    patience: Duration,
+    cancel: &CancelToken,
+) -> io::Result<ProcessResult> {
     run(argv, stdout, Stdio::null(), Some(patience), cancel, |_, _| ())
 }
 
@@ -69,7 +74,7 @@ fn run(
     stdout: Stdio,
     stderr: Stdio,
     patience: Option<Duration>,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     watch: impl FnOnce(Pid, &AtomicBool) + Send,
 ) -> io::Result<ProcessResult> {
     let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
@@ -78,14 +83,14 @@ fn run(
 }
 
 /// Runs a command that is ready but for its process group, as [`measure`] does.
-pub(crate) fn measure_command(command: &mut Command, cancel: &Cancel) -> io::Result<ProcessResult> {
+pub(crate) fn measure_command(command: &mut Command, cancel: &CancelToken) -> io::Result<ProcessResult> {
     run_command(command, None, cancel, |_, _| ())
 }
 
 fn run_command(
     command: &mut Command,
     patience: Option<Duration>,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     watch: impl FnOnce(Pid, &AtomicBool) + Send,
 ) -> io::Result<ProcessResult> {
     // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
@@ -127,7 +132,7 @@ fn wait_until_it_ends(process: Pid) -> io::Result<()> {
     }
 }
 
-fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, give_up: Option<Instant>, cancel: &Cancel) {
+fn kill_when_cancelled(group: Pid, ended: &Receiver<()>, give_up: Option<Instant>, cancel: &CancelToken) {
     while ended.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout) {
         if cancel.is_cancelled() || give_up.is_some_and(|end| Instant::now() > end) {
             let _ = kill_process_group(group, Signal::KILL);

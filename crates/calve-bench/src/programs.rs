@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use calve_core::{Cancel, Error};
+use calve_core::{CancelToken, Error};
 use rustix::fs::OFlags;
 
 use crate::error::BenchError;
@@ -26,7 +26,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 pub(crate) fn versions(
     calve: &Path,
     names: Vec<&'static str>,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<Vec<(String, String)>, BenchError> {
     let programs = names.into_iter().filter_map(|name| Some((name, find(name)?)));
     let mut versions = Vec::new();
@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A version is a line, whatever else is printed.
 const LONGEST: u64 = 4096;
 
-fn version(program: &Path, cancel: &Cancel) -> Option<String> {
+fn version(program: &Path, cancel: &CancelToken) -> Option<String> {
     // A pipe holds more than the part that is read, and whoever writes more than that is ended when its patience is over.
     let (mut reader, writer) = std::io::pipe().ok()?;
     // The output that is there when it has ended counts. A child that has left its group may keep the other end open for long.

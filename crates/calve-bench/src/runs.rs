@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_receipt::bench::BenchFailure;
 use calve_receipt::human::{duration, size};
 
@@ -30,7 +30,7 @@ pub(crate) struct Schedule<'a> {
     inspect: &'a dyn Fn(&Path) -> Vec<String>,
     /// Called with each line of progress.
     say: &'a dyn Fn(&str),
-    cancel: &'a Cancel,
+    cancel: &'a CancelToken,
 }
 
 impl<'a> Schedule<'a> {

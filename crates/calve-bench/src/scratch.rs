@@ -7,7 +7,7 @@ use std::process::{Stdio, id};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Error, Operation, RemovalWait, RemoveOptions, ShownPath, probe, remove_tree};
+use calve_core::{CancelToken, Error, Operation, RemovalWait, RemoveOptions, ShownPath, probe, remove_tree};
 use calve_receipt::bench::Location;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -78,7 +78,7 @@ impl<'a> Scratch<'a> {
         self.runs.len()
     }
 
-    pub(crate) fn delete_runs(&mut self, cancel: &Cancel) -> Result<(), BenchError> {
+    pub(crate) fn delete_runs(&mut self, cancel: &CancelToken) -> Result<(), BenchError> {
         for path in std::mem::take(&mut self.runs) {
             delete(&path, cancel)?;
         }
@@ -86,12 +86,12 @@ impl<'a> Scratch<'a> {
     }
 
     /// Deletes what the latest run made.
-    pub(crate) fn delete_last_run(&mut self, cancel: &Cancel) -> Result<(), BenchError> {
+    pub(crate) fn delete_last_run(&mut self, cancel: &CancelToken) -> Result<(), BenchError> {
         self.runs.pop().map_or(Ok(()), |path| delete(&path, cancel))
     }
 
     /// Deletes what the latest run made under `name`, if anything.
-    pub(crate) fn delete_of_last_run(&self, name: &str, cancel: &Cancel) -> Result<(), BenchError> {
+    pub(crate) fn delete_of_last_run(&self, name: &str, cancel: &CancelToken) -> Result<(), BenchError> {
         self.runs.last().map_or(Ok(()), |run| delete(&run.join(name), cancel))
     }
 
@@ -170,14 +170,14 @@ impl<'a> Scratch<'a> {
     pub(crate) fn remove(mut self) -> Result<(), BenchError> {
         self.removed = true;
         // A switch of its own: what interrupted the bench must not interrupt this.
-        delete(&self.path, &Cancel::default())
+        delete(&self.path, &CancelToken::default())
     }
 }
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
         if !self.removed
-            && let Err(failure) = delete(&self.path, &Cancel::default())
+            && let Err(failure) = delete(&self.path, &CancelToken::default())
         {
             (self.say)(&format!("error: {failure}"));
         }
@@ -238,7 +238,7 @@ fn hold(directory: &OwnedFd) -> bool {
 }
 
 /// Deletes a tree. A path that is not there is fine.
-pub(crate) fn delete(path: &Path, cancel: &Cancel) -> Result<(), BenchError> {
+pub(crate) fn delete(path: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
     let mut options = RemoveOptions::default();
     options.wait = RemovalWait::Yes;
     options.cancel = cancel.clone();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use calve_core::{Cancel, Error, ShownPath};
+use calve_core::{CancelToken, Error, ShownPath};
 
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
@@ -21,7 +21,7 @@ pub struct BenchSetup<'a> {
     /// Words a remedy of the engine for the report.
     pub hint: fn(&calve_core::Remedy) -> String,
     /// Ends the bench early.
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelToken,
 }
 
 /// The options of benches that run commands in turn.
@@ -91,6 +91,6 @@ impl BenchSetup<'_> {
 }
 
 /// Fails when the bench was interrupted.
-pub(crate) fn check_cancelled(cancel: &Cancel) -> Result<(), BenchError> {
+pub(crate) fn check_cancelled(cancel: &CancelToken) -> Result<(), BenchError> {
     if cancel.is_cancelled() { Err(Error::Interrupted.into()) } else { Ok(()) }
 }

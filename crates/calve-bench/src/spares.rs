@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, SpareSource, SpareUse, Spares, WatchEnd, WatchOptions};
+use calve_core::{CancelToken, SpareSource, SpareUse, Spares, WatchEnd, WatchOptions};
 
 use crate::error::BenchError;
 use crate::process;
@@ -26,12 +26,12 @@ pub(crate) struct Store {
     /// The directory or the template that they are spares of, as the commands take it.
     of: PathBuf,
     stderr: PathBuf,
-    cancel: Cancel,
+    cancel: CancelToken,
 }
 
 impl Store {
     /// Keeps spares of `of` in the scratch directory, under a name that no other store there has.
-    pub(crate) fn new(calve: &Path, scratch: &Scratch<'_>, name: &str, of: PathBuf, cancel: &Cancel) -> Self {
+    pub(crate) fn new(calve: &Path, scratch: &Scratch<'_>, name: &str, of: PathBuf, cancel: &CancelToken) -> Self {
         let (calve, home, stderr) = (calve.into(), scratch.path().join(name), scratch.path().join("stderr"));
         Self { calve, home, of, stderr, cancel: cancel.clone() }
     }
@@ -103,14 +103,14 @@ pub(crate) struct Watchers(Vec<Watcher>);
 
 /// A watcher in this process.
 struct Watcher {
-    cancel: Cancel,
+    cancel: CancelToken,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watchers {
     /// Starts the watcher of a store. One that fails knows nothing.
     fn start(&mut self, spares: &Spares) {
-        let cancel = Cancel::default();
+        let cancel = CancelToken::default();
         let (spares, end) = (spares.clone(), cancel.clone());
         let watch = move || {
             let _ = spares.watch(&mut WatchOptions { told: &mut |_| (), end: WatchEnd::Never, cancel: end });
@@ -121,7 +121,7 @@ impl Watchers {
 }
 
 /// Waits until the watcher is sure of the spare: other commands have just read all of the tree. Returns why it is not.
-fn wait_until_known(spares: &Spares, source: &SpareSource, cancel: &Cancel) -> Result<Option<String>, BenchError> {
+fn wait_until_known(spares: &Spares, source: &SpareSource, cancel: &CancelToken) -> Result<Option<String>, BenchError> {
     const PATIENCE: Duration = Duration::from_secs(300);
     const PAUSE: Duration = Duration::from_millis(20);
     let give_up = Instant::now() + PATIENCE;

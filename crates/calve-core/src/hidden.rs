@@ -27,7 +27,7 @@ const RANDOM_DIGITS: usize = 16;
 
 /// A name taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hidden<'n> {
+pub(crate) struct HiddenNameParts<'n> {
     pub(crate) purpose: Purpose,
     pub(crate) user: u32,
     pub(crate) machine: &'n str,
@@ -36,7 +36,7 @@ pub(crate) struct Hidden<'n> {
     pub(crate) name: &'n str,
 }
 
-impl<'n> Hidden<'n> {
+impl<'n> HiddenNameParts<'n> {
     /// Understands the name of a hidden sibling, or of its lock.
     pub(crate) fn parse(name: &'n str) -> Option<Self> {
         let name = name.strip_suffix(LOCK_SUFFIX).unwrap_or(name);
@@ -76,11 +76,12 @@ mod tests {
     #[test]
     fn a_name_is_understood_as_it_was_made() {
         let name = new_name(Purpose::Trash, 7, "aaaaaaaa", "bbbbbbbb", 1);
-        let hidden = Hidden { purpose: Purpose::Trash, user: 7, machine: "aaaaaaaa", boot: "bbbbbbbb", name: &name };
-        assert_eq!(Hidden::parse(&name), Some(hidden));
-        assert_eq!(Hidden::parse(&format!("{name}{LOCK_SUFFIX}")), Some(hidden));
+        let hidden =
+            HiddenNameParts { purpose: Purpose::Trash, user: 7, machine: "aaaaaaaa", boot: "bbbbbbbb", name: &name };
+        assert_eq!(HiddenNameParts::parse(&name), Some(hidden));
+        assert_eq!(HiddenNameParts::parse(&format!("{name}{LOCK_SUFFIX}")), Some(hidden));
         for other in [format!("{name}0"), format!("{name}-x"), ".calve-x".into(), name.replace("trash", "rubbish")] {
-            assert_eq!(Hidden::parse(&other), None, "{other}");
+            assert_eq!(HiddenNameParts::parse(&other), None, "{other}");
         }
     }
 

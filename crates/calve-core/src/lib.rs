@@ -95,7 +95,7 @@ pub use options::{
     lower_priority,
 };
 pub use patterns::Patterns;
-pub use progress::{Cancel, Progress};
+pub use progress::{CancelToken, Progress};
 pub use reason::{SkipReason, WarningCode};
 pub use remedy::Remedy;
 pub use report::{

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::choice::{Choice, Requirement};
 use crate::error::Error;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::reason::SkipReason;
 
 /// The treatment of an existing destination.
@@ -252,7 +252,7 @@ pub struct CloneOptions {
     /// Counters that another thread may read while the clone is made.
     pub progress: Arc<Progress>,
     /// Ends the clone early; nothing is left behind.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
     /// The source is a template, in which nothing changed since: see [`crate::HeldTemplate::restrict`].
     pub frozen: Option<FrozenSince>,
     /// Called right before the clone gets its name.
@@ -288,7 +288,7 @@ pub struct RemoveOptions {
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,
     /// Stops deleting early. What is left is in the trash, or where it was.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// The properties that a clone takes over from its source besides names and contents.

@@ -18,7 +18,7 @@ use crate::clone::clone_and_change;
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
 use crate::report::CloneReport;
@@ -220,7 +220,7 @@ impl PrivateOverlay {
     /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
     /// which they last changed (ctime), and with [`PrivateError::ChangedSinceShown`] if the copy has changed since its changes were listed.
     /// Leaves the trees as they were, unless the error is [`PrivateError::HalfApplied`].
-    pub fn apply(overlays: &[(Self, Changes)], since: &Beginning, cancel: &Cancel) -> Result<(), Error> {
+    pub fn apply(overlays: &[(Self, Changes)], since: &Beginning, cancel: &CancelToken) -> Result<(), Error> {
         let layers = overlays.iter().map(|(overlay, _)| overlay.layers()).collect::<Result<Vec<_>, _>>()?;
         let trees = overlays.iter().zip(&layers).map(|((overlay, shown), [lower, upper])| {
             let (lower, upper) = (lower.as_fd(), upper.as_fd());
@@ -311,7 +311,7 @@ impl Beginning {
 }
 
 fn clean(parent: BorrowedFd<'_>, path: &Path, purpose: Purpose) -> Result<(), Error> {
-    let (progress, cancel) = (Progress::default(), Cancel::default());
+    let (progress, cancel) = (Progress::default(), CancelToken::default());
     let swept = sweep(parent, path, purpose, &Deletion::new(None, &progress, &cancel))?;
     swept.failure.map_or(Ok(()), Err)
 }

@@ -30,7 +30,7 @@ impl Progress {
 
 /// A switch that ends an operation early. Clones of it are the same switch.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel {
+pub struct CancelToken {
     flag: Arc<AtomicBool>,
     pace: Option<Arc<dyn Pace>>,
 }
@@ -41,7 +41,7 @@ pub(crate) trait Pace: std::fmt::Debug + Send + Sync {
     fn keep(&self) -> bool;
 }
 
-impl Cancel {
+impl CancelToken {
     /// Creates a switch from `flag`, which other code can set too (a signal handler, say).
     pub fn from_flag(flag: Arc<AtomicBool>) -> Self {
         Self { flag, pace: None }

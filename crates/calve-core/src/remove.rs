@@ -20,7 +20,7 @@ use crate::operation::Operation;
 use crate::reason::WarningCode;
 
 use crate::options::{Background, RemovalWait, RemoveOptions};
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::reap::reap_all;
 use crate::remove::delete::{Deletion, delete, delete_directory};
 use crate::remove::foreign::refuse_what_cannot_be_deleted;
@@ -182,7 +182,7 @@ pub fn sweep(parent: &Path) -> Result<Vec<PathBuf>, Error> {
         Err(Errno::NOENT) => return Ok(Vec::new()),
         Err(errno) => return Err(Error::io(Operation::OpenDirectory, parent, errno)),
     };
-    let (progress, cancel) = (Progress::default(), Cancel::default());
+    let (progress, cancel) = (Progress::default(), CancelToken::default());
     let deletion = Deletion::new(None, &progress, &cancel);
     let swept = sweep::sweep(directory.as_fd(), parent, Purpose::Staging, &deletion)?;
     match swept.failure {
@@ -222,7 +222,7 @@ pub fn pending_trash(parent: &Path) -> Result<Vec<PendingTrash>, Error> {
 /// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
 ///
 /// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
-pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &Cancel) -> Result<ReapReport, Error> {
+pub fn reap(parent: OwnedFd, path: &Path, background: Background, cancel: &CancelToken) -> Result<ReapReport, Error> {
     if background == Background::Yes {
         crate::sys::lower_priority();
     }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::report::SkippedEntry;
 use crate::spare::names::SpareNames;
 use crate::sys;
@@ -29,7 +29,7 @@ pub struct ScanOptions {
     /// How many threads; by default as many as there are processors, at most 8.
     pub threads: Option<NonZeroUsize>,
     /// Ends the scan early.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// Visits every entry below `root`, each once, by several threads. Follows no symlink, crosses no mount, and opens nothing but

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::ExistingDestination;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete_directory};
 use crate::remove::guard;
 use crate::remove::sweep::delete_protected;
@@ -373,7 +373,7 @@ fn is_directory(parent: BorrowedFd<'_>, name: &CStr) -> bool {
 
 /// Deletes what a lock protects in the foreground, whatever the caller's wish to stop: nothing is to be left behind.
 fn remove_now(parent: BorrowedFd<'_>, lock: &Lock, path: &Path) -> Result<(), Error> {
-    let (progress, cancel) = (Progress::default(), Cancel::default());
+    let (progress, cancel) = (Progress::default(), CancelToken::default());
     delete_protected(parent, lock, path, &Deletion::new(None, &progress, &cancel)).map(|_| ())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ pub fn contents(
     home: &Home,
     origin: ServiceOrigin<'_>,
     supervisor: &[PathBuf],
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<Vec<DatabaseObject>> {
     let mut server = match origin {
         ServiceOrigin::Template(template) => {

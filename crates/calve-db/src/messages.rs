@@ -201,7 +201,7 @@ pub(crate) enum Answer {
     /// It goes on; the answer comes later.
     Starting(StartNotice),
     /// It is done, and this is the server.
-    Ready(Box<Ready>),
+    Ready(Box<ReadyServer>),
     /// It is done.
     Done,
     /// The standby is somebody else's already.
@@ -224,7 +224,7 @@ pub(crate) enum Answer {
 
 /// A server that answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyServer {
     pub(crate) record: Record,
     /// Settings and files that were taken away from a data directory that was taken over.
     pub(crate) neutralised: Vec<String>,

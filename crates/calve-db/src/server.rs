@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
@@ -15,7 +15,7 @@ use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::random;
-use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, StartNotice, answer, receive, send};
+use crate::messages::{Answer, Origin, Owner, ReadyServer, Request, Spec, StartNotice, answer, receive, send};
 use crate::operation::Operation;
 use crate::registry::{Home, Record, RegistryPlace};
 use crate::template::Template;
@@ -63,7 +63,7 @@ impl OwnedServer {
     }
 
     /// Asks what its databases hold.
-    pub(crate) fn contents(&mut self, cancel: &Cancel) -> Result<Vec<DatabaseObject>> {
+    pub(crate) fn contents(&mut self, cancel: &CancelToken) -> Result<Vec<DatabaseObject>> {
         let gone = || Error::SupervisorGone(self.record.name.clone());
         send(self.talk.get_mut(), &Request::Contents).map_err(|_| gone())?;
         wait_for_word(&self.talk, cancel)?;
@@ -146,7 +146,7 @@ pub(crate) struct Starter<'a> {
     /// The command that calls [`crate::supervise`].
     pub(crate) supervisor: &'a [PathBuf],
     pub(crate) tell: &'a mut dyn FnMut(&StartNotice),
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) cancel: &'a CancelToken,
 }
 
 /// How often a switch is looked at, unless a signal that throws it interrupts the wait.
@@ -193,7 +193,7 @@ fn attempt(spec: &Spec, place: &RegistryPlace, starter: &mut Starter<'_>) -> Res
     let mut talk = BufReader::new(here);
     let answered = converse(&mut talk, spec, starter).and_then(Answer::into_result);
     if let Ok(Answer::Ready(ready)) = answered {
-        let Ready { record, neutralised, .. } = *ready;
+        let ReadyServer { record, neutralised, .. } = *ready;
         return Ok(Some(OwnedServer { record, neutralised, talk, supervisor: Some(child) }));
     }
     // Closed, it knows that nobody wants the server. When it has ended, it has cleaned up.
@@ -203,7 +203,7 @@ fn attempt(spec: &Spec, place: &RegistryPlace, starter: &mut Starter<'_>) -> Res
 }
 
 /// Waits until the supervisor says something, or hangs up.
-fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &Cancel) -> Result<()> {
+fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
     while talk.buffer().is_empty() {
         if cancel.is_cancelled() {
             return Err(Error::Interrupted);

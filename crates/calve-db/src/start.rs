@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use calve_core::{Cancel, Strategy};
+use calve_core::{CancelToken, Strategy};
 
 use crate::error::Result;
 use crate::files::random;
@@ -29,7 +29,7 @@ pub struct StartOptions {
     /// Watch the copies of an overlay also where they cost nothing, because blocks are shared.
     pub trace: bool,
     /// Ends the start early. Nothing is left of it then.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 impl StartOptions {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use crate::credentials::CredentialFiles;
 use crate::error::Error;
@@ -26,7 +26,7 @@ pub struct ConnectionOptions {
 
 impl ConnectionOptions {
     /// Opens the registry of an image.
-    pub(crate) fn open<'r>(&self, reference: &'r Reference, cancel: &'r Cancel) -> Result<Registry<'r>, Error> {
+    pub(crate) fn open<'r>(&self, reference: &'r Reference, cancel: &'r CancelToken) -> Result<Registry<'r>, Error> {
         Registry::open(reference, &self.credentials, self.silence, cancel)
     }
 

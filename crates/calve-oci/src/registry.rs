@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use serde::Deserialize;
 use ureq::config::RedirectAuthHeaders;
 use ureq::http::{Method, Request, Response, StatusCode, Uri, header};
@@ -45,7 +45,7 @@ pub(crate) struct Registry<'a> {
     credentials: Option<Credentials>,
     /// The value of the header `Authorization`, once one was asked for.
     authorization: Mutex<Option<String>>,
-    cancel: &'a Cancel,
+    cancel: &'a CancelToken,
     silence: Duration,
     /// Set when it has answered a request for several parts with something else.
     has_single_parts: AtomicBool,
@@ -69,7 +69,7 @@ impl<'a> Registry<'a> {
         reference: &'a Reference,
         credentials: &CredentialFiles,
         silence: Option<Duration>,
-        cancel: &'a Cancel,
+        cancel: &'a CancelToken,
     ) -> Result<Self, Error> {
         let silence = silence.unwrap_or(SILENCE);
         let host = match &*reference.registry {

@@ -109,12 +109,12 @@ impl PublicKey {
 
 #[derive(Deserialize)]
 struct Payload {
-    critical: Critical,
+    critical: CriticalFields,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Critical {
+struct CriticalFields {
     identity: SignedIdentity,
     image: SignedDigest,
     #[serde(rename = "type")]

@@ -28,7 +28,7 @@ mod wording;
 
 use std::process::ExitCode;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::{Arguments, Command};
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
+fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         Command::Cp(arguments) => commands::cp::run(&arguments, cancel),
         Command::Rm(arguments) => commands::rm::run(&arguments, cancel),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    Background, Cancel, Choice, CloneOptions, CloneReport, CloneVerification, Durability, Error, ExistingDestination,
-    LastLook, Latency, Mounts, Operation, ReapReport, Remedy, RemovalWait, RemoveOptions, SpareUse, clone_tree,
-    home_directory, probe, reap, remove_tree, with_source,
+    Background, CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, Error,
+    ExistingDestination, LastLook, Latency, Mounts, Operation, ReapReport, Remedy, RemovalWait, RemoveOptions,
+    SpareUse, clone_tree, home_directory, probe, reap, remove_tree, with_source,
 };
 use calve_receipt::{CloneReceipt, ProbeReceipt, RemoveReceipt, json};
 use napi::Status;
@@ -185,7 +185,7 @@ pub fn start_reap<'env>(env: &'env Env, parent: BufferSlice) -> napi::Result<Obj
 }
 
 #[cfg(unix)]
-fn reap_in(parent: &Path, cancel: &Cancel) -> Result<ReapReport, Error> {
+fn reap_in(parent: &Path, cancel: &CancelToken) -> Result<ReapReport, Error> {
     // The error names the path.
     #[expect(clippy::disallowed_methods)]
     let opened = std::fs::File::open(parent);
@@ -194,6 +194,6 @@ fn reap_in(parent: &Path, cancel: &Cancel) -> Result<ReapReport, Error> {
 }
 
 #[cfg(windows)]
-fn reap_in(parent: &Path, cancel: &Cancel) -> Result<ReapReport, Error> {
+fn reap_in(parent: &Path, cancel: &CancelToken) -> Result<ReapReport, Error> {
     reap(parent, Background::No, cancel)
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 /// A switch that ends work early. Clones of it are the same switch.
 #[derive(Clone, Default)]
 pub(crate) struct StopSwitch {
-    cancel: Cancel,
+    cancel: CancelToken,
     answer: Arc<Answer>,
 }
 
@@ -25,7 +25,7 @@ impl Answer {
 
 impl StopSwitch {
     /// Returns the switch that the engine looks at.
-    pub(crate) fn switch(&self) -> Cancel {
+    pub(crate) fn switch(&self) -> CancelToken {
         self.cancel.clone()
     }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use calve_core::{Cancel, CloneOptions, Error, ProbeReport, ShownPath, Strategy, clone_tree, probe, stage};
+use calve_core::{CancelToken, CloneOptions, Error, ProbeReport, ShownPath, Strategy, clone_tree, probe, stage};
 use calve_receipt::ReceiptPath;
 use calve_receipt::bench::NotRun;
 use calve_receipt::human::{entries, size};
@@ -249,14 +249,14 @@ fn is_elsewhere(tree: &Path, place: &Path, probe: &ProbeReport) -> Result<bool, 
 }
 
 /// Copies a tree: on btrfs to a subvolume, as templates are, and elsewhere to a directory.
-fn copy_to_subvolume(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), BenchError> {
+fn copy_to_subvolume(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
     let mut options = CloneOptions::default();
     options.cancel = cancel.clone();
     stage(dst, &options, |staged| staged.clone_root(src, &options))?;
     Ok(())
 }
 
-fn copy(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), BenchError> {
+fn copy(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<(), BenchError> {
     let mut options = CloneOptions::default();
     options.cancel = cancel.clone();
     clone_tree(src, dst, &options)?;
@@ -264,7 +264,7 @@ fn copy(src: &Path, dst: &Path, cancel: &Cancel) -> Result<(), BenchError> {
 }
 
 /// Returns the properties that a copy did not keep. A tree that is changing, or a walk that fails, says nothing about the copy.
-fn remarks(sources: &Sources, copy: &Path, cancel: &Cancel) -> Vec<String> {
+fn remarks(sources: &Sources, copy: &Path, cancel: &CancelToken) -> Vec<String> {
     let Ok(lost) = census::not_kept(&sources.tree, copy, Contents::Leave, cancel) else { return Vec::new() };
     let list: Vec<String> = lost.iter().map(|(what, number)| format!("{what} of {}", entries(*number))).collect();
     if list.is_empty() { Vec::new() } else { vec![format!("did not keep: {}", list.join(", "))] }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_receipt::bench::{NotRun, NotRunReason};
 
 use super::workloads::{Sources, words_with_places};
@@ -28,7 +28,7 @@ pub(super) fn add(
     sources: &Sources,
     calve: &Path,
     scratch: &Scratch<'_>,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     (workloads, not_run): (&mut Vec<Workload>, &mut Vec<NotRun>),
 ) -> Result<Watchers, BenchError> {
     let mut watchers = Watchers::default();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::Record;
 
 use super::client::Session;
@@ -93,7 +93,7 @@ impl LoadProgram {
     }
 
     /// Makes the load's tables, where the template has none. Not timed.
-    pub(super) fn prepare(&self, server: &Record, at: &Path, cancel: &Cancel) -> io::Result<()> {
+    pub(super) fn prepare(&self, server: &Record, at: &Path, cancel: &CancelToken) -> io::Result<()> {
         let mut command = match &self.kind {
             Kind::Pgbench { there: false } => {
                 let mut command = self.command(server);
@@ -106,7 +106,7 @@ impl LoadProgram {
         self.finish(&mut command, at, cancel).map(drop)
     }
 
-    pub(super) fn run(&self, server: &Record, at: &Path, cancel: &Cancel) -> io::Result<LoadResult> {
+    pub(super) fn run(&self, server: &Record, at: &Path, cancel: &CancelToken) -> io::Result<LoadResult> {
         let seconds = self.duration.as_secs().to_string();
         match &self.kind {
             Kind::Pgbench { .. } => {
@@ -151,7 +151,7 @@ impl LoadProgram {
     }
 
     /// Returns its output.
-    fn finish(&self, command: &mut Command, at: &Path, cancel: &Cancel) -> io::Result<String> {
+    fn finish(&self, command: &mut Command, at: &Path, cancel: &CancelToken) -> io::Result<String> {
         let (output, errors) = (at.join("load.out"), at.join("load.err"));
         let file = |path: &Path| fs_err::File::create(path).map(|file| Stdio::from(std::fs::File::from(file)));
         command.stdin(Stdio::null()).stdout(file(&output)?).stderr(file(&errors)?);

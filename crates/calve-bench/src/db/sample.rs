@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use calve_core::{Cancel, Strategy};
+use calve_core::{CancelToken, Strategy};
 use calve_db::{Error, OwnedServer, Record};
 
 use super::client::Session;
@@ -23,7 +23,7 @@ pub(super) struct Runner<'a> {
     pub(super) program: Option<&'a LoadProgram>,
     pub(super) start: &'a dyn Fn(Strategy) -> Result<OwnedServer, Error>,
     pub(super) delete_trash: &'a dyn Fn() -> Result<(), BenchError>,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
     pub(super) say: &'a dyn Fn(&str),
 }
 

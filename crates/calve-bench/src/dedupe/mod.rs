@@ -5,7 +5,7 @@ mod workloads;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use calve_core::{Cancel, DedupeMode, DedupeOptions, ShownPath, dedupe};
+use calve_core::{CancelToken, DedupeMode, DedupeOptions, ShownPath, dedupe};
 use calve_receipt::ReceiptPath;
 use calve_receipt::human::entries;
 use calve_receipt::path;
@@ -127,7 +127,7 @@ fn one_or_two(trees: &[PathBuf; 2]) -> &[PathBuf] {
     if trees[0] == trees[1] { &trees[..1] } else { trees }
 }
 
-fn censuses(trees: &[PathBuf; 2], cancel: &Cancel) -> Result<[Census; 2], BenchError> {
+fn censuses(trees: &[PathBuf; 2], cancel: &CancelToken) -> Result<[Census; 2], BenchError> {
     let a = census::take(&trees[0], Contents::Leave, cancel)?;
     let b = if trees[0] == trees[1] { a } else { census::take(&trees[1], Contents::Leave, cancel)? };
     Ok([a, b])
@@ -142,7 +142,7 @@ fn check_that_it_can_share(scratch: &Scratch<'_>) -> Result<(), BenchError> {
 }
 
 /// Returns the differences of the copies: nothing but their places on the disk may change.
-fn remarks(trees: &[PathBuf; 2], run: &Path, cancel: &Cancel) -> Vec<String> {
+fn remarks(trees: &[PathBuf; 2], run: &Path, cancel: &CancelToken) -> Vec<String> {
     let mut lost = std::collections::BTreeMap::new();
     for (tree, copy) in trees.iter().zip(workloads::copies(run)) {
         let Ok(differing) = census::not_kept(tree, &copy, Contents::Read, cancel) else { return Vec::new() };

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Choice, CloneOptions, Strategy, clone_tree};
+use calve_core::{CancelToken, Choice, CloneOptions, Strategy, clone_tree};
 
 use calve_receipt::bench::NotRun;
 
@@ -80,7 +80,7 @@ pub(super) struct Subjects {
     /// The tree that A and B are copies of.
     pub(super) trees: [PathBuf; 2],
     pub(super) calve: PathBuf,
-    pub(super) cancel: Cancel,
+    pub(super) cancel: CancelToken,
 }
 
 /// The files that are kept for a second run, below the path of a run: Calve's home, the cache of others, and the file KEPT.
@@ -195,7 +195,7 @@ fn prepare(subjects: &Subjects, first: Option<Argv>) -> PrepareFunction {
 }
 
 /// Returns why it went wrong, if it did.
-fn ran(words: &[OsString], cancel: &Cancel) -> Result<Option<String>, BenchError> {
+fn ran(words: &[OsString], cancel: &CancelToken) -> Result<Option<String>, BenchError> {
     let ended = process::measure(words, &[], std::process::Stdio::null(), cancel)?;
     check_cancelled(cancel)?;
     Ok((!ended.status.success()).then(|| format!("the first of its two runs: {}", ended.in_words())))

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 
 use super::host::OPERATION_HEADER;
 use super::host::ledger::Operation;
@@ -87,24 +87,24 @@ pub(super) struct Clients<'a> {
     scratch: PathBuf,
     next: AtomicU64,
     seconds: Mutex<f64>,
-    cancel: &'a Cancel,
+    cancel: &'a CancelToken,
 }
 
 impl<'a> Clients<'a> {
-    pub(super) fn of_the_bench(home: &Path, scratch: PathBuf, cancel: &'a Cancel) -> Self {
+    pub(super) fn of_the_bench(home: &Path, scratch: PathBuf, cancel: &'a CancelToken) -> Self {
         Self::new(environment(home), false, scratch, cancel)
     }
 
-    pub(super) fn of_the_user(scratch: PathBuf, cancel: &'a Cancel) -> Self {
+    pub(super) fn of_the_user(scratch: PathBuf, cancel: &'a CancelToken) -> Self {
         Self::new(Vec::new(), true, scratch, cancel)
     }
 
-    fn new(environment: Vec<(OsString, OsString)>, is_users: bool, scratch: PathBuf, cancel: &'a Cancel) -> Self {
+    fn new(environment: Vec<(OsString, OsString)>, is_users: bool, scratch: PathBuf, cancel: &'a CancelToken) -> Self {
         Self { environment, is_users, scratch, next: AtomicU64::new(0), seconds: Mutex::new(0.0), cancel }
     }
 
     /// Returns the switch that ends the bench early.
-    pub(super) fn cancel(&self) -> &Cancel {
+    pub(super) fn cancel(&self) -> &CancelToken {
         self.cancel
     }
 

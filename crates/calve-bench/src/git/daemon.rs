@@ -19,11 +19,11 @@ use super::pack_objects;
 /// One connection at a time. Dropping it ends it.
 pub(super) struct Daemon {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<DaemonState>,
     acceptor: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct DaemonState {
     root: PathBuf,
     environment: Vec<(OsString, OsString)>,
     report: PathBuf,
@@ -36,7 +36,7 @@ impl Daemon {
     pub(super) fn start(root: &Path, environment: Vec<(OsString, OsString)>, report: PathBuf) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(DaemonState {
             root: root.to_path_buf(),
             environment,
             report,
@@ -92,7 +92,7 @@ impl Drop for Daemon {
     }
 }
 
-impl Shared {
+impl DaemonState {
     fn serve(&self, socket: TcpStream) -> io::Result<()> {
         socket.set_nodelay(true)?;
         let kept = socket.try_clone()?;

@@ -35,7 +35,7 @@ use self::report::Measurement;
 use self::repository::{Preparation, Repository};
 pub use self::rounds::Pace;
 pub use self::source::{Address, Source};
-pub use self::synthetic::{SYNTHETIC_BRANCH, Synthetic, SyntheticShape};
+pub use self::synthetic::{SYNTHETIC_BRANCH, SyntheticRepository, SyntheticShape};
 use self::testbed::{Testbed, TestbedOptions, furnish, home};
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, swapped_pages};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use super::cases::{Case, CloneKind};
 use super::client::StepFailure;
@@ -20,7 +20,7 @@ pub(super) struct Server<'a> {
     pub(super) protocol: u8,
     pub(super) clients: Clients<'a>,
     pub(super) directory: &'a Path,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
 }
 
 impl Server<'_> {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use super::cases::Case;
 use super::client::{Client, StepFailure, StopReason};
@@ -145,7 +145,7 @@ pub(super) fn serve(
 }
 
 /// Works until all clients have done what they were to do, or one could not.
-fn work(client: &Client<'_>, pace: &Pace, cancel: &Cancel) -> Result<(), StopReason> {
+fn work(client: &Client<'_>, pace: &Pace, cancel: &CancelToken) -> Result<(), StopReason> {
     // git's own server is asked by one client at a time, since its requests do not say whose they are.
     let clients = if client.case.from_daemon { 1 } else { pace.clients };
     let end = pace.duration.map(|duration| Instant::now() + duration);

@@ -7,7 +7,7 @@ use calve_core::ShownPath;
 use calve_git::Git;
 use calve_git::remote::{RepositoryUrl, Transport};
 
-use super::synthetic::Synthetic;
+use super::synthetic::SyntheticRepository;
 
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
@@ -20,7 +20,7 @@ pub enum Source {
     /// A server.
     Url(Address),
     /// One made up for the bench.
-    Synthetic(Synthetic),
+    Synthetic(SyntheticRepository),
 }
 
 /// A URL that git may be given.

@@ -8,7 +8,7 @@ use std::io::{BufWriter, Read as _, Write};
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_git::{Error, Git, Result};
 
 use crate::random::SplitMix64;
@@ -41,7 +41,7 @@ impl SyntheticShape {
 /// A repository to be made up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Synthetic {
+pub struct SyntheticRepository {
     /// Text, or blobs.
     pub shape: SyntheticShape,
     /// At least 1, on one branch, without merges.
@@ -62,7 +62,7 @@ pub const SYNTHETIC_BRANCH: &str = "main";
 /// 2020-01-01T00:00:00Z; the commits follow each other by an hour.
 const FIRST_COMMIT: u64 = 1_577_836_800;
 
-impl Synthetic {
+impl SyntheticRepository {
     /// Returns the usual sizes of that shape.
     pub fn new(shape: SyntheticShape) -> Self {
         let (commits, files, file_bytes, changed_files) = match shape {
@@ -77,7 +77,7 @@ impl Synthetic {
     ///
     /// # Errors
     /// Fails when git cannot be started or fails, and when `cancel` is thrown. Keeps what was made until then.
-    pub fn write(&self, dst: &Path, cancel: &Cancel) -> Result<()> {
+    pub fn write(&self, dst: &Path, cancel: &CancelToken) -> Result<()> {
         fs_err::create_dir_all(dst)?;
         // Named, for who has told git to look for no bare repository by itself (`safe.bareRepository`).
         let git = Git::at(dst).with("GIT_DIR", ".");
@@ -108,7 +108,7 @@ impl Synthetic {
     }
 
     /// Returns the input of `git fast-import`.
-    fn stream(&self, mut out: BufWriter<ChildStdin>, cancel: &Cancel) -> std::io::Result<()> {
+    fn stream(&self, mut out: BufWriter<ChildStdin>, cancel: &CancelToken) -> std::io::Result<()> {
         let plan = self.plan();
         let mut mark = 0;
         let mut changes: Vec<Vec<(u32, u64)>> = vec![Vec::new(); plan.commits];
@@ -200,7 +200,7 @@ enum Content {
 }
 
 impl Content {
-    fn new(of: &Synthetic, file: u32) -> Self {
+    fn new(of: &SyntheticRepository, file: u32) -> Self {
         let mut random = SplitMix64::new(of.seed ^ (u64::from(file) + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93));
         // From half to one and a half of the size asked for.
         let bytes = of.file_bytes / 2 + random.below(of.file_bytes.max(1) + 1);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_receipt::bench::Accounting;
 
 use super::clients::{Clients, environment};
@@ -23,7 +23,7 @@ pub(super) struct Testbed<'a> {
     pub(super) clients: Clients<'a>,
     host: Host,
     daemon: Option<Daemon>,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
     numbers: AtomicU64,
     operations: AtomicU64,
     charged: Mutex<Charge>,
@@ -48,7 +48,7 @@ impl<'a> Testbed<'a> {
         directory: &Path,
         options: &TestbedOptions,
         clients: Clients<'a>,
-        cancel: &'a Cancel,
+        cancel: &'a CancelToken,
     ) -> Result<Self, BenchError> {
         let home = home(directory);
         let key = random_key()?;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_receipt::bench::{NotRun, NotRunReason};
 
 use crate::comparison::missing;
@@ -86,7 +86,7 @@ pub(crate) fn add_with_spares(
     source: &Path,
     calve: &Path,
     scratch: &Scratch<'_>,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     (workloads, not_run): (&mut Vec<Workload>, &mut Vec<NotRun>),
 ) -> Result<Watchers, BenchError> {
     let mut watchers = Watchers::default();

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use serde_json::Value;
 
 use super::descriptors;
@@ -24,7 +24,7 @@ pub(super) struct Runner<'a> {
     pub(super) script: PathBuf,
     /// The memory of the machine; 0 where that is not known.
     pub(super) memory_bytes: u64,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
     pub(super) say: &'a dyn Fn(&str),
 }
 

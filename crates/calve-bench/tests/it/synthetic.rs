@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use calve_bench::git::{Synthetic, SyntheticShape};
-use calve_core::Cancel;
+use calve_bench::git::{SyntheticRepository, SyntheticShape};
+use calve_core::CancelToken;
 use calve_git::Git;
 
-fn small(shape: SyntheticShape) -> Synthetic {
-    let mut wanted = Synthetic::new(shape);
+fn small(shape: SyntheticShape) -> SyntheticRepository {
+    let mut wanted = SyntheticRepository::new(shape);
     (wanted.commits, wanted.files, wanted.file_bytes) = (30, 25, 2_000);
     wanted
 }
@@ -26,7 +26,7 @@ fn all_shapes_have_the_commits_and_files_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     for shape in SyntheticShape::ALL {
         let dst = folder.path().join(shape.name());
-        small(shape).write(&dst, &Cancel::default()).unwrap();
+        small(shape).write(&dst, &CancelToken::default()).unwrap();
         assert_eq!(line(&dst, &["rev-list", "--count", "main"]), "30");
         assert_eq!(line(&dst, &["symbolic-ref", "HEAD"]), "refs/heads/main");
         let files = git(&dst).run(&["ls-tree", "-r", "--name-only", "main"]).unwrap();
@@ -43,9 +43,9 @@ fn all_shapes_have_the_commits_and_files_asked_for() {
 #[test]
 fn the_same_options_give_the_same_commits() {
     let folder = tempfile::tempdir().unwrap();
-    let made = |name: &str, wanted: &Synthetic| {
+    let made = |name: &str, wanted: &SyntheticRepository| {
         let dst = folder.path().join(name);
-        wanted.write(&dst, &Cancel::default()).unwrap();
+        wanted.write(&dst, &CancelToken::default()).unwrap();
         line(&dst, &["rev-parse", "main"])
     };
     let mut wanted = small(SyntheticShape::Small);
@@ -59,7 +59,7 @@ fn the_same_options_give_the_same_commits() {
 fn the_newest_version_of_a_file_is_whole_and_older_ones_are_deltas() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("repository");
-    small(SyntheticShape::Small).write(&dst, &Cancel::default()).unwrap();
+    small(SyntheticShape::Small).write(&dst, &CancelToken::default()).unwrap();
     let path = line(&dst, &["log", "-1", "--format=", "--name-only", "main"]);
     let path = path.lines().next().unwrap();
     let base = |revision: &str| {
@@ -81,5 +81,5 @@ fn a_directory_that_holds_something_is_an_error_of_git() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("file");
     fs_err::write(&dst, "").unwrap();
-    assert!(small(SyntheticShape::Small).write(&dst, &Cancel::default()).is_err());
+    assert!(small(SyntheticShape::Small).write(&dst, &CancelToken::default()).is_err());
 }

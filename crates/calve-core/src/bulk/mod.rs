@@ -28,7 +28,7 @@ use self::plan::{Unit, WritePlan, plan};
 pub use self::read::{ReadOptions, read_files};
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, CreationPattern};
 use crate::tree::pool::thread_count;
 
@@ -118,7 +118,7 @@ pub struct WriteOptions {
     /// Counters that another thread may read.
     pub progress: std::sync::Arc<Progress>,
     /// Ends the writing early. What was written stays; no file is left half written, unless it was there before.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 impl Default for WriteOptions {
@@ -132,7 +132,7 @@ impl Default for WriteOptions {
             placement: Placement::default(),
             on_error: OnError::default(),
             progress: std::sync::Arc::default(),
-            cancel: Cancel::default(),
+            cancel: CancelToken::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::on_threads;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::pool::thread_count;
 
@@ -25,12 +25,12 @@ pub struct ReadOptions {
     /// No file is begun once so much has been read: 64 MiB.
     pub enough_bytes: u64,
     /// Ends the reading early.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { threads: None, enough_bytes: 64 << 20, cancel: Cancel::default() }
+        Self { threads: None, enough_bytes: 64 << 20, cancel: CancelToken::default() }
     }
 }
 

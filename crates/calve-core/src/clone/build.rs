@@ -12,7 +12,7 @@ use super::stage::StagedTree;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::staging::RootKind;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, Location};
@@ -37,7 +37,7 @@ pub struct BuildPaths {
 /// directory, and with [`Error::Interrupted`] when `cancel` was thrown.
 pub fn build_tree<T, E: From<Error>>(
     dst: &Path,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     make: impl FnOnce(&BuildPaths) -> Result<T, E>,
 ) -> Result<T, E> {
     let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };

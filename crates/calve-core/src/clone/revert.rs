@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::spare::check::{CheckFailure, CheckRequest, DirectoryChanges, check, node};
 use crate::spare::record::{self, RecordDraft, RecordedIdentity, Writers, blocks, device};
 use crate::spare::update::{UpdateRequest, update};
@@ -54,7 +54,7 @@ impl CloneState {
     ///
     /// # Errors
     /// Fails if `clone` cannot be read, or has sockets, other file systems or subvolumes in it.
-    pub fn record(clone: &Path, after: Option<&RevertReport>, cancel: &Cancel) -> Result<Option<Self>, Error> {
+    pub fn record(clone: &Path, after: Option<&RevertReport>, cancel: &CancelToken) -> Result<Option<Self>, Error> {
         let made = Source::open(clone)?;
         let failed = |operation| move |errno| Error::io(operation, clone, errno);
         if made.single().is_some() {
@@ -90,7 +90,7 @@ pub struct RevertOptions {
     /// Worker threads, as in [`CloneOptions::threads`].
     pub threads: Option<NonZeroUsize>,
     /// Ends the work early, which leaves a part of it done.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// The result of a [`revert`].

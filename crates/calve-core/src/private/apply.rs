@@ -17,7 +17,7 @@ use super::xattrs::{Xattrs, set_xattrs, with_changes, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::options::{Decision, KeptProperties, Latency, Mounts, Selection, UnreadableEntry};
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
@@ -46,7 +46,7 @@ pub(super) struct ApplyRequest<'a> {
     pub(super) since: Option<Moment>,
     /// Entries that have changed in the copy since are not taken. `None`: all are.
     pub(super) shown: Option<Moment>,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
 }
 
 /// An entry that moves, with everything in it.

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, identity, split};
 use crate::tree::names::Names;
@@ -27,7 +27,7 @@ use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
 pub(crate) struct Deletion<'a> {
     pub(crate) threads: usize,
     pub(crate) progress: &'a Progress,
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) cancel: &'a CancelToken,
     /// A file in the root that is deleted last: the trash's `.gitignore`, which hides the rest.
     pub(crate) last: Option<&'a CStr>,
     /// Directories that the caller owns and may not write to are changed so that he may.
@@ -37,7 +37,7 @@ pub(crate) struct Deletion<'a> {
 }
 
 impl<'a> Deletion<'a> {
-    pub(crate) fn new(threads: Option<NonZeroUsize>, progress: &'a Progress, cancel: &'a Cancel) -> Self {
+    pub(crate) fn new(threads: Option<NonZeroUsize>, progress: &'a Progress, cancel: &'a CancelToken) -> Self {
         Self { threads: thread_count(threads), progress, cancel, last: None, opens_up: true, unlocks: false }
     }
 

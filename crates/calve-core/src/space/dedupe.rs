@@ -15,7 +15,7 @@ use super::walk::{UnreadableEntries, Walk};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Mounts;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::reason::WarningCode;
 use crate::report::{SkippedEntry, Warning};
 use crate::sys;
@@ -63,7 +63,7 @@ pub struct DedupeOptions {
     /// Counters that another thread may read: entries walked and files dealt with, bytes read.
     pub progress: Arc<Progress>,
     /// Ends it early: what is shared by then stays so, and what was found out is kept.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// Files that were left alone for one reason.

@@ -11,7 +11,7 @@ use super::walk::{UnreadableEntries, Walk};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Mounts;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::report::{SkippedEntry, Warning};
 use crate::tree::location::is_inside;
 use crate::tree::pool::thread_count;
@@ -31,7 +31,7 @@ pub struct DiskUsageOptions {
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,
     /// Ends it early.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// The space that one tree, or all of them together, take up. In bytes, where nothing else is said.

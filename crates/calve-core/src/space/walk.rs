@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::options::Mounts;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::reason::SkipReason;
 use crate::report::SkippedEntry;
 use crate::sys;
@@ -45,7 +45,7 @@ pub(super) struct Walk<'a> {
     pub(super) threads: usize,
     pub(super) mounts: Mounts,
     pub(super) progress: &'a Progress,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
     pub(super) troubles: &'a UnreadableEntries,
 }
 

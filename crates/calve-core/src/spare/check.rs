@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::Decision;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::reason::SkipReason;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
@@ -36,7 +36,7 @@ pub(crate) struct CheckRequest<'a> {
     /// Only these directories; `None` for all.
     pub(crate) only: Option<&'a HashSet<PathBuf>>,
     pub(crate) threads: usize,
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) cancel: &'a CancelToken,
 }
 
 /// The result of a check.

@@ -23,7 +23,7 @@ use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::options::RecordBody;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::open_contents;
@@ -330,7 +330,7 @@ struct Taker<'a> {
     apparent_bytes: u64,
     allocated_bytes: u64,
     failure: &'a Mutex<Option<(PathBuf, RecordObstacle)>>,
-    cancel: &'a Cancel,
+    cancel: &'a CancelToken,
 }
 
 impl Taker<'_> {

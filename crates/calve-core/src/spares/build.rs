@@ -19,7 +19,7 @@ use crate::clone::stage::StagedTree;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::progress::Progress;
 use crate::reason::{SkipReason, WarningCode};
 use crate::remove::delete::{Deletion, delete};
@@ -38,7 +38,7 @@ use crate::tree::stable::{self, Moment};
 pub(super) fn build(
     set: &Set,
     origin: &SpareOrigin,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     progress: &std::sync::Arc<Progress>,
 ) -> Result<(), Error> {
     let src = origin.path();
@@ -59,7 +59,7 @@ pub(super) fn build(
     let made = made.and_then(|()| if set.is_defined() { Ok(()) } else { Err(Error::Interrupted) });
     if made.is_err() {
         // Also when the caller has cancelled.
-        let never = Cancel::default();
+        let never = CancelToken::default();
         let _ = delete(directory.as_fd(), &name, &spare_path, &Deletion::new(None, &Progress::default(), &never));
     }
     made

@@ -12,7 +12,7 @@ use rustix::fs::FileType;
 use super::Spares;
 use crate::error::Error;
 use crate::options::{RecordBody, SpareUse};
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::spare::ask::{Answer, ask};
 use crate::spare::check::{CheckRequest, DirectoryChanges, check};
 use crate::spare::claim::{directories, fitness};
@@ -54,7 +54,12 @@ impl std::fmt::Debug for KnownSource {
 impl Spares {
     /// Returns what is known of the directory `src` because there is a spare of it and a watcher runs. `made_without` are the patterns of what
     /// the spare was made without; nothing is known of that. `None` where a walk would have to tell.
-    pub fn known(&self, src: &Path, made_without: &[String], cancel: &Cancel) -> Result<Option<KnownSource>, Error> {
+    pub fn known(
+        &self,
+        src: &Path,
+        made_without: &[String],
+        cancel: &CancelToken,
+    ) -> Result<Option<KnownSource>, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(None) };
         let source = Source::open(src)?;
         let Ok(real) = src.canonicalize() else { return Ok(None) };

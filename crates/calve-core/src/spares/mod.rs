@@ -24,7 +24,7 @@ use crate::choose::Reason;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{Background, CloneOptions, SpareUse};
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::remedy::Remedy;
 use crate::remove::delete::Deletion;
 use crate::report::Offer;
@@ -150,7 +150,7 @@ pub struct RefillOptions {
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,
     /// Ends the work early.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// The result of [`Spares::refill`].
@@ -334,7 +334,7 @@ impl Spares {
 
     /// Forgets about a source, and deletes its spares. Waits for a process that builds one, which would leave it if it were killed: in the
     /// background it gives up. Returns how many sets there were.
-    pub fn remove(&self, source: &SpareSource, cancel: &Cancel) -> Result<usize, Error> {
+    pub fn remove(&self, source: &SpareSource, cancel: &CancelToken) -> Result<usize, Error> {
         let Some(home) = Home::open(&self.home)? else { return Ok(0) };
         let sets = home.sets(Some(source))?;
         sets.iter().try_for_each(|set| set.pause(true))?;

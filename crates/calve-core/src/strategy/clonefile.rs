@@ -15,7 +15,7 @@ use crate::choice::{Requirement, Strategy};
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::reason::WarningCode;
 use crate::staging::RootKind;
 use crate::sys::{self, Listing, ListingBuffer};
@@ -123,7 +123,7 @@ impl Parts {
         root: BorrowedFd<'_>,
         exclude: &Exclusions,
         most_entries: u64,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Result<Self, (PathBuf, Errno)> {
         let mut seen = vec![VisitedDirectory { node: Node::root(), parent: None, entries: 0, is_partial: false }];
         let mut buffer = ListingBuffer::new();
@@ -201,7 +201,7 @@ mod tests {
         }
         let exclude = Exclusions::new(&exclude.iter().map(|&glob| glob.into()).collect::<Vec<_>>()).unwrap();
         let root = rustix::fs::open(folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
-        Parts::of(root.as_fd(), &exclude, most_entries, &Cancel::default()).unwrap()
+        Parts::of(root.as_fd(), &exclude, most_entries, &CancelToken::default()).unwrap()
     }
 
     fn parts_of<const N: usize>(is_all: bool, largest: [(&str, u64); N]) -> Parts {

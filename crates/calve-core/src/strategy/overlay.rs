@@ -14,7 +14,7 @@ use crate::choice::Strategy;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::KeptProperties;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target};
@@ -204,7 +204,7 @@ impl State {
         let deletion = Deletion {
             threads: thread_count(None),
             progress: &Progress::default(),
-            cancel: &Cancel::default(),
+            cancel: &CancelToken::default(),
             last: None,
             opens_up: true,
             unlocks: false,

@@ -18,7 +18,7 @@ use crate::clone::stage::stage;
 use crate::error::{Error, TemplateError};
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Durability};
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::remove::trash::GITIGNORE;
 use crate::report::CloneReport;
 use crate::sys;
@@ -38,7 +38,7 @@ pub struct TemplateOptions {
     /// Counters that another thread may read meanwhile.
     pub progress: Arc<Progress>,
     /// Ends it early; nothing is left behind.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// A template that was made.

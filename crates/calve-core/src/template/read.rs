@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::manifest::{ManifestEntry, escape};
 use crate::error::Error;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::contents::open_contents;
 use crate::tree::location::{DIRECTORY, identity};
@@ -39,7 +39,7 @@ pub(super) fn read(
     root: BorrowedFd<'_>,
     known: Option<KnownContents<'_>>,
     threads: Option<NonZeroUsize>,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<TreeListing, Error> {
     let reader = || Reader {
         found: TreeListing::default(),
@@ -67,7 +67,7 @@ const BUFFER: usize = 256 * 1024;
 struct Reader<'a> {
     found: TreeListing,
     known: Option<KnownContents<'a>>,
-    cancel: &'a Cancel,
+    cancel: &'a CancelToken,
     buffer: Vec<u8>,
     names: Vec<u8>,
     value: Vec<u8>,

@@ -9,7 +9,7 @@ use super::manifest::{self, Line, Manifest, lines, order};
 use super::record::{Stamp, Template};
 use super::{Templates, read, store};
 use crate::error::{Error, TemplateError};
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::tree::stable::Moment;
 use crate::tree::walk::reason;
 
@@ -67,7 +67,12 @@ impl Templates {
     ///
     /// # Errors
     /// Fails with [`TemplateError::Gone`], and with [`TemplateError::Damaged`] if the manifest is not the one that was written.
-    pub fn verify(&self, name: &str, threads: Option<NonZeroUsize>, cancel: &Cancel) -> Result<Verification, Error> {
+    pub fn verify(
+        &self,
+        name: &str,
+        threads: Option<NonZeroUsize>,
+        cancel: &CancelToken,
+    ) -> Result<Verification, Error> {
         let template = self.find(name)?;
         let lock = self.store.hold(&template.version)?;
         let gone = || TemplateError::Gone { name: name.into(), path: template.tree.clone() };

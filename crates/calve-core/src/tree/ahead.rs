@@ -16,12 +16,12 @@ pub(crate) struct PendingDirectories<Open, More> {
 }
 
 /// From the nearest to the root to the deepest, which is next.
-pub(crate) struct Ahead<Open, More> {
+pub(crate) struct PendingStack<Open, More> {
     stack: Vec<PendingDirectories<Open, More>>,
     most_open: usize,
 }
 
-impl<Open, More: Clone> Ahead<Open, More> {
+impl<Open, More: Clone> PendingStack<Open, More> {
     /// Creates an empty stack. At most `most_open` directories of it may be open.
     pub(crate) fn new(most_open: usize) -> Self {
         Self { stack: Vec::new(), most_open }

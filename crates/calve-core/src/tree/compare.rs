@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::Mounts;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 
 /// The aspects to compare, and those that are known to differ.
@@ -27,7 +27,7 @@ pub(crate) struct Comparison<'a> {
     pub(crate) dst: BorrowedFd<'a>,
     pub(crate) src_path: &'a Path,
     pub(crate) threads: usize,
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) cancel: &'a CancelToken,
     /// The entries that were left out. The list of them in the receipt may have been cut.
     pub(crate) exclude: &'a Exclusions,
     pub(crate) mounts: Mounts,

@@ -29,7 +29,7 @@ use self::descend::{DirectoriesToFill, DirectoryToFill};
 use self::groups::AllocationGroups;
 use self::links::Links;
 use self::metadata::{Fault, Keeper, NewFileDefaults, Side, Target, same_version, times};
-use super::ahead::Ahead;
+use super::ahead::PendingStack;
 use super::exclude::Exclusions;
 use super::location::identity;
 use super::names::Names;
@@ -42,7 +42,7 @@ use crate::error::{Error, TemplateError};
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::{Decision, FrozenSince, KeptProperties, Latency, Mounts, UnreadableEntry};
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::reason::SkipReason;
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -85,7 +85,7 @@ pub(crate) struct Fill<'a> {
     pub(crate) frozen: Option<&'a FrozenSince>,
     pub(crate) notes: &'a Notes,
     pub(crate) progress: &'a Progress,
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) cancel: &'a CancelToken,
 }
 
 /// The entries that were made.
@@ -240,7 +240,7 @@ struct FillWorker<'f> {
     listing: ListingBuffer,
     /// The path of the directory whose entries were asked about last, and the directory.
     asked: Option<(Arc<Node>, PathBuf)>,
-    ahead: Ahead<Pair, ()>,
+    ahead: PendingStack<Pair, ()>,
     put_off: Vec<DirectoryToFill>,
     put_off_limit: usize,
 }
@@ -265,7 +265,7 @@ impl<'f> FillWorker<'f> {
             tally: FillTally::default(),
             listing: ListingBuffer::new(),
             asked: None,
-            ahead: Ahead::new(most_open),
+            ahead: PendingStack::new(most_open),
             put_off: Vec::new(),
             put_off_limit,
         }

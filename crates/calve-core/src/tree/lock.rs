@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::location::{DIRECTORY, identity};
 pub(crate) use crate::hidden::Purpose;
-use crate::hidden::{Hidden, LOCK_SUFFIX};
+use crate::hidden::{HiddenNameParts, LOCK_SUFFIX};
 use crate::sys::{self, Listing, ListingBuffer};
 
 /// A hidden name that was found in a directory.
@@ -37,7 +37,7 @@ pub(crate) enum Reach {
 ///
 /// The same boot counts as the same machine: containers on one kernel have names of their own and share its locks.
 pub(crate) fn recognise(name: &CStr, reach: Reach) -> Option<HiddenName> {
-    let hidden = Hidden::parse(name.to_str().ok()?)?;
+    let hidden = HiddenNameParts::parse(name.to_str().ok()?)?;
     let this_machine = reach == Reach::Machine && hidden.machine == sys::machine_identity();
     let here = this_machine || hidden.boot == sys::boot_identity();
     let mine = hidden.user == rustix::process::geteuid().as_raw();
@@ -142,7 +142,7 @@ impl Lock {
     /// Returns whether nothing but one staged tree can be under the name: not what it was to replace, which would be the user's.
     pub(crate) fn protects_a_clone_only(&self) -> bool {
         let is_staging =
-            self.name.to_str().ok().and_then(Hidden::parse).is_some_and(|it| it.purpose == Purpose::Staging);
+            self.name.to_str().ok().and_then(HiddenNameParts::parse).is_some_and(|it| it.purpose == Purpose::Staging);
         is_staging && self.recorded() == Some(1)
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 
 /// The common state of the workers.
 pub(crate) struct Pool<T> {
@@ -16,7 +16,7 @@ pub(crate) struct Pool<T> {
     /// Workers that wait for work nobody has offered yet. Read without the lock, once per directory.
     hungry: AtomicUsize,
     stopped: AtomicBool,
-    cancel: Cancel,
+    cancel: CancelToken,
 }
 
 struct State<T> {
@@ -27,7 +27,7 @@ struct State<T> {
 }
 
 impl<T: Send> Pool<T> {
-    pub(crate) fn new(threads: usize, cancel: Cancel) -> Self {
+    pub(crate) fn new(threads: usize, cancel: CancelToken) -> Self {
         Self {
             state: Mutex::new(State { queue: VecDeque::new(), waiting: 0, threads, error: None }),
             wake: Condvar::new(),

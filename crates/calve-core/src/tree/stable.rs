@@ -23,7 +23,7 @@ use crate::error::{Error, ShownPath, StatedRequirement};
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::Mounts;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::source::Source;
 
@@ -162,7 +162,7 @@ pub(crate) struct StabilityCheck<'a> {
     pub(crate) exclude: &'a Exclusions,
     pub(crate) mounts: Mounts,
     pub(crate) threads: usize,
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) cancel: &'a CancelToken,
     /// The root as it was before the source was renamed, because a rename changes its change time.
     pub(crate) renamed: Option<&'a Stat>,
 }

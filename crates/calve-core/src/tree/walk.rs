@@ -10,12 +10,12 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::reason::SkipReason;
 use crate::report::SkippedEntry;
 use crate::sys::{self, Listing, ListingBuffer};
 
-use super::ahead::{self, Ahead};
+use super::ahead::{self, PendingStack};
 use super::names::Names;
 use super::node::Node;
 use super::pool::{Pool, open_directories_per_worker};
@@ -183,7 +183,7 @@ pub(crate) fn walk<W: Walker>(
     roots: &[BorrowedFd<'_>],
     starts: Vec<Start>,
     threads: usize,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     walker: impl Fn() -> W + Sync,
 ) -> Result<Vec<W>, Error> {
     let pool = Pool::new(threads, cancel.clone());
@@ -195,7 +195,7 @@ pub(crate) fn walk<W: Walker>(
             pool,
             roots,
             walker: walker(),
-            ahead: Ahead::new(open_directories_per_worker(threads, 1)),
+            ahead: PendingStack::new(open_directories_per_worker(threads, 1)),
             buffer: ListingBuffer::new(),
         };
         while let Some(task) = pool.next() {
@@ -210,7 +210,7 @@ struct WalkWorker<'a, W> {
     pool: &'a Pool<Start>,
     roots: &'a [BorrowedFd<'a>],
     walker: W,
-    ahead: Ahead<OwnedFd, Position>,
+    ahead: PendingStack<OwnedFd, Position>,
     buffer: ListingBuffer,
 }
 

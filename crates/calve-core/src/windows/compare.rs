@@ -13,7 +13,7 @@ use super::location::below;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::sys::{self, Info};
 use crate::tree::exclude::Exclusions;
 
@@ -22,7 +22,7 @@ pub(super) struct Comparison<'a> {
     pub(super) dst: &'a Path,
     pub(super) shown_src: &'a Path,
     pub(super) exclude: &'a Exclusions,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
 }
 
 /// Compares everything below the two roots, or the one entry of that name: kinds, contents, attributes, times of writing, links.
@@ -92,7 +92,7 @@ fn is_left_out(comparison: &Comparison<'_>, relative: &Path) -> bool {
         || info.is_ok_and(|info| special(info.tag).is_some())
 }
 
-fn same_contents(a: &Path, b: &Path, cancel: &Cancel) -> io::Result<bool> {
+fn same_contents(a: &Path, b: &Path, cancel: &CancelToken) -> io::Result<bool> {
     const PIECE_BYTES: usize = 1 << 20;
     let (a, b) = (sys::patiently(sys::PATIENCE, || File::open(a))?, File::open(b)?);
     let (mut left, mut right) = (Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::hidden::Purpose;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::reap::SweepReport;
 use crate::sys;
 
@@ -20,7 +20,7 @@ use crate::sys;
 #[derive(Clone, Copy)]
 pub(super) struct Deletion<'a> {
     pub(super) progress: &'a Progress,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
 }
 
 /// Deletes the entry at `path`, and everything in it. Returns how many entries there were. `shown` is its path for messages.

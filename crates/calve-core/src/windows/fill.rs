@@ -20,7 +20,7 @@ use super::location::below;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::reason::{SkipReason, WarningCode};
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Info};
@@ -55,7 +55,7 @@ pub(super) struct Fill<'a> {
     pub(super) exclude: &'a Exclusions,
     pub(super) notes: &'a Notes,
     pub(super) progress: &'a Progress,
-    pub(super) cancel: &'a Cancel,
+    pub(super) cancel: &'a CancelToken,
     pub(super) threads: usize,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct FillTally {
 }
 
 #[derive(Default)]
-struct Shared {
+struct FillState {
     /// The first name of each file that has several.
     names: Mutex<HashMap<sys::Identity, PathBuf>>,
     /// The others: what they are further names of, and they.
@@ -78,13 +78,13 @@ struct Shared {
 
 pub(super) struct FillWorker<'f> {
     pub(super) fill: &'f Fill<'f>,
-    shared: &'f Shared,
+    shared: &'f FillState,
     pub(super) tally: FillTally,
 }
 
 /// Fills the empty directory `fill.dst`.
 pub(super) fn fill(fill: &Fill<'_>) -> Result<FillTally, Error> {
-    let shared = Shared::default();
+    let shared = FillState::default();
     let mut last = FillWorker { fill, shared: &shared, tally: FillTally::default() };
     if let Some(name) = fill.single {
         last.single(Path::new(name))?;

@@ -9,12 +9,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::hidden::{Hidden, LOCK_SUFFIX, Purpose, new_name};
+use crate::hidden::{HiddenNameParts, LOCK_SUFFIX, Purpose, new_name};
 use crate::sys::{self, Identity};
 
 /// Understands a name, if it is one that this user made on this machine.
-pub(super) fn recognise(name: &OsStr) -> Option<Hidden<'_>> {
-    let hidden = Hidden::parse(name.to_str()?)?;
+pub(super) fn recognise(name: &OsStr) -> Option<HiddenNameParts<'_>> {
+    let hidden = HiddenNameParts::parse(name.to_str()?)?;
     (hidden.machine == sys::machine_identity() && hidden.user == sys::user_identity()).then_some(hidden)
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Protection};
 use crate::hidden::Purpose;
 use crate::operation::Operation;
 use crate::options::{Background, RemovalWait, RemoveOptions};
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::progress::Progress;
 use crate::reap::reap_all;
 use crate::report::{ReapReport, RemoveReport, TrashedTree};
@@ -97,7 +97,7 @@ fn hide_from_git(trash: &Path) {
 /// Deletes the trash of this user in the directory `parent`: all that no living process is busy with.
 ///
 /// `background`: also gives this **process** the lowest priority. Only for a process that does nothing else.
-pub fn reap(parent: &Path, background: Background, cancel: &Cancel) -> Result<ReapReport, Error> {
+pub fn reap(parent: &Path, background: Background, cancel: &CancelToken) -> Result<ReapReport, Error> {
     if background == Background::Yes {
         sys::lower_priority();
     }

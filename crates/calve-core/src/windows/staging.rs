@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::hidden::Purpose;
 use crate::operation::Operation;
 use crate::options::ExistingDestination;
-use crate::progress::{Cancel, Progress};
+use crate::progress::{CancelToken, Progress};
 use crate::sys;
 
 /// A hidden directory beside `place`, in which a clone is made.
@@ -98,7 +98,7 @@ fn is_taken(error: &io::Error) -> bool {
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         let Some(lock) = self.lock.take() else { return };
-        let deletion = Deletion { progress: &Progress::default(), cancel: &Cancel::default() };
+        let deletion = Deletion { progress: &Progress::default(), cancel: &CancelToken::default() };
         // Otherwise the next run in this place tries again.
         if delete_protected(&lock, &self.path, deletion).is_ok() {
             lock.remove();

@@ -12,7 +12,7 @@ use super::lock::Lock;
 use crate::hidden::Purpose;
 use crate::reason::WarningCode;
 use crate::{
-    Background, Cancel, Choice, CloneOptions, CloneVerification, Error, RemovalWait, RemoveOptions, Strategy,
+    Background, CancelToken, Choice, CloneOptions, CloneVerification, Error, RemovalWait, RemoveOptions, Strategy,
     clone_tree, reap, remove_tree, sys,
 };
 
@@ -135,7 +135,7 @@ fn trash_is_left_for_the_reaper_and_hidden_from_git() {
     assert_eq!(std::fs::read_to_string(trash.join(".gitignore")).unwrap(), "*\n");
     assert!(!trash.join(".git").exists());
     assert_eq!(names(folder.path()).len(), 2);
-    let reaped = reap(folder.path(), Background::No, &Cancel::default()).unwrap();
+    let reaped = reap(folder.path(), Background::No, &CancelToken::default()).unwrap();
     assert!(reaped.failure.is_none() && reaped.deleted >= 7, "{reaped:?}");
     assert!(names(folder.path()).is_empty());
 }
@@ -184,7 +184,7 @@ fn verification_finds_what_differs() {
     clone(&folder, &CloneOptions::default()).unwrap();
     let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));
     let exclude = Exclusions::new(&[]).unwrap();
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     let differs = || {
         let comparison = Comparison { src: &src, dst: &dst, shown_src: &src, exclude: &exclude, cancel: &cancel };
         compare(&comparison, None).err().map(|error| error.to_string())

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_core::{
-    Cancel, Directory, Error, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions, Writer,
-    read_files, write_files,
+    CancelToken, Directory, Error, ExistingFile, Flush, OnError, Placement, ReadOptions, WriteEntry, WriteOptions,
+    Writer, read_files, write_files,
 };
 use calve_testkit::{FileSystem, Volume, require_root};
 use fs_err as fs;
@@ -212,7 +212,7 @@ fn a_full_disk_leaves_no_half_file() {
 fn a_cancelled_batch_stops_and_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = WriteOptions::default();
-    let cancel = Cancel::default();
+    let cancel = CancelToken::default();
     options.cancel = cancel.clone();
     let mut writer = Writer::open(folder.path(), options).unwrap();
     writer.write(&[entry("before", "x")]).unwrap();

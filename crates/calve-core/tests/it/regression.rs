@@ -161,7 +161,7 @@ fn a_symlink_at_the_destination_is_never_written_through() {
 
 fn reap_in(directory: &Path) -> u64 {
     let parent = fs::File::open(directory).unwrap();
-    let (no, cancel) = (calve_core::Background::No, calve_core::Cancel::default());
+    let (no, cancel) = (calve_core::Background::No, calve_core::CancelToken::default());
     reap(parent.into_parts().0.into(), directory, no, &cancel).unwrap().deleted
 }
 

@@ -12,7 +12,9 @@ mod trash;
 
 use std::path::Path;
 
-use calve_core::{Background, Cancel, Error, ReapReport, RemovalWait, RemoveOptions, RemoveReport, reap, remove_tree};
+use calve_core::{
+    Background, CancelToken, Error, ReapReport, RemovalWait, RemoveOptions, RemoveReport, reap, remove_tree,
+};
 use fs_err as fs;
 
 fn waiting() -> RemoveOptions {
@@ -39,5 +41,5 @@ fn refused(path: impl AsRef<Path>, options: &RemoveOptions) -> Error {
 
 fn reap_in(directory: &Path) -> ReapReport {
     let parent = fs::File::open(directory).unwrap();
-    reap(parent.into_parts().0.into(), directory, Background::No, &Cancel::default()).unwrap()
+    reap(parent.into_parts().0.into(), directory, Background::No, &CancelToken::default()).unwrap()
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, CloneOptions, CloneState, RevertOptions, RevertReport, clone_tree, revert};
+use calve_core::{CancelToken, CloneOptions, CloneState, RevertOptions, RevertReport, clone_tree, revert};
 use calve_testkit::{
     BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, is_root, node_modules_like,
     require_program,
@@ -33,7 +33,7 @@ impl RevertFixture {
     }
 
     fn record(&mut self, after: Option<&RevertReport>) {
-        self.state = CloneState::record(&self.clone(), after, &Cancel::default()).unwrap();
+        self.state = CloneState::record(&self.clone(), after, &CancelToken::default()).unwrap();
     }
 
     fn src(&self) -> PathBuf {
@@ -226,5 +226,5 @@ fn exchanged_directories_mounts_and_second_names_ask_for_a_new_clone() {
 fn no_state_is_recorded_where_changes_may_leave_no_trace() {
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     Tree::new(volume.path().join("clone")).file("one", "one");
-    assert!(CloneState::record(&volume.path().join("clone"), None, &Cancel::default()).unwrap().is_none());
+    assert!(CloneState::record(&volume.path().join("clone"), None, &CancelToken::default()).unwrap().is_none());
 }

@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Background, Cancel, CloneOptions, CloneReport, Readiness, RefillOptions, SpareCheck, SpareOptions, SpareOrigin,
-    SpareSource, SpareUse, Spares, Strategy, clone_tree,
+    Background, CancelToken, CloneOptions, CloneReport, Readiness, RefillOptions, SpareCheck, SpareOptions,
+    SpareOrigin, SpareSource, SpareUse, Spares, Strategy, clone_tree,
 };
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, fingerprint};
 use fs_err as fs;
@@ -108,7 +108,7 @@ fn foreground() -> RefillOptions {
         only: None,
         background: Background::No,
         progress: Default::default(),
-        cancel: Cancel::default(),
+        cancel: CancelToken::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calve_core::{Background, Cancel, CloneOptions, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
+use calve_core::{Background, CancelToken, CloneOptions, RemoveOptions, Strategy, clone_tree, reap, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint, node_modules_like};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
@@ -26,7 +26,7 @@ fn staging_name(volume: &Volume, random: &str) -> String {
 
 fn reap_all(directory: &Path) {
     let parent = fs::File::open(directory).unwrap();
-    let reaped = reap(parent.into_parts().0.into(), directory, Background::No, &Cancel::default()).unwrap();
+    let reaped = reap(parent.into_parts().0.into(), directory, Background::No, &CancelToken::default()).unwrap();
     assert!(reaped.failure.is_none(), "{reaped:?}");
 }
 

@@ -8,8 +8,8 @@ mod story;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Background, Cancel, CloneOptions, CloneReport, CreatedTemplate, Error, TemplateError, TemplateOptions, Templates,
-    clone_tree, reap,
+    Background, CancelToken, CloneOptions, CloneReport, CreatedTemplate, Error, TemplateError, TemplateOptions,
+    Templates, clone_tree, reap,
 };
 use calve_testkit::{FileSystem, Volume};
 use fs_err as fs;
@@ -65,7 +65,7 @@ fn clone_template(
 fn delete_trash(parents: &[PathBuf]) {
     for parent in parents {
         let directory = fs::File::open(parent).unwrap().into_parts().0;
-        reap(directory.into(), parent, Background::No, &Cancel::default()).unwrap();
+        reap(directory.into(), parent, Background::No, &CancelToken::default()).unwrap();
     }
 }
 

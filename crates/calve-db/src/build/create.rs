@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
@@ -100,7 +100,7 @@ pub struct Caller<'a> {
     /// Runs the command, tied to its server. `None` when it ended well.
     pub run: &'a mut dyn FnMut(&OwnedServer) -> Result<Option<CommandEnd>>,
     /// Ends it early.
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelToken,
 }
 
 /// Makes a template, or finds that it is there.
@@ -203,7 +203,7 @@ pub(super) fn wait_for_others(
     home: &Home,
     name: &str,
     say: &mut dyn FnMut(BuildEvent),
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<File> {
     let path = building_lock(home, name);
     let file = private::open(&path)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 
 use super::create::wait_for_others;
@@ -28,7 +28,7 @@ pub fn promote(
     supervisor: &[PathBuf],
     say: &mut dyn FnMut(BuildEvent),
     agree: &mut dyn FnMut(&[Difference]) -> bool,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<Option<Template>> {
     home.prepare()?;
     let found = service::find(home, service)?;

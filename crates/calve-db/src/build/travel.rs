@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use rustix::fs::FlockOperation;
 
 use super::create::wait_for_others;
@@ -88,7 +88,7 @@ impl NameLock {
     ///
     /// # Errors
     /// Fails for a name that is none, and with [`Error::Interrupted`].
-    pub fn wait(home: &Home, name: &str, say: &mut dyn FnMut(BuildEvent), cancel: &Cancel) -> Result<Self> {
+    pub fn wait(home: &Home, name: &str, say: &mut dyn FnMut(BuildEvent), cancel: &CancelToken) -> Result<Self> {
         name::check(name)?;
         home.prepare()?;
         Ok(Self { name: name.to_owned(), _lock: wait_for_others(home, name, say, cancel)? })
@@ -144,7 +144,7 @@ pub fn receive<E: From<Error>>(
     home: &Home,
     lock: &NameLock,
     options: &ReceiveOptions,
-    (say, cancel): (&mut dyn FnMut(BuildEvent), &Cancel),
+    (say, cancel): (&mut dyn FnMut(BuildEvent), &CancelToken),
     may_replace: impl FnOnce(&Template) -> std::result::Result<(), E>,
     fill: impl FnOnce(&ReceivePaths<'_>) -> std::result::Result<(), E>,
 ) -> std::result::Result<ReceiveOutcome, E> {

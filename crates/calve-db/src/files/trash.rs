@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 
-use calve_core::{Background, Cancel, RemovalWait, RemoveOptions};
+use calve_core::{Background, CancelToken, RemovalWait, RemoveOptions};
 use fs_err as fs;
 
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub(crate) fn remove(path: &Path, wait: RemovalWait) -> Result<()> {
 /// Deletes the trash in a directory.
 pub(crate) fn reap(directory: &Path) -> Result<()> {
     let opened = fs::File::open(directory).map_err(|error| Error::io(Operation::OpenDirectory, directory, error))?;
-    let report = calve_core::reap(opened.into_parts().0.into(), directory, Background::No, &Cancel::default())?;
+    let report = calve_core::reap(opened.into_parts().0.into(), directory, Background::No, &CancelToken::default())?;
     report.failure.map_or(Ok(()), |error| Err(error.into()))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{
-    Cancel, Choice, CloneOptions, InlinedBytes, OverlayMount, OverlayOptions, Refusal, Requirement, Strategy,
+    CancelToken, Choice, CloneOptions, InlinedBytes, OverlayMount, OverlayOptions, Refusal, Requirement, Strategy,
 };
 
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ pub(crate) fn clone_data(
     dst: &Path,
     strategy: Option<Strategy>,
     mounts: Mounts,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<DataClone> {
     let started = Instant::now();
     match strategy {
@@ -87,13 +87,18 @@ pub(crate) fn clone_data(
 ///
 /// # Errors
 /// Fails where data would be copied.
-pub(crate) fn clone_sharing(src: &Path, dst: &Path, strategy: Option<Strategy>, cancel: &Cancel) -> Result<DataClone> {
+pub(crate) fn clone_sharing(
+    src: &Path,
+    dst: &Path,
+    strategy: Option<Strategy>,
+    cancel: &CancelToken,
+) -> Result<DataClone> {
     let mut options = sharing(cancel);
     options.strategy = strategy.map_or(options.strategy, Choice::Only);
     Ok(cloned(src, dst, &options, Instant::now())?)
 }
 
-fn options(cancel: &Cancel) -> CloneOptions {
+fn options(cancel: &CancelToken) -> CloneOptions {
     let mut options = CloneOptions::default();
     // To tell inlined bytes takes a call for each file, and nobody asks.
     options.inlined = InlinedBytes::WithShared;
@@ -101,13 +106,13 @@ fn options(cancel: &Cancel) -> CloneOptions {
     options
 }
 
-fn sharing(cancel: &Cancel) -> CloneOptions {
+fn sharing(cancel: &CancelToken) -> CloneOptions {
     let mut options = options(cancel);
     options.require = vec![Requirement::Cow];
     options
 }
 
-fn only(strategy: Strategy, cancel: &Cancel) -> CloneOptions {
+fn only(strategy: Strategy, cancel: &CancelToken) -> CloneOptions {
     let mut options = options(cancel);
     options.strategy = Choice::Only(strategy);
     options

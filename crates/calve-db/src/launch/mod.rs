@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use calve_core::{Cancel, CloneOptions, CloneState, RemovalWait, RevertReport, Strategy};
+use calve_core::{CancelToken, CloneOptions, CloneState, RemovalWait, RevertReport, Strategy};
 use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
@@ -55,7 +55,7 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) isolated: bool,
     pub(crate) starter: Option<BorrowedFd<'a>>,
     pub(crate) owners: Owners<'a>,
-    pub(crate) cancel: &'a Cancel,
+    pub(crate) cancel: &'a CancelToken,
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),
 }
@@ -255,7 +255,7 @@ fn watched(
 }
 
 /// Runs work that may take long, such as copying gigabytes, and cancels it when nobody wants the server any more.
-pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &Cancel, work: impl FnOnce() -> T) -> T {
+pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &CancelToken, work: impl FnOnce() -> T) -> T {
     let Ok((told, done)) = std::io::pipe() else { return work() };
     let (socket, processes) = owners;
     std::thread::scope(|scope| {

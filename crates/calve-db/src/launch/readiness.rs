@@ -66,7 +66,7 @@ pub(crate) struct ReadinessWait<'a> {
     pub(crate) notifies: bool,
     /// Readable, or closed, when nobody wants the server any more.
     pub(crate) starter: Option<BorrowedFd<'a>>,
-    pub(crate) cancel: &'a calve_core::Cancel,
+    pub(crate) cancel: &'a calve_core::CancelToken,
     /// Called while it is waited.
     pub(crate) meanwhile: &'a dyn Fn(),
 }

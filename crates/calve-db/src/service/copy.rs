@@ -1,6 +1,6 @@
 //! A server on a copy of a service's data, for whoever only wants to look at it, or to make a template of it.
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use fs_err as fs;
 
 use super::create::{StagedData, from_service};
@@ -43,7 +43,7 @@ pub(crate) fn start_copy(
     Ok((server::run(home, &mut spec, place, starter)?, service))
 }
 
-fn copy(home: &Home, source: &str, place: &RegistryPlace, cancel: &Cancel) -> Result<Service> {
+fn copy(home: &Home, source: &str, place: &RegistryPlace, cancel: &CancelToken) -> Result<Service> {
     // A supervisor that runs clones to a place beside its own.
     let staged = StagedData::make(home, source)?;
     let service = from_service(home, source, &staged.place, cancel)?;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
@@ -50,7 +50,7 @@ pub struct ServiceData {
 
 impl ServiceData {
     /// Clones the data for a new service, which its keeper is going to call `service`.
-    pub fn clone_from(home: &Home, service: &str, origin: ServiceOrigin<'_>, cancel: &Cancel) -> Result<Self> {
+    pub fn clone_from(home: &Home, service: &str, origin: ServiceOrigin<'_>, cancel: &CancelToken) -> Result<Self> {
         name::check(service)?;
         home.prepare()?;
         let staged = StagedData::make(home, service)?;
@@ -83,7 +83,7 @@ pub fn create(home: &Home, wanted: NewService<'_>, data: ServiceData) -> Result<
 }
 
 /// Clones a template's data into `place`.
-pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &Cancel) -> Result<Service> {
+pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &CancelToken) -> Result<Service> {
     let template = usable(home, template)?;
     let held = registry::open_lock(&template.place)?;
     registry::wait_for(&held, FlockOperation::LockShared)
@@ -113,7 +113,7 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
 }
 
 /// Clones the data of a service into `place`, whether its server runs or not.
-pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Cancel) -> Result<Service> {
+pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &CancelToken) -> Result<Service> {
     let (_turn, source) = take_turn(home, source)?;
     if let Some(record) = source.server(home) {
         let to = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -135,7 +135,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
 
 /// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would
 /// have left: every transaction that was confirmed is in it, and the engine recovers it. `to`: a staged directory beside its own.
-pub(crate) fn copy_running(spec: &Spec, to: &str, cancel: &Cancel) -> Result<String> {
+pub(crate) fn copy_running(spec: &Spec, to: &str, cancel: &CancelToken) -> Result<String> {
     let (Some(files), true) = (&spec.durable, to.starts_with(registry::NEW_SERVICE) && !to.contains('/')) else {
         return Err(Error::UnknownService(to.to_owned()));
     };

@@ -1,6 +1,6 @@
 //! The data of a service, put back to what its template has.
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use crate::operation::Operation;
 use crate::registry::{Home, unix_now};
 
 /// Replaces the data by a new clone of its template. A server that runs ends first, and none is started. Its URL stays the same.
-pub fn reset(home: &Home, name: &str, cancel: &Cancel) -> Result<Service> {
+pub fn reset(home: &Home, name: &str, cancel: &CancelToken) -> Result<Service> {
     home.prepare()?;
     let staged = StagedData::make(home, name)?;
     let (_turn, former) = take_turn(home, name)?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::FdFlags;
 
@@ -30,7 +30,7 @@ const A_MOMENT: Duration = Duration::from_millis(500);
 const LONGEST_LOG: i64 = 1 << 20;
 
 /// Starts its server, and returns it; that which runs, if one does.
-pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &Cancel) -> Result<Record> {
+pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelToken) -> Result<Record> {
     home.prepare()?;
     let (_turn, service) = take_turn(home, name)?;
     // One that was asked to end before does not answer.

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 
 use super::{end, waiting};
 use crate::error::Result;
-use crate::messages::{Answer, Claim, Ready, Request, answer, send};
+use crate::messages::{Answer, Claim, ReadyServer, Request, answer, send};
 use crate::registry::{self, Home, Record};
 use crate::server::OwnedServer;
 use crate::template::Template;
@@ -51,7 +51,7 @@ fn take(record: &Record, claim: &Claim) -> Result<Option<OwnedServer>> {
     let Some(answer) = answer(&mut talk, &mut |_| ()).ok().flatten() else { return Ok(None) };
     match answer.into_result()? {
         Answer::Ready(ready) => {
-            let Ready { record, neutralised, .. } = *ready;
+            let ReadyServer { record, neutralised, .. } = *ready;
             Ok(Some(OwnedServer { record, neutralised, talk, supervisor: None }))
         }
         _ => Ok(None),

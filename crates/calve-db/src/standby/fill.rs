@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use super::room::{has_disk, has_room};
 use super::{
@@ -24,7 +24,7 @@ pub fn set_pool(
     template: &str,
     options: &PoolOptions,
     supervisor: &[PathBuf],
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<Option<Pool>> {
     name::check(template)?;
     home.prepare()?;
@@ -65,7 +65,7 @@ fn write(home: &Home, template: &str, options: &PoolOptions) -> Result<()> {
 }
 
 /// Starts servers until as many wait as should, and ends those that are too many or of an older template. `None` if there is no pool.
-pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &Cancel) -> Result<Option<Pool>> {
+pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &CancelToken) -> Result<Option<Pool>> {
     name::check(template)?;
     let file = home.pool(template);
     if settings(&file).is_none() {

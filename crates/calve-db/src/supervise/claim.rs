@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::{End, Supervisor};
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
-use crate::messages::{Answer, Claim, Ready, send};
+use crate::messages::{Answer, Claim, ReadyServer, send};
 use crate::operation::Operation;
 use crate::registry::unix_now;
 use crate::standby;
@@ -29,7 +29,7 @@ impl Supervisor<'_> {
             true => match self.hand_over(&claim) {
                 Ok(()) => {
                     let record = self.record.clone();
-                    Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied: Vec::new() }))
+                    Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new(), copied: Vec::new() }))
                 }
                 Err(error) => Answer::failed(error),
             },

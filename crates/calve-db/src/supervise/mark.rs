@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{End, ORDERLY_END, Supervisor, with_log};
@@ -46,7 +46,13 @@ impl Supervisor<'_> {
     }
 
     /// Keeps the present state. The server goes on; it ends only if it cannot be started again.
-    pub(super) fn mark(&mut self, name: &str, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
+    pub(super) fn mark(
+        &mut self,
+        name: &str,
+        mut from: UnixStream,
+        talk: &UnixStream,
+        cancel: &CancelToken,
+    ) -> Option<End> {
         let marked = match self.mark_named(name) {
             Ok(at) if at.exists() => Err(Error::MarkExists { server: self.record.name.clone(), mark: name.to_owned() }),
             Ok(at) => Ok(at),
@@ -87,7 +93,7 @@ impl Supervisor<'_> {
     }
 
     /// Clones the data directory of the server, which has ended.
-    fn keep(&self, name: &str, at: &Path, cancel: &Cancel) -> Result<Template> {
+    fn keep(&self, name: &str, at: &Path, cancel: &CancelToken) -> Result<Template> {
         let marks = mark::directory(&self.spec.place);
         private::make_directory(&marks, CLOSED)?;
         let staged = marks.join(format!(".new-{}", random::letters(6)?));
@@ -101,7 +107,7 @@ impl Supervisor<'_> {
         made
     }
 
-    fn keep_in(&self, name: &str, staged: &Path, cancel: &Cancel) -> Result<Template> {
+    fn keep_in(&self, name: &str, staged: &Path, cancel: &CancelToken) -> Result<Template> {
         private::make_directory(staged, CLOSED)?;
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
@@ -140,7 +146,7 @@ impl Supervisor<'_> {
     }
 
     /// Starts a server again on the data that is there.
-    fn resume(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &Cancel) -> Result<()> {
+    fn resume(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
         self.end_children();
         self.launched.seen.hide();
         let renewed = self.launch(&Origin::Present, &ResetData::ToClone, asked, talk, cancel)?;

@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
@@ -31,7 +31,7 @@ use crate::files::random;
 use crate::files::{private, trash};
 use crate::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
 use crate::log;
-use crate::messages::{Answer, Origin, Owner, Ready, Request, Spec, StartNotice, receive, send};
+use crate::messages::{Answer, Origin, Owner, ReadyServer, Request, Spec, StartNotice, receive, send};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::runtime;
@@ -52,7 +52,7 @@ const TICK: Duration = Duration::from_secs(1);
 ///
 /// `lock`: the lock on its place in the registry. `talk`: a socket whose other end has the process that wants the server;
 /// the specification comes from there. Meant for a process that does nothing else, with one thread.
-pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &Cancel) -> Result<()> {
+pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<()> {
     // Away from the terminal and its signals.
     let _ = rustix::process::setsid();
     let mut talk = UnixStream::from(talk);
@@ -187,7 +187,7 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
 }
 
 impl<'a> Supervisor<'a> {
-    fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &Cancel) -> Result<(Self, Ready)> {
+    fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, ReadyServer)> {
         let engine = engine::named(&spec.engine)?;
         let held = service::hold(spec, engine)?;
         let watched = spec.owner.processes()?;
@@ -248,7 +248,7 @@ impl<'a> Supervisor<'a> {
         };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
-        let ready = Ready { record: supervisor.record.clone(), neutralised, copied: Vec::new() };
+        let ready = ReadyServer { record: supervisor.record.clone(), neutralised, copied: Vec::new() };
         Ok((supervisor, ready))
     }
 
@@ -270,7 +270,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Handles requests until something ends the server.
-    fn serve(&mut self, talk: &mut UnixStream, mut reader: BufReader<UnixStream>, cancel: &Cancel) -> End {
+    fn serve(&mut self, talk: &mut UnixStream, mut reader: BufReader<UnixStream>, cancel: &CancelToken) -> End {
         let mut talks = true;
         loop {
             if let Some(claimant) = self.claimant.take()
@@ -310,7 +310,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Returns the reason to end the server, if there is one.
-    fn over(&mut self, cancel: &Cancel) -> Option<EndReason> {
+    fn over(&mut self, cancel: &CancelToken) -> Option<EndReason> {
         if cancel.is_cancelled() {
             return Some(EndReason::SupervisorStopped);
         }
@@ -342,7 +342,13 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn handle(&mut self, request: Request, mut from: UnixStream, talk: &UnixStream, cancel: &Cancel) -> Option<End> {
+    fn handle(
+        &mut self,
+        request: Request,
+        mut from: UnixStream,
+        talk: &UnixStream,
+        cancel: &CancelToken,
+    ) -> Option<End> {
         let answer = match request {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.spec.durable.is_some() => {
                 Answer::failed(Error::Durable(self.record.name.clone()))
@@ -420,7 +426,7 @@ impl<'a> Supervisor<'a> {
         reset: &ResetData,
         asked: &UnixStream,
         talk: &UnixStream,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Result<RunningServer> {
         let tell = |starting| tell(asked, starting);
         launch(&LaunchRequest {

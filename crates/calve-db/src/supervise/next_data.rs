@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use calve_core::{Cancel, RemovalWait, Strategy};
+use calve_core::{CancelToken, RemovalWait, Strategy};
 use rustix::fs::FlockOperation;
 
 use super::Supervisor;
@@ -27,7 +27,7 @@ pub(super) struct NextData {
     /// The template's state from before it was cloned.
     identity: String,
     files: PathBuf,
-    cancel: Cancel,
+    cancel: CancelToken,
     work: Option<JoinHandle<Result<DataClone>>>,
 }
 
@@ -74,7 +74,7 @@ impl Supervisor<'_> {
         let name = self.prepared.new_name();
         let files = self.spec.place.join(&name);
         private::make_in(&Directory::open(&self.spec.place).ok()?, &name, CLOSED).ok()?;
-        let (template, data, cancel) = (place.clone(), files.join("data"), Cancel::default());
+        let (template, data, cancel) = (place.clone(), files.join("data"), CancelToken::default());
         let (strategy, switch) =
             (self.spec.strategy.as_deref().and_then(|strategy| strategy.parse().ok()), cancel.clone());
         let work = move || {

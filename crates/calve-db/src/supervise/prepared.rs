@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Cancel, RemovalWait};
+use calve_core::{CancelToken, RemovalWait};
 use rustix::process::Signal;
 
 use super::next_data::NextData;
@@ -157,7 +157,7 @@ impl Supervisor<'_> {
                 starter: None,
                 owners: self.owners(talk),
                 // The switch is its own: that the owner has gone is no failure of this.
-                cancel: &Cancel::default(),
+                cancel: &CancelToken::default(),
                 tell: &|_| (),
             })?;
             self.engine.probe(&address, WARM_IN);

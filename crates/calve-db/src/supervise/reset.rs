@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use calve_core::{Cancel, Choice, RemovalWait, RevertOptions, Strategy};
+use calve_core::{CancelToken, Choice, RemovalWait, RevertOptions, Strategy};
 
 use super::next_data::NextData;
 use super::{End, Supervisor, with_log};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::trash;
 use crate::launch::data::DataClone;
 use crate::launch::{ResetData, unless_left};
-use crate::messages::{Answer, Origin, Ready, send};
+use crate::messages::{Answer, Origin, ReadyServer, send};
 use crate::template;
 
 impl Supervisor<'_> {
@@ -24,13 +24,13 @@ impl Supervisor<'_> {
         to: Option<&str>,
         mut from: UnixStream,
         talk: &UnixStream,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Option<End> {
         let origin = self.origin_named(to);
         if let Ok(origin) = &origin
             && let Some(old) = self.swap(origin)
         {
-            let ready = Ready { record: self.record.clone(), neutralised: Vec::new(), copied: Vec::new() };
+            let ready = ReadyServer { record: self.record.clone(), neutralised: Vec::new(), copied: Vec::new() };
             let _ = send(&mut from, &Answer::Ready(Box::new(ready)));
             drop(old);
             self.prepared.want(origin.clone());
@@ -44,7 +44,7 @@ impl Supervisor<'_> {
                 Ok(copied) => {
                     self.prepared.want(origin);
                     let record = self.record.clone();
-                    Answer::Ready(Box::new(Ready { record, neutralised: Vec::new(), copied }))
+                    Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new(), copied }))
                 }
                 Err(error) => {
                     let _ = send(&mut from, &Answer::failed(with_log(error, self.spec.files())));
@@ -70,7 +70,7 @@ impl Supervisor<'_> {
         origin: &Origin,
         asked: &UnixStream,
         talk: &UnixStream,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Result<Vec<CopiedFile>> {
         let identity = origin.template_identity();
         let next = self.prepared.take_data(origin, &identity);
@@ -93,7 +93,7 @@ impl Supervisor<'_> {
         identity: &str,
         next: Option<NextData>,
         talk: &UnixStream,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Result<ResetData> {
         self.launched.seen.hide();
         if let Some(reverted) = self.revert(origin, identity, talk, cancel) {
@@ -106,7 +106,13 @@ impl Supervisor<'_> {
 
     /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did
     /// not work: then the directory is made anew.
-    fn revert(&mut self, origin: &Origin, identity: &str, talk: &UnixStream, cancel: &Cancel) -> Option<ResetData> {
+    fn revert(
+        &mut self,
+        origin: &Origin,
+        identity: &str,
+        talk: &UnixStream,
+        cancel: &CancelToken,
+    ) -> Option<ResetData> {
         let state = self.launched.state.take()?;
         let Origin::Template(template) = origin else { return None };
         if self.origin != *origin || identity.is_empty() || self.record.template_identity != identity {

@@ -480,19 +480,19 @@ impl Run {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    pub(crate) fn ends(mut self) -> Ran {
+    pub(crate) fn ends(mut self) -> RunResult {
         let line = format!("{:?}", self.command);
-        Ran { output: self.command.stdin(Stdio::null()).output().unwrap(), line }
+        RunResult { output: self.command.stdin(Stdio::null()).output().unwrap(), line }
     }
 
     #[track_caller]
-    pub(crate) fn succeeds(self) -> Ran {
+    pub(crate) fn succeeds(self) -> RunResult {
         self.ends().code(0)
     }
 
     /// Fails with that exit code, says all of `words`, and what to do next.
     #[track_caller]
-    pub(crate) fn fails(self, code: i32, words: &[&str]) -> Ran {
+    pub(crate) fn fails(self, code: i32, words: &[&str]) -> RunResult {
         let ran = self.ends().code(code);
         let stderr = ran.stderr();
         for word in words {
@@ -507,12 +507,12 @@ impl Run {
     }
 }
 
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     output: Output,
     line: String,
 }
 
-impl Ran {
+impl RunResult {
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Self {
         let found = self.output.status.code();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use calve_core::{Cancel, SkippedEntry, SpareNames};
+use calve_core::{CancelToken, SkippedEntry, SpareNames};
 
 use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
@@ -32,7 +32,7 @@ pub struct AuditOptions {
     /// How many threads; by default as many as there are processors, at most 8.
     pub threads: Option<NonZeroUsize>,
     /// Ends the audit early.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// Whether an audit repairs.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use crate::git::Git;
 use crate::redact;
@@ -33,7 +33,7 @@ pub struct FetchOptions {
     /// Whether git may ask for a password.
     pub prompts: Prompts,
     /// A switch to stop it.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// The properties of a clone that matter for fetching.
@@ -209,7 +209,7 @@ mod tests {
             force,
             backfill,
             prompts: Prompts::Never,
-            cancel: Cancel::default(),
+            cancel: CancelToken::default(),
         }
     }
 

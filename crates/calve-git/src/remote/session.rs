@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::error::Error;
@@ -40,7 +40,7 @@ pub(crate) struct Session<'s> {
     pub(crate) origin: &'s str,
     pub(crate) credentials: Option<&'s Credentials>,
     pub(crate) prompts: Prompts,
-    pub(crate) cancel: &'s Cancel,
+    pub(crate) cancel: &'s CancelToken,
     pub(crate) listener: Listener<'s>,
     pub(crate) traces: &'s Traces,
     pub(crate) maintenance: Maintenance,

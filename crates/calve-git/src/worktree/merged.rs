@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -34,7 +34,7 @@ pub struct MergedWorktree {
 ///
 /// A worktree is refused for the reasons for which [`super::remove`] refuses, while a process is inside (those of other users cannot be
 /// seen without privilege), and if it is the one that `start` is in.
-pub fn merged(start: &Path, older_than: Duration, cancel: &Cancel) -> Result<Vec<MergedWorktree>> {
+pub fn merged(start: &Path, older_than: Duration, cancel: &CancelToken) -> Result<Vec<MergedWorktree>> {
     let repository = Repository::open(start)?;
     let mut found = Vec::new();
     for worktree in &repository.worktrees {
@@ -54,7 +54,7 @@ pub fn merged(start: &Path, older_than: Duration, cancel: &Cancel) -> Result<Vec
 }
 
 /// Returns whether a worktree that [`merged`] has returned is still what it was, and may still go.
-pub fn is_still_merged(start: &Path, found: &MergedWorktree, cancel: &Cancel) -> Result<bool> {
+pub fn is_still_merged(start: &Path, found: &MergedWorktree, cancel: &CancelToken) -> Result<bool> {
     let repository = Repository::open(start)?;
     match repository.worktrees.iter().find(|worktree| **worktree == found.worktree) {
         Some(worktree) if branch_with(&repository, worktree)?.is_some() => {
@@ -129,7 +129,7 @@ const SIGNATURE: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "@0 +0000"),
 ];
 
-fn check(repository: &Repository, worktree: &Worktree, cancel: &Cancel) -> Result<()> {
+fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> Result<()> {
     if repository.here.as_ref() == Some(&worktree.path) {
         return Err(Error::refused("you are in it", Remedy::LeaveDirectory));
     }

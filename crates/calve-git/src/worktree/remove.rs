@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, RemoveOptions, ShownPath, TrashedTree};
+use calve_core::{CancelToken, RemoveOptions, ShownPath, TrashedTree};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -185,7 +185,7 @@ fn check_places_inside(repository: &Repository, worktree: &Worktree) -> Result<(
 }
 
 /// Refuses where something would be lost.
-fn check(repository: &Repository, worktree: &Worktree, linked: &LinkedWorktree, cancel: &Cancel) -> Result<()> {
+fn check(repository: &Repository, worktree: &Worktree, linked: &LinkedWorktree, cancel: &CancelToken) -> Result<()> {
     let git = Git::at(linked.path());
     check_at_rest(worktree, linked.entry())?;
     check_places_inside(repository, worktree)?;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
-use calve_core::{Cancel, CloneOptions};
+use calve_core::{CancelToken, CloneOptions};
 use calve_git::worktree::{RemoveWorktreeOptions, convert, prune, remove};
 use calve_git::{Error, Git};
 use calve_testkit::{FileSystem, SplitMix64, Volume, is_root};
@@ -125,7 +125,7 @@ fn attempt_it(attempt: &Attempt, start: &Path) -> Result<bool, Error> {
         Attempt::Prune => prune(start).map(|pruned| !pruned.forgotten.is_empty()),
         Attempt::Convert => {
             let mut options = CloneOptions::default();
-            options.cancel = Cancel::default();
+            options.cancel = CancelToken::default();
             convert(start, &options).map(|converted| !converted.was_one)
         }
     }

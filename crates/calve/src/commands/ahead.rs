@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::thread::JoinHandle;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::{Error, Home, Service, ServiceData, ServiceOrigin};
 use calve_git::ServiceConfig;
 
@@ -28,7 +28,7 @@ impl Source {
         }
     }
 
-    pub(crate) fn clone_data(&self, home: &Home, service: &str, cancel: &Cancel) -> CloneOutcome {
+    pub(crate) fn clone_data(&self, home: &Home, service: &str, cancel: &CancelToken) -> CloneOutcome {
         let origin = match self {
             Self::Template(name) => ServiceOrigin::Template(name),
             Self::Service(name) => ServiceOrigin::Service(name),
@@ -47,7 +47,7 @@ pub(crate) struct AheadClones {
 }
 
 impl AheadClones {
-    pub(crate) fn begin(home: &Home, requests: Vec<DataRequest>, cancel: &Cancel) -> Self {
+    pub(crate) fn begin(home: &Home, requests: Vec<DataRequest>, cancel: &CancelToken) -> Self {
         let begun = requests.into_iter().filter_map(|(name, source)| {
             let (home, service, from, cancel) = (home.clone(), name.clone(), source.clone(), cancel.clone());
             // Without a thread it is cloned later.

@@ -9,7 +9,7 @@ use calve_bench::space::{self, Cache};
 use calve_bench::worktree::WorktreeBench;
 use calve_bench::write::WriteBench;
 use calve_bench::{BenchError, BenchSetup, Report, Turns};
-use calve_core::{Cancel, Error};
+use calve_core::{CancelToken, Error};
 
 use super::bench_report::Outlet;
 use crate::cli::report::ReportArguments;
@@ -17,7 +17,7 @@ use crate::cli::{BenchCommand, BenchRunArguments};
 use crate::failure::{Failure, REFUSED};
 use crate::output;
 
-pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Failure> {
     let result = match command {
         BenchCommand::Copy(arguments) => in_turns(&arguments.run, cancel, |setup, turns| {
             CopyBench { setup, turns, tree: &arguments.tree, only: &arguments.only }.run()
@@ -52,7 +52,7 @@ pub(crate) fn run(command: &BenchCommand, cancel: &Cancel) -> Result<(), Failure
 pub(super) fn reported(
     arguments: &ReportArguments,
     into: &Path,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     measure: impl FnOnce(BenchSetup<'_>) -> Result<Report, BenchError>,
 ) -> Result<(), Failure> {
     let outlet = Outlet::of(arguments)?;
@@ -68,7 +68,7 @@ pub(super) fn reported(
 
 fn in_turns(
     arguments: &BenchRunArguments,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     measure: impl FnOnce(BenchSetup<'_>, Turns) -> Result<Report, BenchError>,
 ) -> Result<(), Failure> {
     let turns = Turns {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use super::bench::reported;
 use super::db::{home, supervisor};
@@ -10,7 +10,7 @@ use crate::cli::bench_db::BenchDbArguments;
 use crate::failure::{FAILED, Failure};
 use calve_bench::db::DatabaseBench;
 
-pub(crate) fn run(arguments: &BenchDbArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (home, supervisor) = (home()?, supervisor()?);
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;

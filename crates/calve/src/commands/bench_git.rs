@@ -1,14 +1,14 @@
 //! `calve bench git`.
 
 use calve_bench::Rounds;
-use calve_bench::git::{self, Address, GitBench, Pace, Source, Subject, Synthetic};
-use calve_core::Cancel;
+use calve_bench::git::{self, Address, GitBench, Pace, Source, Subject, SyntheticRepository};
+use calve_core::CancelToken;
 
 use super::bench::reported;
 use crate::cli::{BenchGitArguments, Switch};
 use crate::failure::Failure;
 
-pub(crate) fn run(arguments: &BenchGitArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &BenchGitArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let cases = arguments.tests.as_ref().map_or_else(git::all_cases, |selection| selection.0.clone());
     git::check_selection(&cases, arguments.server.is_some())?;
     let into = arguments.into.clone().unwrap_or_else(git::usual_place);
@@ -46,7 +46,7 @@ fn subject(arguments: &BenchGitArguments) -> Result<Subject, Failure> {
     }
     let mut sources = arguments.repo.iter().map(|text| Source::of(text)).collect::<Result<Vec<_>, _>>()?;
     for shape in &arguments.synthetic {
-        let mut wanted = Synthetic::new(*shape);
+        let mut wanted = SyntheticRepository::new(*shape);
         wanted.commits = arguments.commits.map_or(wanted.commits, u32::from);
         wanted.files = arguments.files.map_or(wanted.files, u32::from);
         wanted.file_bytes = arguments.file_size.unwrap_or(wanted.file_bytes);

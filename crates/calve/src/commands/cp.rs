@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use calve_core::{
-    Cancel, Choice, CloneOptions, CloneReport, CloneVerification, Durability, ExistingDestination, InlinedBytes,
+    CancelToken, Choice, CloneOptions, CloneReport, CloneVerification, Durability, ExistingDestination, InlinedBytes,
     Mounts, Progress, clone_tree, plan, with_source,
 };
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
@@ -15,7 +15,7 @@ use crate::failure::{Failure, INTERRUPTED};
 use crate::progress_bar::Watch;
 use crate::{clone_receipt, destination, home, linked, output, sys};
 
-pub(crate) fn run(arguments: &CpArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let into = arguments.target_directory.as_deref();
     let targets = destination::targets(&arguments.paths, into, arguments.no_target_directory)?;
     let options = options(arguments, cancel);
@@ -98,7 +98,7 @@ fn delete_trash(report: &CloneReport) {
     }
 }
 
-fn options(arguments: &CpArguments, cancel: &Cancel) -> CloneOptions {
+fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {
     let mut options = CloneOptions::default();
     options.strategy = arguments.strategy.map_or(Choice::Fastest, Choice::Only);
     options.require.clone_from(&arguments.require);

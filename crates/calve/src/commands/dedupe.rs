@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calve_core::{Cancel, DedupeMode, DedupeOptions, Error, Granularity, Mounts, Progress, dedupe};
+use calve_core::{CancelToken, DedupeMode, DedupeOptions, Error, Granularity, Mounts, Progress, dedupe};
 
 use crate::cli::DedupeArguments;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use calve_receipt::DedupeReceipt;
 /// The library's work on each file is done completely or not at all.
 pub(super) const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
 
-pub(crate) fn run(arguments: &DedupeArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DedupeOptions::default();
     options.mode = if arguments.dry_run { DedupeMode::DryRun } else { DedupeMode::Share };
     options.granularity = if arguments.blocks { Granularity::Blocks } else { Granularity::Files };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use calve_core::{Cancel, DiskUsageOptions, Mounts, Progress, disk_usage};
+use calve_core::{CancelToken, DiskUsageOptions, Mounts, Progress, disk_usage};
 
 use crate::cli::DuArguments;
 use crate::failure::Failure;
@@ -12,14 +12,14 @@ use crate::{output, space_receipt};
 use calve_receipt::DiskUsageReceipt;
 
 /// Returns what deleting these trees would free at most. What they share with each other counts once, and what they share with others not.
-pub(crate) fn taken(paths: &[PathBuf], cancel: &Cancel) -> Result<u64, Failure> {
+pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Failure> {
     let mut options = DiskUsageOptions::default();
     options.scratch = Some(std::env::temp_dir());
     options.cancel = cancel.clone();
     Ok(disk_usage(paths, &options)?.total.frees_max)
 }
 
-pub(crate) fn run(arguments: &DuArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.threads = arguments.threads;

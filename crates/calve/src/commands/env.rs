@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_git::environment::{Holder, Leases, Port, env_file_text, root_of};
 use calve_git::escape::worktrees_of;
 use calve_git::worktree::WorktreeInfo;
@@ -49,7 +49,7 @@ fn quoted(value: &str) -> String {
     if value.bytes().all(|byte| byte.is_ascii_digit()) { value.to_owned() } else { format!("'{value}'") }
 }
 
-pub(crate) fn exec(arguments: &ExecArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
     let config = config(&root)?;
     let ports = leased(&root, &config)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use calve_agent::configuration::Direction;
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_git::hooks::{Hook, repository_of};
 use calve_git::worktree::{AgentBranch, for_agent};
 use calve_git::{Config, trust};
@@ -18,7 +18,7 @@ use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, W
 use crate::failure::{FAILED, Failure, REFUSED, USAGE};
 use crate::{consent, output};
 
-pub(crate) fn run(command: &HookCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: &HookCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         HookCommand::Install(arguments) => install::run(arguments, Direction::Install),
         HookCommand::Uninstall(arguments) => install::run(arguments, Direction::Uninstall),

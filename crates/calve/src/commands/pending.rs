@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Background, Cancel, Error, Remedy, RemoveReport, ShownPath, is_trash, pending_trash};
+use calve_core::{Background, CancelToken, Error, Remedy, RemoveReport, ShownPath, is_trash, pending_trash};
 use calve_receipt::{PendingReceipt, PendingReceipts, PendingState};
 
 use crate::cli::RmArguments;
@@ -12,7 +12,7 @@ use crate::output;
 use crate::sys::is_root;
 use crate::wording::word;
 
-pub(super) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut receipts = PendingReceipts { pending: Vec::new() };
     let mut failed = false;
     for directory in directories(&arguments.paths) {
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failur
 }
 
 /// Deletes what can be deleted, and returns the first reason why not everything could.
-fn try_again(directory: &Path, cancel: &Cancel) -> Result<Option<Error>, Failure> {
+fn try_again(directory: &Path, cancel: &CancelToken) -> Result<Option<Error>, Failure> {
     let opened = fs_err::File::open(directory)?.into();
     Ok(calve_core::reap(opened, directory, Background::No, cancel)?.failure)
 }

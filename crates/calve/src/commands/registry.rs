@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calve_core::{Cancel, Progress, ShownPath, TemplateOptions};
+use calve_core::{CancelToken, Progress, ShownPath, TemplateOptions};
 use calve_oci::{ConnectionOptions, CredentialFiles, PolicyFiles, PushReport, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, size};
 use calve_receipt::{PullFields, PushFields};
@@ -18,7 +18,7 @@ use crate::{output, wording};
 /// Pushes by `send`, and says so.
 pub(super) fn push(
     given: &PushOptions,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     send: impl FnOnce(&Reference, &calve_oci::PushOptions) -> Result<PushReport, Failure>,
 ) -> Result<PushFields, Failure> {
     let reference = reference(&given.reference, &given.key, &given.transfer)?;
@@ -57,7 +57,7 @@ pub(super) struct Pull<'a> {
 }
 
 impl<'a> Pull<'a> {
-    pub(super) fn start(given: &'a PullOptions, cancel: &Cancel) -> Result<Self, Failure> {
+    pub(super) fn start(given: &'a PullOptions, cancel: &CancelToken) -> Result<Self, Failure> {
         let reference = reference(&given.reference, &given.if_key, &given.transfer)?;
         let mut options = calve_oci::PullOptions::default();
         options.template = template_options(&given.transfer, cancel);
@@ -126,7 +126,7 @@ fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<R
     Ok(reference.with_key(&files)?)
 }
 
-fn template_options(given: &TransferOptions, cancel: &Cancel) -> TemplateOptions {
+fn template_options(given: &TransferOptions, cancel: &CancelToken) -> TemplateOptions {
     let mut options = TemplateOptions::default();
     options.threads = given.threads;
     options.progress = Arc::new(Progress::default());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Cancel, DedupeMode, DedupeOptions, Error, Progress, ShownPath, reshare};
+use calve_core::{CancelToken, DedupeMode, DedupeOptions, Error, Progress, ShownPath, reshare};
 
 use super::dedupe::INTERRUPTED;
 use crate::cli::ReshareArguments;
@@ -12,7 +12,7 @@ use crate::progress_bar::Watch;
 use crate::{linked, output, real_path, space_receipt};
 use calve_receipt::ReshareReceipt;
 
-pub(crate) fn run(arguments: &ReshareArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ReshareArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let src = match &arguments.src {
         Some(src) => src.clone(),
         None => in_main_worktree(&arguments.dst)?,

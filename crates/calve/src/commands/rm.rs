@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use calve_core::{Cancel, Error, Progress, RemovalWait, RemoveOptions, RemoveReport, ShownPath, remove_tree};
+use calve_core::{CancelToken, Error, Progress, RemovalWait, RemoveOptions, RemoveReport, ShownPath, remove_tree};
 
 use super::{protected, reap};
 use crate::cli::RmArguments;
@@ -13,7 +13,7 @@ use crate::progress_bar::Watch;
 use calve_receipt::human::{duration, entries};
 use calve_receipt::{RemoveReceipt, RemoveReceipts, path as receipt_path};
 
-pub(crate) fn run(arguments: &RmArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), Failure> {
     #[cfg(unix)]
     if arguments.pending {
         return super::pending::run(arguments, cancel);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use calve_core::{
-    Beginning, Cancel, Changes, CloneOptions, EntryKind, Error, Network, PrivateError, PrivateOverlay, ShownPath,
+    Beginning, CancelToken, Changes, CloneOptions, EntryKind, Error, Network, PrivateError, PrivateOverlay, ShownPath,
 };
 use calve_receipt::RunReceipt;
 use calve_receipt::human::{count, counted, size};
@@ -27,7 +27,7 @@ struct CommandOutcome {
     is_applied: bool,
 }
 
-pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let here = std::env::current_dir()?;
     let trees = trees(arguments, &here)?;
     let keep = arguments.keep.as_deref().map(|dst| outside(dst, &trees)).transpose()?;
@@ -147,7 +147,7 @@ fn contained(
     command: &mut Command,
     here: &Path,
     network: Network,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<ExitStatus, Failure> {
     let refused = PrivateOverlay::contain(overlays, command, here, network)?;
     // Until here a signal was for nobody else.
@@ -226,7 +226,7 @@ fn settle(
     Ok(outcome)
 }
 
-fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &Cancel) -> Result<(), Error> {
+fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &CancelToken) -> Result<(), Error> {
     let mut options = CloneOptions::default();
     options.cancel = cancel.clone();
     overlay.keep(dst, &options).map(|_| ())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_db::{DoomedService, Error, Home, NewService, Service, UnsavedData, WrittenData};
 use calve_git::ServiceConfig;
 use calve_git::environment::Keeper;
@@ -44,7 +44,7 @@ impl Services {
         root: &Path,
         donor: Option<&Path>,
         mut ahead: AheadClones,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Result<(), Failure> {
         let Some(home) = &self.home else { return Ok(()) };
         let missing: Vec<_> = self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name)).collect();
@@ -67,7 +67,7 @@ impl Services {
     }
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
-    pub(crate) fn start(&mut self, root: &Path, cancel: &Cancel) -> Result<Vec<String>, Failure> {
+    pub(crate) fn start(&mut self, root: &Path, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
         self.make(root, None, AheadClones::default(), cancel)?;
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut started = Vec::new();
@@ -126,7 +126,7 @@ impl Services {
         &mut self,
         name: Option<&str>,
         consent: impl FnOnce(&str) -> Result<(), Failure>,
-        cancel: &Cancel,
+        cancel: &CancelToken,
     ) -> Result<String, Failure> {
         let service = self.chosen(name)?.clone();
         let home = db::home()?;
@@ -218,7 +218,7 @@ fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> Ser
     ServiceReceipt {
         memory_bytes: made.server(home).and_then(|server| calve_db::memory_bytes(&server)),
         // Files come and go while it is looked at.
-        disk_bytes: du::taken(&[made.data_directory()], &Cancel::default()).ok(),
+        disk_bytes: du::taken(&[made.data_directory()], &CancelToken::default()).ok(),
         ..receipt
     }
 }

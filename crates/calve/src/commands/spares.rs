@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use calve_core::{
-    Background, Cancel, Mounts, Progress, Readiness, RefillOptions, RefillReport, ShownPath, SpareOptions, SpareOrigin,
-    SpareSet, SpareSource, SpareState, SpareUse, Spares, Templates, WatchEnd, WatchOptions, WatcherStart,
+    Background, CancelToken, Mounts, Progress, Readiness, RefillOptions, RefillReport, ShownPath, SpareOptions,
+    SpareOrigin, SpareSet, SpareSource, SpareState, SpareUse, Spares, Templates, WatchEnd, WatchOptions, WatcherStart,
     template_name,
 };
 use calve_git::worktree::AddReport;
@@ -21,7 +21,7 @@ use crate::failure::{FAILED, Failure};
 use crate::progress_bar::Watch;
 use crate::{home, output, sys};
 
-pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         SparesCommand::Add(arguments) => add(arguments, cancel),
         SparesCommand::List(arguments) => list(arguments.json),
@@ -50,7 +50,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &Cancel) -> Result<(), Failur
 }
 
 /// Refills the spares after a clone has started this process: it prints nothing.
-pub(crate) fn refill_in_background(cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn refill_in_background(cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     let store = store()?;
     // Before this process gets the lowest priority. Spares are of use without it too.
@@ -62,7 +62,7 @@ pub(crate) fn refill_in_background(cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// Watches after a clone has started this process: it prints nothing, and ends at once if there is another watcher.
-pub(crate) fn watch_in_background(cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn watch_in_background(cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     let (end, cancel) = (WatchEnd::Unwanted, cancel.clone());
     store()?.watch(&mut WatchOptions { told: &mut |_| (), end, cancel })?;
@@ -83,7 +83,7 @@ fn store() -> Result<Spares, Failure> {
     Ok(Spares::at(SpareUse::in_home(&home).home))
 }
 
-fn add(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
+fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = SpareOptions::default();
     options.count = Some(arguments.count.get());
     options.at.clone_from(&arguments.at);
@@ -130,7 +130,7 @@ pub(crate) fn wished(added: &AddReport) -> Option<String> {
     })
 }
 
-fn refill(source: Option<SpareSource>, output: &Output, cancel: &Cancel) -> Result<(), Failure> {
+fn refill(source: Option<SpareSource>, output: &Output, cancel: &CancelToken) -> Result<(), Failure> {
     let progress = Arc::new(Progress::default());
     let watch = Watch::start("cloned", &progress, output.quiet);
     let report = store()?.refill(&options(source.clone(), Background::No, &progress, cancel));
@@ -148,7 +148,7 @@ fn options(
     only: Option<SpareSource>,
     background: Background,
     progress: &Arc<Progress>,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> RefillOptions {
     let (progress, cancel) = (Arc::clone(progress), cancel.clone());
     RefillOptions { resolve: directory, only, background, progress, cancel }

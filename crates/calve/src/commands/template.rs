@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use calve_core::{
-    Cancel, CreatedTemplate, Difference, DifferenceKind, Error, Progress, ShownPath, SweptTemplates, Template,
+    CancelToken, CreatedTemplate, Difference, DifferenceKind, Error, Progress, ShownPath, SweptTemplates, Template,
     TemplateError, TemplateOptions, Templates,
 };
 use calve_oci::{Reference, Transport};
@@ -25,7 +25,7 @@ use crate::failure::{FAILED, Failure};
 use crate::progress_bar::Watch;
 use crate::{clone_receipt, home, output};
 
-pub(crate) fn run(command: &TemplateCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: &TemplateCommand, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home::directory().map_err(|why| Error::from(TemplateError::NoHome(why)))?;
     let templates = Templates::open(&home);
     clear_away(&templates.sweep()?);
@@ -41,11 +41,11 @@ pub(crate) fn run(command: &TemplateCommand, cancel: &Cancel) -> Result<(), Fail
     }
 }
 
-fn create(templates: &Templates, arguments: &CreateArguments, cancel: &Cancel) -> Result<(), Failure> {
+fn create(templates: &Templates, arguments: &CreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
     make(&arguments.options, cancel, |options| templates.create(&arguments.name, &arguments.source, options))
 }
 
-fn refresh(templates: &Templates, arguments: &RefreshArguments, cancel: &Cancel) -> Result<(), Failure> {
+fn refresh(templates: &Templates, arguments: &RefreshArguments, cancel: &CancelToken) -> Result<(), Failure> {
     if arguments.source.is_none() {
         has_a_source(&templates.find(&arguments.name)?)?;
     }
@@ -71,7 +71,7 @@ fn has_a_source(template: &Template) -> Result<(), Failure> {
 
 fn make(
     given: &MakeOptions,
-    cancel: &Cancel,
+    cancel: &CancelToken,
     make: impl FnOnce(&TemplateOptions) -> Result<CreatedTemplate, Error>,
 ) -> Result<(), Failure> {
     let mut options = TemplateOptions::default();
@@ -150,7 +150,7 @@ fn show(templates: &Templates, arguments: &ShowArguments) -> Result<(), Failure>
     output::result(&text)
 }
 
-fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &Cancel) -> Result<(), Failure> {
+fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let started = Instant::now();
     let verification = templates.verify(&arguments.name, arguments.threads, cancel)?;
     let elapsed = started.elapsed();

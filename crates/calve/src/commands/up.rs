@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::UnsavedData;
 use calve_git::environment::root_of;
 use calve_receipt::human::size;
@@ -16,7 +16,7 @@ use crate::{consent, output};
 
 const NONE: &str = "this worktree has no services: `[services.NAME]` in .calve.toml names them";
 
-pub(crate) fn up(arguments: &ServicesArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (root, mut services) = here()?;
     let started = services.start(&root, cancel)?;
     report(&root, &services, arguments, "started", &started)
@@ -28,7 +28,7 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<(), Failure> {
     report(&root, &services, &arguments.common, "stopped", &stopped)
 }
 
-pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (root, mut services) = here()?;
     let consent = |name: &str| {
         if arguments.yes || consent::can_ask() && consent::yes(&format!("Lose what was written to `{name}` here?")) {

@@ -1,6 +1,6 @@
 //! `calve volume`.
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
 use calve_volume::{Error, Finding, NewVolume, Volume, VolumePlan, VolumeState, Volumes, WayToRoot};
@@ -12,7 +12,7 @@ use crate::cli::volume::{
 use crate::failure::{FAILED, Failure, REFUSED};
 use crate::{consent, home, output, sys, wording};
 
-pub(crate) fn run(command: &VolumeCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home::directory().map_err(|why| {
         let text = format!("it is not known where volumes are kept: {why}");
         Failure::stated(FAILED, text, "set HOME, or CALVE_HOME to an absolute path")
@@ -165,7 +165,7 @@ fn remove(volumes: &Volumes, arguments: &RemoveArguments) -> Result<(), Failure>
     document(output, Vec::new())
 }
 
-fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &Cancel) -> Result<(), Failure> {
+fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let names = match &arguments.name {
         Some(name) => vec![name.clone()],
         None => volumes.names()?,
@@ -199,7 +199,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &Cancel) -> Re
 }
 
 /// Looks at a volume, repairs it if that is wanted, and looks again.
-fn examine(volumes: &Volumes, name: &str, cancel: &Cancel) -> Result<Vec<Finding>, Failure> {
+fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<Finding>, Failure> {
     let before = volumes.examine(name)?;
     let is_damaged = before.iter().any(|problem| !problem.is_repairable() && !problem.is_mild());
     if is_damaged || !before.iter().any(calve_volume::Problem::is_repairable) {

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use calve_core::{Cancel, Directory, WriteEntry, WriteOptions, write_files};
+use calve_core::{CancelToken, Directory, WriteEntry, WriteOptions, write_files};
 use serde_json::json;
 
 use crate::cli::WriteArguments;
 use crate::failure::Failure;
 
 /// Writes files as the script of the bench does: it writes a few files first, and does not time the preparation.
-pub(crate) fn run(arguments: &WriteArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &WriteArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let contents = vec![b'x'; usize::try_from(arguments.bytes).unwrap_or(usize::MAX)];
     write(arguments, &arguments.root.join("warm"), 20, 1, &contents, cancel)?;
     let root = arguments.root.join("files");
@@ -25,7 +25,7 @@ fn write(
     files: u64,
     directories: u64,
     contents: &[u8],
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<f64, Failure> {
     for number in 0..directories {
         fs_err::create_dir_all(root.join(format!("d{number}")))?;

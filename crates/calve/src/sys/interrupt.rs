@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use signal_hook::consts::SIGINT;
 use signal_hook::{SigId, flag};
 
@@ -29,7 +29,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 }
 
 /// Listens for the signals that stop the program, and returns the switch that they throw. A second Ctrl-C ends it with the exit code `code`.
-pub(crate) fn listen(code: u8) -> io::Result<Cancel> {
+pub(crate) fn listen(code: u8) -> io::Result<CancelToken> {
     let thrown = Arc::new(AtomicBool::new(false));
     for signal in STOPPING {
         // The process that started this wants it to go on: `nohup` has hangups ignored, and a shell those Ctrl-C that are not for its jobs.
@@ -48,18 +48,18 @@ pub(crate) fn listen(code: u8) -> io::Result<Cancel> {
         }
         flag::register(signal, Arc::clone(&thrown))?;
     }
-    Ok(Cancel::from_flag(thrown))
+    Ok(CancelToken::from_flag(thrown))
 }
 
 /// Listens for signals again after a command has ended, with a new switch: the earlier signals may have been meant for that command. A
 /// second signal does no more than the first.
 #[cfg(unix)]
-pub(crate) fn listen_again() -> io::Result<Cancel> {
+pub(crate) fn listen_again() -> io::Result<CancelToken> {
     let thrown = Arc::new(AtomicBool::new(false));
     for signal in STOPPING.into_iter().filter(|signal| !is_ignored(*signal)) {
         flag::register(signal, Arc::clone(&thrown))?;
     }
-    Ok(Cancel::from_flag(thrown))
+    Ok(CancelToken::from_flag(thrown))
 }
 
 /// Returns a bit mask of the ignored signals. `/proc` shows them without changing anything. Without `/proc`, none counts as ignored.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use calve_core::{Background, Cancel, Error, Offer, ReapReport, SpareUse, Spares};
+use calve_core::{Background, CancelToken, Error, Offer, ReapReport, SpareUse, Spares};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -84,12 +84,12 @@ pub(crate) fn reap(_parent: &Path) -> Result<ReapReport, Error> {
     let failed =
         |source| Error::Io { operation: calve_core::Operation::OpenDirectory, path: "/dev/stdin".into(), source };
     let directory: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
-    calve_core::reap(directory, Path::new("."), Background::Yes, &Cancel::default())
+    calve_core::reap(directory, Path::new("."), Background::Yes, &CancelToken::default())
 }
 
 /// Supervises a database server. Standard input is the lock on the server's place; standard output leads to the process that wants the
 /// server.
-pub(crate) fn supervise(cancel: &Cancel) -> Result<(), calve_db::Error> {
+pub(crate) fn supervise(cancel: &CancelToken) -> Result<(), calve_db::Error> {
     let failed = |error| calve_db::Error::io(calve_db::Operation::Open, "/dev/stdin", error);
     let lock = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     let talk = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;

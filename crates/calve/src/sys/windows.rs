@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::path::Path;
 
-use calve_core::{Background, Cancel, Error, Offer, ReapReport, SpareUse, Strategy};
+use calve_core::{Background, CancelToken, Error, Offer, ReapReport, SpareUse, Strategy};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// The signals that ask to stop: Ctrl-C, and what the C library calls termination.
@@ -37,5 +37,5 @@ pub(crate) fn start_refill() {}
 
 /// Runs the reaper itself.
 pub(crate) fn reap(parent: &Path) -> Result<ReapReport, Error> {
-    calve_core::reap(parent, Background::Yes, &Cancel::default())
+    calve_core::reap(parent, Background::Yes, &CancelToken::default())
 }

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::process::send;
-use crate::program::{Ran, Reachable, cp};
+use crate::program::{Reachable, RunResult, cp};
 use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left};
 
 #[test]
@@ -479,7 +479,7 @@ fn two_clones_to_one_destination_at_once() {
     for round in 0..20 {
         let dst = spot.join(format!("{round}"));
         let runs: Vec<_> = (0..3).map(|_| cp().arg("-T").arg(spot.join("src")).arg(&dst).start()).collect();
-        let ran: Vec<Ran> = runs.into_iter().map(|running| running.wait()).collect();
+        let ran: Vec<RunResult> = runs.into_iter().map(|running| running.wait()).collect();
         assert_eq!(ran.iter().filter(|ran| ran.status.success()).count(), 1, "{ran:?}");
         for lost in ran.iter().filter(|ran| !ran.status.success()) {
             lost.ended(1);

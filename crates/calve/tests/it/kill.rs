@@ -8,7 +8,7 @@ use calve_testkit::{FileSystem, SplitMix64, Tree, assert_same, fingerprint, node
 use rustix::process::Signal;
 
 use crate::process::send;
-use crate::program::{Calve, Ran, Running, cp, rm};
+use crate::program::{Calve, RunResult, RunningProgram, cp, rm};
 use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left};
 
 /// Kills runs at random moments. Where these lie follows from how earlier runs ended, so that on a machine of any speed
@@ -28,7 +28,7 @@ impl Killer {
         self.killed
     }
 
-    pub(crate) fn let_run(&mut self, command: Calve) -> Ran {
+    pub(crate) fn let_run(&mut self, command: Calve) -> RunResult {
         let running = command.start();
         sleep(Duration::from_nanos(self.random.below(self.span.as_nanos() as u64)));
         send(running.id(), Signal::KILL);
@@ -160,7 +160,7 @@ fn is_at_work_in(staged: &Path) -> bool {
 
 /// Starts `command` and stops it in its tracks (SIGSTOP) when `moment` has come. Runs that are over before are undone by
 /// `undo` and begun again.
-fn stopped_when(command: impl Fn() -> Calve, mut moment: impl FnMut() -> bool, undo: impl Fn()) -> Running {
+fn stopped_when(command: impl Fn() -> Calve, mut moment: impl FnMut() -> bool, undo: impl Fn()) -> RunningProgram {
     for _ in 0..50 {
         let mut running = command().start();
         while !running.has_ended() {
@@ -195,7 +195,7 @@ fn wide_spot(entries: u64) -> Option<Spot> {
 }
 
 /// A run of `calve cp src dst` that is held while it works on its staged tree.
-fn held_while_staging(spot: &Spot) -> Running {
+fn held_while_staging(spot: &Spot) -> RunningProgram {
     stopped_when(
         || cp().args(["src", "dst"]).within(spot),
         || staged(spot).is_some_and(|staged| is_at_work_in(&staged)) && !spot.join("dst").exists(),

@@ -114,20 +114,20 @@ impl Calve {
         self.command
     }
 
-    /// Starts it, with its output kept for [`Running::wait`].
-    pub(crate) fn start(mut self) -> Running {
+    /// Starts it, with its output kept for [`RunningProgram::wait`].
+    pub(crate) fn start(mut self) -> RunningProgram {
         let line = format!("{:?}", self.command);
         let piped = self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running { child: piped.spawn().unwrap(), line }
+        RunningProgram { child: piped.spawn().unwrap(), line }
     }
 
-    pub(crate) fn run(self) -> Ran {
+    pub(crate) fn run(self) -> RunResult {
         self.start().wait()
     }
 
     /// Runs it and expects success.
     #[track_caller]
-    pub(crate) fn succeeds(self) -> Ran {
+    pub(crate) fn succeeds(self) -> RunResult {
         let ran = self.run();
         ran.ended(0);
         ran
@@ -135,7 +135,7 @@ impl Calve {
 
     /// Runs it and expects exit code `code`, an error on stderr, and nothing on stdout but a document with `--json`.
     #[track_caller]
-    pub(crate) fn fails(self, code: i32) -> Ran {
+    pub(crate) fn fails(self, code: i32) -> RunResult {
         let wants_json = self.command.get_args().any(|argument| argument == "--json");
         let ran = self.run();
         ran.ended(code);
@@ -177,12 +177,12 @@ fn quoted(word: &OsStr) -> OsString {
 }
 
 /// A run that has not ended.
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     child: Child,
     line: String,
 }
 
-impl Running {
+impl RunningProgram {
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -191,9 +191,9 @@ impl Running {
         self.child.try_wait().unwrap().is_some()
     }
 
-    pub(crate) fn wait(self) -> Ran {
+    pub(crate) fn wait(self) -> RunResult {
         let output = self.child.wait_with_output().unwrap();
-        Ran {
+        RunResult {
             status: output.status,
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -204,14 +204,14 @@ impl Running {
 
 /// A run that has ended.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     line: String,
 }
 
-impl Ran {
+impl RunResult {
     #[track_caller]
     pub(crate) fn ended(&self, code: i32) {
         let Self { status, stdout, stderr, line } = self;

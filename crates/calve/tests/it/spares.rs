@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::kill::Killer;
 use crate::process::send;
-use crate::program::{Calve, Ran, Reachable, calve, cp};
+use crate::program::{Calve, Reachable, RunResult, calve, cp};
 use crate::spot::{Spot, eventually, leftovers, names, nothing_left};
 
 /// A place with a store of its own.
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-fn strategy(ran: &Ran) -> String {
+fn strategy(ran: &RunResult) -> String {
     ran.json()["strategy"].as_str().unwrap().to_owned()
 }
 

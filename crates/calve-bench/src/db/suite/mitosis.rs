@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::Record;
 use calve_receipt::bench::{NotRun, NotRunReason};
 use serde::Deserialize;
@@ -35,7 +35,7 @@ struct Clone {
 
 impl Mitosis {
     /// Makes its template from the tables of `server`.
-    pub(super) fn begin(server: &Record, at: &Path, cancel: &Cancel) -> Result<Result<Self, NotRun>, BenchError> {
+    pub(super) fn begin(server: &Record, at: &Path, cancel: &CancelToken) -> Result<Result<Self, NotRun>, BenchError> {
         let Some(program) = programs::find("mitosis") else {
             let remedy = "cargo install mitosis-db";
             return Ok(Err(comparison::missing(COMMAND, "mitosis", remedy)));

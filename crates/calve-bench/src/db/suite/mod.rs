@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::Record;
 use calve_receipt::bench::{NotRun, Side};
 
@@ -173,7 +173,7 @@ struct TestRun<'a> {
     tests: u32,
     query: &'a str,
     write: &'a str,
-    cancel: &'a Cancel,
+    cancel: &'a CancelToken,
     began: Instant,
 }
 

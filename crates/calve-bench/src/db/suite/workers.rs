@@ -138,7 +138,7 @@ impl SuiteWorker for RestoreWorker {
         let mut command = std::process::Command::new(&self.client);
         command.args(["--no-defaults", "-uroot", "-S"]).arg(&self.owned.record.address.socket);
         command.stdin(fs_err::File::open(&self.file)?.into_parts().0).stdout(Stdio::null());
-        succeeded(&process::measure_command(&mut command, &calve_core::Cancel::default())?, "mariadb")?;
+        succeeded(&process::measure_command(&mut command, &calve_core::CancelToken::default())?, "mariadb")?;
         Ok(Session::open(&self.owned.record)?)
     }
 }

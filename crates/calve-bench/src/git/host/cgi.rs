@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::ledger::Charge;
 use super::request::{Body, Extent, Head};
-use super::stream::Outgoing;
+use super::stream::OutgoingBytes;
 use crate::git::pack_objects;
 
 /// The program of the host, and its place.
@@ -50,7 +50,7 @@ impl Backend {
         &self,
         head: &Head,
         body: &mut Body<'_>,
-        out: &mut Outgoing,
+        out: &mut OutgoingBytes,
         number: u64,
         most_bytes: u64,
         started: &dyn Fn(Pid),
@@ -114,7 +114,7 @@ impl Backend {
 fn relay(
     running: &mut BackendProcess,
     body: &mut Body<'_>,
-    out: &mut Outgoing,
+    out: &mut OutgoingBytes,
     most_bytes: u64,
     charge: &mut Charge,
 ) -> io::Result<()> {
@@ -146,7 +146,7 @@ fn feed(mut stdin: ChildStdin, first: &[u8], body: &mut Body<'_>) -> io::Result<
 }
 
 /// Sends everything in chunks, so that the connection can go on, and without the last chunk.
-fn respond(mut stdout: ChildStdout, out: &mut Outgoing, mut left: u64, charge: &mut Charge) -> io::Result<()> {
+fn respond(mut stdout: ChildStdout, out: &mut OutgoingBytes, mut left: u64, charge: &mut Charge) -> io::Result<()> {
     let mut buffer = vec![0; 128 << 10];
     let mut filled = 0;
     let (mut head, mut from) = loop {

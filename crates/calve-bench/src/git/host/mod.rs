@@ -25,7 +25,7 @@ use self::cgi::{Backend, LAST_CHUNK, PATIENCE};
 use self::ledger::{Charge, Ledger, Operation};
 pub use self::request::Head;
 use self::request::{Body, CountingReader};
-use self::stream::{Incoming, Outgoing};
+use self::stream::{IncomingBytes, OutgoingBytes};
 use super::link::Link;
 
 /// At one time. Others wait to be accepted.
@@ -67,11 +67,11 @@ pub enum Treatment {
 /// Dropping it ends it, with its connections and the processes that it started.
 pub struct Host {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<HostState>,
     acceptor: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct HostState {
     backend: Backend,
     decide: Box<dyn Fn(&Head) -> Treatment + Send + Sync>,
     link: Option<Link>,
@@ -101,7 +101,7 @@ impl Host {
         // A loopback that is down lets a program listen, and nobody connect: neither a client nor, at the end, this host.
         TcpStream::connect(address)?;
         let HostOptions { program, root, environment, reports, link, decide } = options;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(HostState {
             backend: Backend { program, root, environment, reports },
             decide,
             link,
@@ -151,7 +151,7 @@ impl Drop for Host {
     }
 }
 
-impl Shared {
+impl HostState {
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -200,14 +200,14 @@ impl Shared {
     fn serve(&self, socket: TcpStream, number: u64) -> io::Result<()> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        let mut incoming = CountingReader::new(Incoming::of(socket.try_clone()?, self.link));
-        let mut out = Outgoing::of(socket, self.link);
+        let mut incoming = CountingReader::new(IncomingBytes::of(socket.try_clone()?, self.link));
+        let mut out = OutgoingBytes::of(socket, self.link);
         let served = self.requests(&mut incoming, &mut out, number);
         out.finish();
         served
     }
 
-    fn requests(&self, incoming: &mut CountingReader, out: &mut Outgoing, number: u64) -> io::Result<()> {
+    fn requests(&self, incoming: &mut CountingReader, out: &mut OutgoingBytes, number: u64) -> io::Result<()> {
         loop {
             incoming.bytes = 0;
             let Some(head) = Head::read(incoming)? else { return Ok(()) };

@@ -44,12 +44,12 @@ fn queue(link: &Link) -> (SyncSender<Piece>, Receiver<Piece>) {
 }
 
 /// The bytes from the client.
-pub(super) enum Incoming {
+pub(super) enum IncomingBytes {
     Plain(TcpStream),
     Shaped { pieces: Receiver<Piece>, now: Vec<u8>, read: usize },
 }
 
-impl Incoming {
+impl IncomingBytes {
     /// Returns the bytes of a client that is gone.
     #[cfg(test)]
     pub(super) fn bytes(bytes: &[u8]) -> Self {
@@ -76,7 +76,7 @@ impl Incoming {
     }
 }
 
-impl Read for Incoming {
+impl Read for IncomingBytes {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.read(buffer),
@@ -96,12 +96,12 @@ impl Read for Incoming {
 }
 
 /// The bytes for the client.
-pub(super) enum Outgoing {
+pub(super) enum OutgoingBytes {
     Plain(TcpStream),
     Shaped { pieces: SyncSender<Piece>, schedule: Schedule, writer: JoinHandle<()> },
 }
 
-impl Outgoing {
+impl OutgoingBytes {
     pub(super) fn of(socket: TcpStream, link: Option<Link>) -> Self {
         let Some(link) = link else { return Self::Plain(socket) };
         let (pieces, receiver) = queue(&link);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::progress::{Cancel, Pace};
+use crate::progress::{CancelToken, Pace};
 use crate::spare::store::{Home, Set, SpareSource};
 use crate::sys;
 
@@ -83,7 +83,7 @@ pub(super) struct RefillPace {
     id: String,
     /// The disk was not short of space in the beginning.
     had_room: bool,
-    cancel: Cancel,
+    cancel: CancelToken,
     longest: Duration,
     state: Mutex<State>,
 }
@@ -102,7 +102,7 @@ impl std::fmt::Debug for RefillPace {
 }
 
 impl RefillPace {
-    pub(super) fn new(home: &Home, set: &Set, cancel: &Cancel) -> Result<Self, Error> {
+    pub(super) fn new(home: &Home, set: &Set, cancel: &CancelToken) -> Result<Self, Error> {
         let home = home.path().to_path_buf();
         let state = State { last: LoadSample::now(), due: Instant::now() + STEP, is_over: false };
         let (source, id) = (set.definition.source.clone(), set.id.clone());
@@ -189,7 +189,7 @@ mod tests {
         }
 
         fn pace(&self, longest: Duration) -> RefillPace {
-            let pace = RefillPace::new(&self.home(), &self.set(), &Cancel::default()).unwrap();
+            let pace = RefillPace::new(&self.home(), &self.set(), &CancelToken::default()).unwrap();
             RefillPace { longest, ..pace }
         }
     }
@@ -283,7 +283,7 @@ mod tests {
         keep_on(&pace);
         fixture.spares.pause(&source, false).unwrap();
         let pace = fixture.pace(LONGEST);
-        fixture.spares.remove(&source, &Cancel::default()).unwrap();
+        fixture.spares.remove(&source, &CancelToken::default()).unwrap();
         keep_on(&pace);
     }
 
@@ -302,7 +302,7 @@ mod tests {
                     only: None,
                     background: Background::No,
                     progress: Arc::new(Progress::default()),
-                    cancel: Cancel::default(),
+                    cancel: CancelToken::default(),
                 };
                 fixture.spares.refill(&options).unwrap()
             });

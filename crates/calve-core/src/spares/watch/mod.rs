@@ -20,7 +20,7 @@ use self::tracker::{Tracker, WatchBudget};
 use super::Spares;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::spare::ask::Answer;
 use crate::spare::check::{CheckFailure, CheckRequest, check};
 use crate::spare::claim::fitness;
@@ -37,7 +37,7 @@ pub struct WatchOptions<'a> {
     /// When it ends by itself.
     pub end: WatchEnd,
     /// Ends the watching.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 /// When [`Spares::watch`] ends by itself.
@@ -268,7 +268,12 @@ impl WatchedSource {
     }
 
     /// Compares the source with the record of a spare. Everything that happens after the moment that is noted before is told.
-    fn compare(&mut self, set: &Set, found: &SpareDirectory, cancel: &Cancel) -> Result<Option<Base>, CheckFailure> {
+    fn compare(
+        &mut self,
+        set: &Set,
+        found: &SpareDirectory,
+        cancel: &CancelToken,
+    ) -> Result<Option<Base>, CheckFailure> {
         let Ok(tracker) = &mut self.tracker else { return Ok(None) };
         let Some(record) = found.record()? else { return Ok(None) };
         let source = Source::open(&self.path)?;

@@ -14,14 +14,14 @@ use windows_sys::Win32::Storage::FileSystem::{
 };
 
 use super::{done, wide};
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 
 /// Copies a file with all of its streams, its attributes and its time of writing. There must be nothing at `to`.
 ///
 /// When cancelled: ERROR_REQUEST_ABORTED, and nothing is left.
-pub(crate) fn copy_file(from: &Path, to: &Path, cancel: &Cancel) -> io::Result<()> {
+pub(crate) fn copy_file(from: &Path, to: &Path, cancel: &CancelToken) -> io::Result<()> {
     let (from, to) = (wide(from), wide(to));
-    let cancel: *const Cancel = cancel;
+    let cancel: *const CancelToken = cancel;
     // SAFETY: two strings with a NUL at their end, and a pointer to what `progress` expects; all live until the call returns.
     done(unsafe {
         CopyFileExW(from.as_ptr(), to.as_ptr(), Some(progress), cancel.cast(), null_mut(), COPY_FILE_FAIL_IF_EXISTS)
@@ -40,8 +40,8 @@ unsafe extern "system" fn progress(
     _destination: HANDLE,
     data: *const c_void,
 ) -> u32 {
-    // SAFETY: `copy_file` has handed over a pointer to a `Cancel` that outlives the call.
-    let cancel = unsafe { &*data.cast::<Cancel>() };
+    // SAFETY: `copy_file` has handed over a pointer to a `CancelToken` that outlives the call.
+    let cancel = unsafe { &*data.cast::<CancelToken>() };
     if cancel.is_cancelled() { PROGRESS_CANCEL } else { PROGRESS_CONTINUE }
 }
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::metadata::Fault;
 use crate::operation::Operation;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::sys::{self, retry};
 use crate::tree::node::open_source;
 
@@ -48,7 +48,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 pub(crate) struct Mover<'a> {
     buffer: Vec<u8>,
-    cancel: &'a Cancel,
+    cancel: &'a CancelToken,
     flush: &'a Flush,
 }
 
@@ -84,7 +84,7 @@ impl Flush {
 }
 
 impl<'a> Mover<'a> {
-    pub(crate) fn new(cancel: &'a Cancel, flush: &'a Flush) -> Self {
+    pub(crate) fn new(cancel: &'a CancelToken, flush: &'a Flush) -> Self {
         Self { buffer: Vec::new(), cancel, flush }
     }
 
@@ -343,7 +343,7 @@ mod tests {
             let src = fs_err::File::open(&src_path).unwrap();
             let stat = rustix::fs::fstat(&src).unwrap();
             let dst = fs_err::File::create_new(&dst_path).unwrap();
-            let (cancel, flush) = (Cancel::default(), Flush::never());
+            let (cancel, flush) = (CancelToken::default(), Flush::never());
             let Ok(moved) = Mover::new(&cancel, &flush).copy(src.as_fd(), dst.as_fd(), &stat, true) else {
                 panic!("copying failed")
             };

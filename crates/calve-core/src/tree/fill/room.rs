@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::progress::Cancel;
+use crate::progress::CancelToken;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::identity;
@@ -24,7 +24,7 @@ pub(crate) fn check(
     src_path: &Path,
     dst_path: &Path,
     exclude: &Exclusions,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<(), Error> {
     let (Ok(from), Ok(to)) = (rustix::fs::fstatvfs(src), rustix::fs::fstatvfs(dst)) else {
         // A file system that does not say how full it is; running out is noticed when it happens.
@@ -90,7 +90,11 @@ impl Room {
 }
 
 /// Counts allocated bytes (without holes) and inodes. A file with several names counts once.
-fn needed(src: BorrowedFd<'_>, exclude: &Exclusions, cancel: &Cancel) -> Result<Room, (std::path::PathBuf, Errno)> {
+fn needed(
+    src: BorrowedFd<'_>,
+    exclude: &Exclusions,
+    cancel: &CancelToken,
+) -> Result<Room, (std::path::PathBuf, Errno)> {
     let mut room = Room { bytes: 0, inodes: 1 };
     let mut buffer = ListingBuffer::new();
     let mut directories = vec![Node::root()];
@@ -173,7 +177,7 @@ mod tests {
         let root = rustix::fs::openat(CWD, folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         crate::sys::sync_file_system(root.as_fd()).unwrap();
         let exclude = Exclusions::new(&[]).unwrap();
-        let needed = needed(root.as_fd(), &exclude, &Cancel::default()).unwrap();
+        let needed = needed(root.as_fd(), &exclude, &CancelToken::default()).unwrap();
         // The root, `sub`, and two files.
         assert_eq!((needed.inodes, needed.bytes), (4, 2 * 8192));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{thread, time::Duration};
 
-use calve_core::{Cancel, Choice, CloneOptions, Error, ExistingDestination, LastLook, Strategy};
+use calve_core::{CancelToken, Choice, CloneOptions, Error, ExistingDestination, LastLook, Strategy};
 use calve_testkit::{FileSystem, Tree, Volume, deep, fingerprint, node_modules_like};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -105,7 +105,7 @@ fn a_bind_mount_of_a_part_of_the_source_is_inside_it_too() {
         let bound = volume.bind(volume.path().join("src/sub"), "bound");
         let before = fingerprint(volume.path().join("src"));
         // Should it not be noticed, the clone has to end for the test to tell.
-        let stop = Cancel::default();
+        let stop = CancelToken::default();
         let done = Arc::new(AtomicBool::new(false));
         let watch = thread::spawn({
             let (stop, done) = (stop.clone(), Arc::clone(&done));
@@ -242,7 +242,7 @@ fn a_cancelled_clone_leaves_nothing() {
             if round >= delays.len() && interrupted > 0 {
                 break;
             }
-            let stop = Cancel::default();
+            let stop = CancelToken::default();
             let options = options(|options| options.cancel = stop.clone());
             let result = thread::scope(|scope| {
                 scope.spawn(|| {

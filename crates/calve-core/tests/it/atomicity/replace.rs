@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use calve_core::{Background, Cancel, CloneOptions, Error, ExistingDestination, reap};
+use calve_core::{Background, CancelToken, CloneOptions, Error, ExistingDestination, reap};
 use calve_testkit::{BindMount, FileSystem, Tree, Volume, assert_same, fingerprint};
 use fs_err as fs;
 
@@ -15,7 +15,7 @@ fn replacing() -> CloneOptions {
 
 fn reap_here(directory: &std::path::Path) -> calve_core::ReapReport {
     let parent = fs::File::open(directory).unwrap();
-    reap(parent.into_parts().0.into(), directory, Background::No, &Cancel::default()).unwrap()
+    reap(parent.into_parts().0.into(), directory, Background::No, &CancelToken::default()).unwrap()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use calve_core::{Background, Cancel, Error, RemovalWait, RemoveOptions, reap, remove_tree};
+use calve_core::{Background, CancelToken, Error, RemovalWait, RemoveOptions, reap, remove_tree};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
 use fs_err as fs;
 
@@ -66,7 +66,7 @@ fn reaping_a_tree_under_attack_deletes_nothing_outside() {
     attacked(|tree, directory| {
         remove_tree(tree, &RemoveOptions::default())?;
         let parent = fs::File::open(directory).unwrap();
-        let report = reap(parent.into_parts().0.into(), directory, Background::No, &Cancel::default())?;
+        let report = reap(parent.into_parts().0.into(), directory, Background::No, &CancelToken::default())?;
         report.failure.map_or(Ok(()), Err)
     });
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use calve_core::{Background, Cancel, Error, RemoveOptions, reap};
+use calve_core::{Background, CancelToken, Error, RemoveOptions, reap};
 use calve_testkit::{FileSystem, Tree, Volume, deep, everything, wide};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
@@ -102,7 +102,7 @@ fn a_cancelled_reaper_leaves_the_rest_for_the_next() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     wide(volume.path().join("tree"), 200);
     remove(volume.path().join("tree"), &RemoveOptions::default());
-    let stop = Cancel::default();
+    let stop = CancelToken::default();
     stop.cancel();
     let parent = fs::File::open(volume.path()).unwrap();
     let result = reap(parent.into_parts().0.into(), volume.path(), Background::No, &stop);

@@ -434,7 +434,7 @@ fn a_destination_on_another_file_system_gets_no_spare() {
     assert_eq!(report.strategy, Strategy::Spare, "{:?}", report.refused);
     assert_same(fixture.src(), other.path().join("dst-2"));
     let source = SpareSource::Directory(fs::canonicalize(fixture.src()).unwrap());
-    assert_eq!(fixture.spares.remove(&source, &calve_core::Cancel::default()).unwrap(), 2);
+    assert_eq!(fixture.spares.remove(&source, &calve_core::CancelToken::default()).unwrap(), 2);
     assert_holds(other.path(), &["dst", "dst-2"]);
 }
 

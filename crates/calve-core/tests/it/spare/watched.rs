@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use calve_core::{
-    Cancel, CloneReport, SpareCheck, SpareUse, Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome, clone_tree,
+    CancelToken, CloneReport, SpareCheck, SpareUse, Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome, clone_tree,
 };
 use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, node_modules_like, require_program};
 use fs_err as fs;
@@ -16,14 +16,14 @@ use super::{DISKS, SpareFixture};
 /// A watcher, which ends with this.
 struct Watcher {
     notes: Receiver<&'static str>,
-    cancel: Cancel,
+    cancel: CancelToken,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watcher {
     fn start(fixture: &SpareFixture) -> Self {
         let (sender, notes) = channel();
-        let cancel = Cancel::default();
+        let cancel = CancelToken::default();
         let (spares, switch) = (fixture.spares.clone(), cancel.clone());
         let thread = std::thread::spawn(move || {
             let mut told = |note: WatchNote<'_>| {
@@ -126,7 +126,7 @@ fn there_is_one_watcher() {
     let watcher = Watcher::start(&fixture);
     watcher.wait_for("listening");
     let mut told = |_: WatchNote<'_>| {};
-    let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: Cancel::default() };
+    let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: CancelToken::default() };
     assert_eq!(fixture.spares.watch(&mut options).unwrap(), WatchOutcome::Elsewhere);
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod verify;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{BuildPaths, Cancel, ShownPath, build_tree};
+use calve_core::{BuildPaths, CancelToken, ShownPath, build_tree};
 
 use crate::git::Git;
 use crate::redact::Url;
@@ -43,7 +43,7 @@ pub struct CloneOptions {
     /// How long the objects left on the server are counted.
     pub count_for: Duration,
     /// A switch to stop it.
-    pub cancel: Cancel,
+    pub cancel: CancelToken,
 }
 
 impl CloneOptions {
@@ -59,7 +59,7 @@ impl CloneOptions {
             require: Vec::new(),
             prompts: Prompts::Never,
             count_for: Duration::from_secs(3),
-            cancel: Cancel::default(),
+            cancel: CancelToken::default(),
         }
     }
 }

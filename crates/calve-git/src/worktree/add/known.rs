@@ -10,7 +10,7 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, EntryKind, KnownEntry, KnownSource, SpareSource, SpareUse, Spares};
+use calve_core::{CancelToken, EntryKind, KnownEntry, KnownSource, SpareSource, SpareUse, Spares};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
@@ -43,7 +43,7 @@ impl KnownDonor {
         }
         let trees = ["HEAD", &target.oid].map(|commit| format!("{commit}^{{tree}}"));
         let (source, trees, index) = std::thread::scope(|scope| {
-            let source = scope.spawn(|| spares.known(donor, &spare.made_without, &Cancel::default()));
+            let source = scope.spawn(|| spares.known(donor, &spare.made_without, &CancelToken::default()));
             let trees = scope.spawn(|| Git::at(donor).output(&["rev-parse", &trees[0], &trees[1]]));
             let index = donor_index(request).and_then(|path| Ok((Index::read(&path, repository.hash_bytes())?, path)));
             (joined(source), joined(trees), index)
@@ -218,7 +218,7 @@ mod tests {
     struct WatchedWorktree {
         root: PathBuf,
         using: SpareUse,
-        watcher: Option<(Cancel, std::thread::JoinHandle<()>)>,
+        watcher: Option<(CancelToken, std::thread::JoinHandle<()>)>,
     }
 
     impl WatchedWorktree {
@@ -247,7 +247,7 @@ mod tests {
         fn make_spare(&self) {
             let spares = Spares::at(&self.using.home);
             let source = SpareSource::Directory(self.root.clone());
-            spares.remove(&source, &Cancel::default()).unwrap();
+            spares.remove(&source, &CancelToken::default()).unwrap();
             let mut options = SpareOptions::default();
             options.staged = true;
             options.like.exclude.clone_from(&self.using.made_without);
@@ -261,7 +261,7 @@ mod tests {
                 only: None,
                 background: Background::No,
                 progress: Default::default(),
-                cancel: Cancel::default(),
+                cancel: CancelToken::default(),
             };
             assert_eq!(spares.refill(&refill).unwrap().built, 1);
         }
@@ -270,7 +270,7 @@ mod tests {
         fn wait_until_known(&mut self) {
             for _ in 0..200 {
                 self.end();
-                let (cancel, spares) = (Cancel::default(), Spares::at(&self.using.home));
+                let (cancel, spares) = (CancelToken::default(), Spares::at(&self.using.home));
                 let switch = cancel.clone();
                 let watch = move || {
                     let mut options = WatchOptions { told: &mut |_| (), end: WatchEnd::Never, cancel: switch };
@@ -279,7 +279,7 @@ mod tests {
                 self.watcher = Some((cancel, std::thread::spawn(watch)));
                 for _ in 0..100 {
                     let spares = Spares::at(&self.using.home);
-                    if spares.known(&self.root, &self.using.made_without, &Cancel::default()).unwrap().is_some() {
+                    if spares.known(&self.root, &self.using.made_without, &CancelToken::default()).unwrap().is_some() {
                         return;
                     }
                     std::thread::sleep(Duration::from_millis(20));

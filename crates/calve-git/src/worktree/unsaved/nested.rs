@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, Descent, EntryKind, Folder, ScanOptions, ShownPath, Visitor, is_trash, scan_tree};
+use calve_core::{CancelToken, Descent, EntryKind, Folder, ScanOptions, ShownPath, Visitor, is_trash, scan_tree};
 use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
@@ -66,7 +66,7 @@ impl Visitor for Finder {
 /// Refuses if a repository or worktree inside a worktree has work that exists nowhere outside, and names it.
 ///
 /// Commits that a repository at the same path in another worktree keeps do not count: `calve worktree add` copied it from there.
-pub(crate) fn check_kept(linked: &LinkedWorktree, worktrees: &[Worktree], cancel: &Cancel) -> Result<()> {
+pub(crate) fn check_kept(linked: &LinkedWorktree, worktrees: &[Worktree], cancel: &CancelToken) -> Result<()> {
     let mut options = ScanOptions::default();
     options.cancel = cancel.clone();
     let scanned = scan_tree(linked.path(), &options, Finder::default)?;

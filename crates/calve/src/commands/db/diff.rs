@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_db::{DatabaseObject, Difference, Home, Service, ServiceOrigin};
 use calve_receipt::human::counted;
 use calve_receipt::{DbDiffReceipt, DbDifference, DbObjectState};
@@ -20,7 +20,7 @@ enum Side {
     Worktree(Vec<Service>),
 }
 
-pub(crate) fn run(arguments: &DiffArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &DiffArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let before = side(&home, &arguments.before, arguments.service.as_deref())?;
     let after = arguments.after.as_deref().map(|after| side(&home, after, arguments.service.as_deref())).transpose()?;

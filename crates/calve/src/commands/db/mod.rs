@@ -23,14 +23,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::{Address, Home};
 
 use super::reap;
 use crate::cli::db::{DbCommand, TemplateCommand};
 use crate::failure::{FAILED, Failure};
 
-pub(crate) fn run(command: &DbCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: &DbCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         DbCommand::Template { command: TemplateCommand::Create(arguments) } => template::create(arguments, cancel),
         DbCommand::Template { command: TemplateCommand::List(arguments) } => template::list(arguments),

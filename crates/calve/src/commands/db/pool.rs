@@ -3,7 +3,7 @@
 use std::env;
 use std::process::{Command, Stdio};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::{Home, Pool, PoolLifetime, PoolOptions, StartOptions};
 use calve_git::Config;
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::{db_receipt, output, sys};
 use calve_receipt::DbPoolsReceipt;
 
-pub(crate) fn run(arguments: &PoolArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let pools = match (&arguments.template, arguments.size) {
         (Some(template), Some(size)) => {
@@ -84,7 +84,7 @@ pub(super) fn refill(home: &Home, template: &str) {
 }
 
 /// Fills the pool of a template, as a process in the background.
-pub(crate) fn fill(template: &str, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn fill(template: &str, cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     // For the start that took a standby, too.
     calve_db::fill_pool(&home()?, template, &supervisor()?, cancel)?;

@@ -1,6 +1,6 @@
 //! `calve db promote`.
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_db::{BuildEvent, Difference, Home, Service};
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
@@ -11,7 +11,7 @@ use crate::commands::services;
 use crate::failure::{Failure, REFUSED};
 use crate::{consent, output};
 
-pub(crate) fn run(arguments: &PromoteArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &PromoteArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let mut receipt = DbPromoteReceipt { templates: Vec::new() };
     for service in services::of_named(&home, &arguments.worktree, arguments.service.as_deref())? {
@@ -33,7 +33,7 @@ fn promote(
     home: &Home,
     service: &Service,
     arguments: &PromoteArguments,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<DbPromotedTemplate, Failure> {
     let template = &service.template;
     let mut differences = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use calve_core::{Cancel, Templates};
+use calve_core::{CancelToken, Templates};
 use calve_db::{ImageOrigin, NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths, Template};
 use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Transport};
 use calve_receipt::human::{count, size};
@@ -14,7 +14,7 @@ use crate::commands::registry::{self, Pull};
 use crate::failure::{FAILED, Failure};
 use crate::{db_receipt, output};
 
-pub(super) fn push(arguments: &TemplatePushArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn push(arguments: &TemplatePushArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let push = registry::push(&arguments.push, cancel, |reference, options| {
         let held = calve_db::hold_to_send(&home()?, &arguments.push.name)?;
         let template = &held.template;
@@ -36,7 +36,7 @@ pub(super) fn push(arguments: &TemplatePushArguments, cancel: &Cancel) -> Result
     output::json(&DbTemplatePushReceipt { push })
 }
 
-pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let pull = Pull::start(&arguments.pull, cancel)?;
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::{Error, OwnedServer, Ownership, StartOptions};
 
 use super::copies::{self, CopyPrinter};
@@ -12,7 +12,7 @@ use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
 
-pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = start::options(&arguments.server, cancel);
     options.owner = Ownership::Caller;
     let home = home()?;
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &Cancel) -> Result<(), Failu
 }
 
 /// Starts a server for a command, which finds it and ends with it.
-pub(crate) fn server_for(template: &str, command: &mut Command, cancel: &Cancel) -> Result<OwnedServer, Failure> {
+pub(crate) fn server_for(template: &str, command: &mut Command, cancel: &CancelToken) -> Result<OwnedServer, Failure> {
     let mut options = StartOptions::default();
     options.owner = Ownership::Caller;
     options.cancel = cancel.clone();

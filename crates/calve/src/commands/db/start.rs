@@ -1,6 +1,6 @@
 //! `calve db start`.
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::{Home, OwnedServer, Ownership, StartOptions};
 
 use super::copies::{self, CopyPrinter};
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::{db_receipt, output};
 use calve_receipt::DbServerReceipt;
 
-pub(crate) fn run(arguments: &StartArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = options(&arguments.server, cancel);
     options.name.clone_from(&arguments.name);
     if !arguments.owner_pid.is_empty() {
@@ -39,7 +39,7 @@ fn may_wait_for_a_sweep(arguments: &StartArguments, options: &StartOptions) -> R
     Ok(is_possible && calve_db::has_pool(&unswept_home()?, &arguments.template))
 }
 
-pub(super) fn options(server: &ServerOptions, cancel: &Cancel) -> StartOptions {
+pub(super) fn options(server: &ServerOptions, cancel: &CancelToken) -> StartOptions {
     let mut options = StartOptions::default();
     options.tcp = server.tcp;
     options.ttl = server.ttl.0;

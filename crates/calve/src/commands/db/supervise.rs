@@ -1,10 +1,10 @@
 //! The hidden command that looks after one server.
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use crate::failure::Failure;
 use crate::sys;
 
-pub(crate) fn run(cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(cancel: &CancelToken) -> Result<(), Failure> {
     Ok(sys::supervise(cancel)?)
 }

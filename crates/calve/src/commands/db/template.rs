@@ -3,7 +3,7 @@
 use std::env;
 use std::process::Stdio;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::{BuildEvent, Caller, CommandEnd, CreateOptions, OwnedServer};
 
 use super::{command_for, home, reap_trash, supervisor};
@@ -13,7 +13,7 @@ use crate::{db_receipt, output, sys};
 use calve_receipt::human::{count, size};
 use calve_receipt::{DbTemplateReceipt, DbTemplatesReceipt};
 
-pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = CreateOptions::default();
     options.name.clone_from(&arguments.name);
     options.engine.clone_from(&arguments.engine);

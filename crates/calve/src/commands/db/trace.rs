@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_db::Trace;
 
 use super::{copies, home};
@@ -12,7 +12,7 @@ use crate::{db_receipt, output};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-pub(crate) fn run(arguments: &TraceArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &TraceArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let record = calve_db::find(&home, &arguments.name)?;
     let mut trace = Trace::of_server(&home, &arguments.name)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_git::remote::{
     CloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
 };
@@ -12,7 +12,7 @@ use crate::cli::git::GitCloneArguments;
 use crate::failure::Failure;
 use crate::{git_receipt, output, wording};
 
-pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let request = request(arguments, cancel).map_err(failure)?;
     let (recipe, git) = plan_clone(&request).map_err(failure)?;
     if arguments.dry_run {
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<(), 
     output::result(&format!("{}\n", ShownPath(&request.dst)))
 }
 
-fn request(arguments: &GitCloneArguments, cancel: &Cancel) -> Result<CloneOptions, RemoteError> {
+fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<CloneOptions, RemoteError> {
     let url = RepositoryUrl::parse(&arguments.url)?;
     let dst = match &arguments.directory {
         Some(directory) => directory.clone(),

@@ -1,6 +1,6 @@
 //! `calve git fetch`.
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_git::remote::{FetchOptions, fetch, plan_fetch};
 
 use super::{Line, failure, prompts};
@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::{git_receipt, output};
 use calve_receipt::GitFetchPlanReceipt;
 
-pub(crate) fn run(arguments: &GitFetchArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let request = FetchOptions {
         directory: arguments.directory.clone(),
         references: arguments.references.clone(),

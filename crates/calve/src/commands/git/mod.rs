@@ -6,14 +6,14 @@ mod fetch;
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 use calve_git::remote::{Prompts, RemoteError};
 
 use crate::cli::git::GitCommand;
 use crate::failure::{FAILED, Failure, INTERRUPTED, REFUSED, USAGE};
 use crate::wording;
 
-pub(crate) fn run(command: &GitCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: &GitCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         GitCommand::Clone(arguments) => clone::run(arguments, cancel),
         GitCommand::Fetch(arguments) => fetch::run(arguments, cancel),

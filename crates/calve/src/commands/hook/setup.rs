@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_git::environment::{is_own_env_file, write_env_file};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
@@ -16,7 +16,7 @@ use crate::commands::services::Services;
 use crate::failure::Failure;
 use crate::{consent, output, sys};
 
-pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = AddOptions::default();
     options.start = std::env::current_dir()?;
     options.from.clone_from(&arguments.from);
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &Cancel) -> Result
 }
 
 /// Gives the worktree its ports and data, and writes them to the files that had those of the donor.
-fn environment(filled: &FillReport, cancel: &Cancel) -> Result<Vec<(String, String)>, Failure> {
+fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String, String)>, Failure> {
     let root = &filled.path;
     let config = env::config(root)?;
     let ports = env::leased(root, &config)?;

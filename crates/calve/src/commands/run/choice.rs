@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Beginning, Cancel, Error, PrivateError, PrivateOverlay, ShownPath};
+use calve_core::{Beginning, CancelToken, Error, PrivateError, PrivateOverlay, ShownPath};
 
 use super::{CommandOutcome, Copies, diff, keep_beside, keep_copy, outside, set_aside, summary};
 use crate::failure::Failure;
@@ -92,7 +92,7 @@ fn list_again(copies: &mut Copies) -> Result<(), Error> {
 }
 
 /// Asks where to keep the copy, and does. `None`: there is no answer that will do.
-fn keep_where_asked(copies: &Copies, answers: &Answers, cancel: &Cancel) -> io::Result<Option<PathBuf>> {
+fn keep_where_asked(copies: &Copies, answers: &Answers, cancel: &CancelToken) -> io::Result<Option<PathBuf>> {
     let Some((overlay, _)) = copies.first() else { return Ok(None) };
     output::say("keep it at:");
     let Some(answer) = answers.line()?.filter(|answer| !answer.trim().is_empty()) else { return Ok(None) };

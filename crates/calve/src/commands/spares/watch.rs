@@ -1,6 +1,6 @@
 //! `calve spares watch`.
 
-use calve_core::{Cancel, ShownPath, UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome};
+use calve_core::{CancelToken, ShownPath, UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome};
 use calve_receipt::human::counted;
 
 use super::{store, unit};
@@ -8,7 +8,7 @@ use crate::cli::spares::WatchArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 
-pub(crate) fn run(arguments: &WatchArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &WatchArguments, cancel: &CancelToken) -> Result<(), Failure> {
     if arguments.print_unit {
         return output::result(&unit::text()?);
     }

@@ -1,6 +1,6 @@
 //! `calve template push` and `calve template pull`.
 
-use calve_core::{Cancel, Templates};
+use calve_core::{CancelToken, Templates};
 use calve_receipt::human::{entries, size};
 use calve_receipt::{TemplatePullReceipt, TemplatePushReceipt};
 
@@ -10,7 +10,7 @@ use crate::commands::registry::{self, Pull};
 use crate::failure::Failure;
 use crate::output;
 
-pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut portable_key = String::new();
     let push = registry::push(&arguments.push, cancel, |reference, options| {
         let (pushed, key) = calve_oci::push(templates, &arguments.push.name, reference, options)?;
@@ -23,7 +23,7 @@ pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &Ca
     output::json(&TemplatePushReceipt { push, portable_key })
 }
 
-pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn pull(templates: &Templates, arguments: &PullArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut pull = Pull::start(&arguments.pull, cancel)?;
     pull.options.template.at.clone_from(&arguments.at);
     let watch = pull.watch();

@@ -4,7 +4,7 @@ use calve_receipt::human;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calve_core::{Cancel, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
+use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
 use calve_db::WrittenData;
 use calve_git::Config;
 use calve_git::environment::{EnvFile, Port, is_own_env_file, write_env_file};
@@ -29,7 +29,7 @@ use calve_receipt::{
     WorktreeAddReceipt, WorktreeDependency, WorktreePlanReceipt, path, paths,
 };
 
-pub(crate) fn run(arguments: &AddArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let options = options(arguments, cancel)?;
     if arguments.dry_run {
         let planned = worktree::plan(&options)?;
@@ -103,7 +103,7 @@ fn environment(
     added: &AddReport,
     arguments: &AddArguments,
     ahead: AheadClones,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<Environment, Failure> {
     let config = match env::config(&added.path) {
         // The branch has a file of its own, maybe for another version of calve.
@@ -140,7 +140,7 @@ fn hook_to_run(upcoming: &AddIntent, arguments: &AddArguments) -> Result<Option<
 }
 
 /// Removes the worktree of an agent whose hook failed, unless the hook has left something in it that would be lost.
-fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
+fn taken_back(added: &AddReport, failure: Failure, cancel: &CancelToken) -> Failure {
     let mut options = RemoveOptions::default();
     options.wait = RemovalWait::No;
     options.protect = protected();
@@ -170,7 +170,7 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &Cancel) -> Failure {
     }
 }
 
-fn options(arguments: &AddArguments, cancel: &Cancel) -> Result<AddOptions, Failure> {
+fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions, Failure> {
     let mut options = AddOptions::default();
     options.start = super::here()?;
     options.branch.clone_from(&arguments.branch);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_git::Remedy;
 use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, FormerPath};
 
@@ -11,7 +11,7 @@ use crate::failure::{FAILED, Failure, USAGE};
 use crate::{output, wording};
 use calve_receipt::{EscapeFinding, WorktreeCheckReceipt, human, path as receipt_path, skipped};
 
-pub(crate) fn run(arguments: &CheckArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (tree, others) = trees(arguments)?;
     let mut options = AuditOptions::default();
     options.fix = if arguments.fix { Fix::Yes } else { Fix::No };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calve_core::{Cancel, CloneOptions, Progress, ShownPath};
+use calve_core::{CancelToken, CloneOptions, Progress, ShownPath};
 use calve_git::worktree;
 
 use crate::cli::worktree::ConvertArguments;
@@ -13,7 +13,7 @@ use crate::progress_bar::Watch;
 use calve_receipt::human::duration;
 use calve_receipt::{WorktreeConvertReceipt, path as receipt_path};
 
-pub(crate) fn run(arguments: &ConvertArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ConvertArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = CloneOptions::default();
     options.protect = protected();
     options.progress = Arc::new(Progress::default());

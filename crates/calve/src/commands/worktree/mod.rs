@@ -10,12 +10,12 @@ mod remove;
 
 use std::path::PathBuf;
 
-use calve_core::Cancel;
+use calve_core::CancelToken;
 
 use crate::cli::worktree::WorktreeCommand;
 use crate::failure::{FAILED, Failure};
 
-pub(crate) fn run(command: &WorktreeCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: &WorktreeCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
         WorktreeCommand::Add(arguments) => add::run(arguments, cancel),
         WorktreeCommand::Cd(arguments) => cd::run(arguments),

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use calve_core::{Cancel, ShownPath};
+use calve_core::{CancelToken, ShownPath};
 use calve_git::worktree::{self, KeptEntry, MergedWorktree};
 use calve_receipt::human::{age, counted, size};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
@@ -14,7 +14,7 @@ use crate::commands::{du, reap, services};
 use crate::failure::{Failure, INTERRUPTED, REFUSED};
 use crate::{consent, output, wording};
 
-pub(crate) fn run(arguments: &PruneArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let start = super::here()?;
     let mut receipt = match arguments.dry_run {
         true => WorktreePruneReceipt { forgotten: vec![], kept: vec![], swept: vec![], merged: vec![] },
@@ -63,7 +63,7 @@ fn remove_merged(
     start: &Path,
     arguments: &PruneArguments,
     receipt: &mut WorktreePruneReceipt,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<(), Failure> {
     let mut found = Vec::new();
     for mut one in worktree::merged(start, arguments.older_than.unwrap_or_default(), cancel)? {
@@ -116,7 +116,7 @@ fn keep_those_with_room(
     start: &Path,
     found: &mut Vec<MergedWorktree>,
     most: u64,
-    cancel: &Cancel,
+    cancel: &CancelToken,
 ) -> Result<(), Failure> {
     let all = worktree::list(start)?;
     let linked: Vec<_> =

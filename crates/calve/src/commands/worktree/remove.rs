@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{Cancel, RemovalWait, ShownPath};
+use calve_core::{CancelToken, RemovalWait, ShownPath};
 use calve_db::WrittenData;
 use calve_git::Config;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
@@ -50,7 +50,7 @@ fn variables(root: &Path) -> Result<Vec<(String, String)>, Failure> {
     env::variables(&ports, &Services::of(root, config.services)?)
 }
 
-pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = options(arguments, cancel)?;
     let [_, _, ..] = arguments.what[..] else {
         options.what = arguments.what.first().cloned();
@@ -89,7 +89,7 @@ pub(super) fn check_services(worktree: &Worktree) -> Result<(), Failure> {
 }
 
 /// Removes a worktree as `calve worktree remove PATH` does.
-pub(super) fn merged(start: &Path, path: &Path, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn merged(start: &Path, path: &Path, cancel: &CancelToken) -> Result<(), Failure> {
     let arguments = RemoveWorktreeArguments { what: vec![path.to_path_buf()], ..RemoveWorktreeArguments::default() };
     let mut options = options(&arguments, cancel)?;
     options.start = start.to_path_buf();
@@ -97,7 +97,7 @@ pub(super) fn merged(start: &Path, path: &Path, cancel: &Cancel) -> Result<(), F
     one(&options, &arguments).map(|_| ())
 }
 
-fn options(arguments: &RemoveWorktreeArguments, cancel: &Cancel) -> Result<RemoveWorktreeOptions, Failure> {
+fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<RemoveWorktreeOptions, Failure> {
     let mut options = RemoveWorktreeOptions::default();
     options.start = super::here()?;
     options.is_forced = arguments.force;

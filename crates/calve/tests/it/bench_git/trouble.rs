@@ -10,11 +10,11 @@ use rustix::process::Signal;
 
 use super::{bench_git, git, repository};
 use crate::process::send;
-use crate::program::{Running, calve};
+use crate::program::{RunningProgram, calve};
 use crate::spot::{Spot, eventually, leftovers};
 
 /// A bench that goes on until it is stopped.
-fn endless(spot: &Spot) -> Running {
+fn endless(spot: &Spot) -> RunningProgram {
     let arguments =
         ["bench", "git", "--into", ".", "--synthetic=small", "--commits=60", "--files=40", "--concurrency=3"];
     calve(arguments).args(["--tests=T1-T10", "--iterations=100000", "--against-daemon"]).within(spot).start()

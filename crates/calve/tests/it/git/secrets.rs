@@ -4,13 +4,13 @@ use calve_testkit::git;
 
 use super::host::HostFault;
 use super::{Hosted, alone};
-use crate::program::{Calve, Ran, calve};
+use crate::program::{Calve, RunResult, calve};
 
 /// Stands for a token, wherever one can be.
 const TOKEN: &str = "t0p-s3cr3t";
 
 #[track_caller]
-fn tells_nothing(ran: &Ran) {
+fn tells_nothing(ran: &RunResult) {
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(!said.contains(TOKEN) && !said.contains("s3cr3t"), "{said}");
 }

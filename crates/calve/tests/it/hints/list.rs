@@ -7,18 +7,18 @@ use super::case::Case;
 use super::{bench, core, db, git};
 
 /// Who makes the situation in which a remedy is shown.
-enum Shown {
+enum HintTest {
     /// A test, which asserts the remedy or its words: its file below `crates`, and its name.
     By(&'static str, &'static str),
     /// None, for this reason.
     Nowhere(&'static str),
 }
-use Shown::{By, Nowhere};
+use HintTest::{By, Nowhere};
 
 const RACE: &str = "another process has to act between two calls, which nothing can hold apart";
 const TROUBLE: &str = "calve/tests/it/git/trouble.rs";
 
-const GIT: &[(&str, Shown)] = &[
+const GIT: &[(&str, HintTest)] = &[
     ("AllowReading", Nowhere("a directory that cannot be searched hides the worktree from git as well")),
     ("AskGitStatus", Nowhere("git is asked first, and no index is known that git reads and Calve does not")),
     ("CheckPath", Nowhere("each failure of the system that could be made has a remedy of its own")),
@@ -48,7 +48,7 @@ const RM: &str = "calve/tests/it/rm.rs";
 const WINDOWS: &str = "only Windows has it; calve-core/src/windows/tests.rs runs there";
 const PROBE: &str = "calve/tests/it/probe.rs";
 
-const CORE: &[(&str, Shown)] = &[
+const CORE: &[(&str, HintTest)] = &[
     ("KeepSpares", By("calve/tests/it/spares.rs", "probe_and_dry_runs_tell_of_spares")),
     ("LeaveOutOfTemplate", By(REGISTRY, "what_would_change_who_may_do_what_is_not_pushed")),
     ("SendTemplateAgain", By(BAD_REGISTRY, "an_image_cannot_write_outside_of_its_template")),
@@ -116,7 +116,7 @@ const CONTAINERS: &str = "calve-db/tests/it/containers.rs";
 
 const SERVICES: &str = "calve/tests/it/worktree/services.rs";
 
-const DB: &[(&str, Shown)] = &[
+const DB: &[(&str, HintTest)] = &[
     ("ChooseProgramTemplate", By(SERVICES, "a_template_from_an_image_is_refused")),
     (
         "ForceStop",
@@ -162,7 +162,7 @@ const DB: &[(&str, Shown)] = &[
     ("WaitForBuild", By(TEMPLATES, "a_template_that_is_being_built")),
 ];
 
-const BENCH: &[(&str, Shown)] = &[(
+const BENCH: &[(&str, HintTest)] = &[(
     "InstallProgramOrChooseAnother",
     By(
         "calve/tests/it/bench_dedupe.rs",
@@ -178,7 +178,7 @@ const SIGNED: &str = "calve/tests/it/template_registry/signed.rs";
 const VOLUMES: &str = "calve/tests/it/volume.rs";
 const DAMAGED: &str = "calve/tests/it/volume/damaged.rs";
 
-const VOLUME: &[(&str, Shown)] = &[
+const VOLUME: &[(&str, HintTest)] = &[
     ("AskDoctor", By(DAMAGED, "an_image_that_is_not_the_volumes_own_is_never_mounted")),
     ("CheckSystem", Nowhere("a failure of the system that has no remedy of its own")),
     ("ChooseAnotherName", By(VOLUMES, "names_sizes_and_places_are_checked")),
@@ -198,7 +198,7 @@ const VOLUME: &[(&str, Shown)] = &[
     ("UseAnotherKernel", By(VOLUMES, "without_loop_devices_it_says_so")),
 ];
 
-const OCI: &[(&str, Shown)] = &[
+const OCI: &[(&str, HintTest)] = &[
     ("AskRegistry", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
     ("CheckImage", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
     ("CheckNetwork", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
@@ -275,7 +275,7 @@ fn asserts(test: &str, remedy: &str, words: &BTreeMap<String, String>) -> bool {
 fn assert_listed(
     all: &BTreeSet<String>,
     made_here: &BTreeSet<String>,
-    elsewhere: &[(&str, Shown)],
+    elsewhere: &[(&str, HintTest)],
     words: &BTreeMap<String, String>,
 ) {
     let mut not_asserted = Vec::new();

@@ -117,21 +117,21 @@ fn after_a_repository_was_moved_its_worktrees_wait_to_be_repaired() {
 }
 
 /// A worktree `x` in which something that git ignores is a repository: `node_modules/dep`.
-struct Nested {
+struct NestedFixture {
     repo: Repo,
     path: PathBuf,
     at: PathBuf,
 }
 
-impl Nested {
+impl NestedFixture {
     /// A clone of the repository itself, with all commits pushed.
-    fn new() -> Nested {
+    fn new() -> NestedFixture {
         let repo = Repo::anywhere();
         let path = repo.add(["x"]);
         let at = path.join("node_modules/own-work");
         repo.git(["clone", "-q", ".", at.to_str().unwrap()]);
         is_clean(&path);
-        Nested { repo, path, at }
+        NestedFixture { repo, path, at }
     }
 
     #[track_caller]
@@ -151,7 +151,7 @@ impl Nested {
 
 #[test]
 fn a_nested_repository_with_work_of_its_own_is_not_removed_unless_forced() {
-    let nested = Nested::new();
+    let nested = NestedFixture::new();
     let named = "node_modules/own-work";
     write(&nested.at.join("new"), "n\n");
     nested.is_kept(&[named, "not committed"]);
@@ -173,7 +173,7 @@ fn a_nested_repository_with_work_of_its_own_is_not_removed_unless_forced() {
 
 #[test]
 fn a_nested_repository_that_nobody_else_knows_is_not_removed_unless_forced() {
-    let nested = Nested::new();
+    let nested = NestedFixture::new();
     let bare = nested.path.join("target/hidden/bare.git");
     repository(&nested.path.join("seed"));
     git(&nested.path, ["clone", "-q", "--bare", "seed", bare.to_str().unwrap()]);
@@ -191,7 +191,7 @@ fn a_nested_repository_that_nobody_else_knows_is_not_removed_unless_forced() {
 
 #[test]
 fn a_mirror_has_nothing_of_its_own() {
-    let nested = Nested::new();
+    let nested = NestedFixture::new();
     let mirror = nested.path.join("target/mirror.git");
     git(&nested.at, ["commit", "-q", "--allow-empty", "-m", "on no other branch"]);
     nested.repo.git(["clone", "-q", "--mirror", nested.at.to_str().unwrap(), mirror.to_str().unwrap()]);
@@ -206,7 +206,7 @@ fn a_mirror_has_nothing_of_its_own() {
 
 #[test]
 fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
-    let nested = Nested::new();
+    let nested = NestedFixture::new();
     let inner = nested.path.join(".worktrees/inner");
     nested.repo.git(["worktree", "add", "-q", "-b", "inner", inner.to_str().unwrap()]);
     write(&inner.join("new"), "n\n");
@@ -238,7 +238,7 @@ fn a_registered_worktree_inside_of_another_is_not_removed_with_its_work() {
 
 #[test]
 fn a_nested_repository_runs_no_program_of_its_own() {
-    let nested = Nested::new();
+    let nested = NestedFixture::new();
     let (ran, at) = (nested.repo.spot.join("ran"), &nested.at);
     let touch = format!("touch {}", ran.display());
     git(at, ["config", "core.fsmonitor", &touch]);

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use super::repo::{Repo, git, is_clean, write};
 use crate::process::send;
-use crate::program::{Calve, Running};
+use crate::program::{Calve, RunningProgram};
 use crate::spot::{eventually, names, nothing_left};
 
 fn entries(repo: &Repo) -> Vec<String> {
@@ -68,7 +68,7 @@ impl SlowGit {
     }
 
     /// `calve worktree add x`, which has come to where git waits.
-    fn starts(&self, repo: &Repo, arguments: &[&str]) -> Running {
+    fn starts(&self, repo: &Repo, arguments: &[&str]) -> RunningProgram {
         let running = self.used_by(repo.calve(["add", "-q", "x"]).args(arguments)).start();
         eventually("git waits", || self.directory.join("waits").exists());
         running

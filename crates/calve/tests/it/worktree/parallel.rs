@@ -10,12 +10,12 @@ use rustix::process::Signal;
 use super::repo::{Repo, is_clean};
 use super::whole_spares::spares;
 use crate::process::send;
-use crate::program::Running;
+use crate::program::RunningProgram;
 use crate::spot::{eventually, eventually_nothing_left, leftovers, nothing_left, paths_below};
 
 fn sixteen_at_a_time(file_system: FileSystem) {
     let Some(repo) = Repo::on(file_system) else { return };
-    let started: Vec<Running> =
+    let started: Vec<RunningProgram> =
         (0..16).map(|number| repo.calve(["add", "-q", &format!("b{number}")]).start()).collect();
     for (number, running) in started.into_iter().enumerate() {
         let ran = running.wait();
@@ -48,7 +48,7 @@ fn of_two_for_one_branch_exactly_one_wins() {
             repo.git(["branch", &branch]);
         }
         let place = |number: u32| repo.spot.join(format!("{branch}-{number}"));
-        let started: Vec<Running> =
+        let started: Vec<RunningProgram> =
             (0..3).map(|number| repo.calve(["add", "-q", &branch, "--path"]).arg(place(number)).start()).collect();
         let codes: Vec<_> = started.into_iter().map(|running| running.wait()).collect();
         let won = codes.iter().filter(|ran| ran.status.success()).count();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use calve_testkit::require_root;
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, with_environment, write};
-use crate::program::{Ran, calve};
+use crate::program::{RunResult, calve};
 use crate::spot::nothing_left;
 
 /// A clone without contents of a repository whose branches have different ones.
@@ -33,7 +33,7 @@ fn clone(repo: &Repo, arguments: &[&str]) -> PathBuf {
 
 /// `calve worktree add` there, and how many times git fetched meanwhile.
 #[track_caller]
-fn add(repo: &Repo, at: &PathBuf, branch: &str) -> (Ran, usize) {
+fn add(repo: &Repo, at: &PathBuf, branch: &str) -> (RunResult, usize) {
     let log = repo.spot.join("trace");
     let calve = with_environment(calve(["worktree", "add", branch])).within(at).env("GIT_TRACE2_EVENT", &log);
     let ran = calve.succeeds();

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use super::repo::{Repo, git, with_environment};
-use crate::program::{Calve, Running, calve};
+use crate::program::{Calve, RunningProgram, calve};
 
 /// A number of this run's own: others may run at the same time, and listen. Each test has twenty.
 pub(super) fn number(at: u32) -> u16 {
@@ -83,7 +83,7 @@ fn adds_in_parallel_processes_never_get_one_port_twice() {
     let home = repos[0].home();
     let (mut all, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for batch in 0..adds.div_ceil(16) {
-        let adds = |repo: &Repo| -> Vec<Running> {
+        let adds = |repo: &Repo| -> Vec<RunningProgram> {
             let add = |n| repo.adding(&format!("b{batch}-{n}")).args(["-q", "--json"]).env("CALVE_HOME", &home).start();
             (0..4).map(add).collect()
         };

@@ -6,7 +6,7 @@ use calve_testkit::require_program;
 use serde_json::{Value, json};
 
 use super::repo::{Repo, git, with_environment};
-use crate::program::{Calve, PROGRAM, Ran, Running, calve};
+use crate::program::{Calve, PROGRAM, RunResult, RunningProgram, calve};
 
 /// A repository with a service `db` of the template `shop`, which has a table `t` with three rows.
 pub(super) struct Shop {
@@ -62,7 +62,7 @@ impl Shop {
     }
 
     /// Runs statements, each in a transaction of its own, in the background.
-    fn writing(&self, worktree: impl AsRef<Path>, statements: &str) -> Running {
+    fn writing(&self, worktree: impl AsRef<Path>, statements: &str) -> RunningProgram {
         match self.engine {
             // Those of one `-c` would be one transaction.
             POSTGRES => {
@@ -139,7 +139,7 @@ fn client(engine: &str, sql: &str) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn path_of(ran: &Ran) -> PathBuf {
+fn path_of(ran: &RunResult) -> PathBuf {
     PathBuf::from(ran.stdout.trim_end())
 }
 

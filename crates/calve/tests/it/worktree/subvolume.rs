@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status, write};
 use crate::process::send;
-use crate::program::{Ran, Running};
+use crate::program::{RunResult, RunningProgram};
 use crate::spot::{eventually, eventually_nothing_left, names, nothing_left};
 
 pub(super) fn is_subvolume(path: &std::path::Path) -> bool {
@@ -80,13 +80,13 @@ fn elsewhere_a_conversion_is_refused() {
 }
 
 /// `calve worktree convert`, stopped by strace as it comes back from the `nth` of its calls of renameat2.
-struct Stopped {
-    strace: Running,
+struct StoppedConversion {
+    strace: RunningProgram,
     pid: u32,
 }
 
-impl Stopped {
-    fn at(repo: &Repo, nth: u32) -> Stopped {
+impl StoppedConversion {
+    fn at(repo: &Repo, nth: u32) -> StoppedConversion {
         let log = repo.spot.join("strace");
         let inject = format!("inject=renameat2:signal=STOP:when={nth}");
         let strace = ["strace", "-f", "-qq", "-e", "trace=renameat2", "-e", &inject, "-o", "strace", "--"];
@@ -99,10 +99,10 @@ impl Stopped {
             pid = text.lines().find_map(stop).flatten();
             pid.is_some()
         });
-        Stopped { strace, pid: pid.unwrap() }
+        StoppedConversion { strace, pid: pid.unwrap() }
     }
 
-    fn goes_on(self) -> Ran {
+    fn goes_on(self) -> RunResult {
         send(self.pid, Signal::CONT);
         self.strace.wait()
     }
@@ -112,7 +112,7 @@ impl Stopped {
 fn what_is_saved_between_the_last_look_and_the_exchange_is_not_lost() {
     let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
     // The first call tries whether there is something to replace, the second exchanges.
-    let stopped = Stopped::at(&repo, 1);
+    let stopped = StoppedConversion::at(&repo, 1);
     assert!(!is_subvolume(&repo.path));
     repo.write("src/main.ts", "saved\n");
     let ran = stopped.goes_on();
@@ -127,7 +127,7 @@ fn what_is_saved_between_the_last_look_and_the_exchange_is_not_lost() {
 #[test]
 fn a_program_that_is_still_inside_after_the_exchange_finds_everything_as_it_was() {
     let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
-    let stopped = Stopped::at(&repo, 2);
+    let stopped = StoppedConversion::at(&repo, 2);
     assert!(is_subvolume(&repo.path));
     let hidden = hidden_tree(&repo);
     // It was about to save, and has the file open.
@@ -151,7 +151,7 @@ fn a_program_that_is_still_inside_after_the_exchange_finds_everything_as_it_was(
 #[test]
 fn what_is_written_in_both_trees_is_kept_in_both() {
     let Some(repo) = Repo::on(FileSystem::Btrfs) else { return };
-    let stopped = Stopped::at(&repo, 2);
+    let stopped = StoppedConversion::at(&repo, 2);
     write(&hidden_tree(&repo).join("src/main.ts"), "old\n");
     repo.write("src/new.ts", "new\n");
     let ran = stopped.goes_on();
