@@ -19,14 +19,12 @@ pub enum FailureKind {
 
 /// Why a bench could not be run. Failures of the programs that it measures are in its report instead.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum BenchError {
-    /// An error of the engine.
     #[error(transparent)]
     Core(#[from] calve_core::Error),
-    /// An error of git.
     #[error(transparent)]
     Git(#[from] calve_git::Error),
-    /// An error of a database server.
     #[error(transparent)]
     Db(#[from] calve_db::Error),
     /// An I/O error of the bench itself.
@@ -34,14 +32,7 @@ pub enum BenchError {
     Io(#[from] io::Error),
     /// Any other error of the bench itself.
     #[error("{text}")]
-    Stated {
-        /// The kind.
-        kind: FailureKind,
-        /// The failure.
-        text: String,
-        /// The next step.
-        remedy: Remedy,
-    },
+    Stated { kind: FailureKind, text: String, remedy: Remedy },
 }
 
 impl BenchError {

@@ -19,28 +19,24 @@ pub use template::TemplateError;
 /// not be synced ([`Operation::SyncName`]), which is in place and may not survive a power failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
-    /// A system call failed.
     #[error("{operation} `{}`: {source}", ShownPath(.path))]
     Io {
-        /// The operation.
         operation: Operation,
         /// The path it was done to.
         path: PathBuf,
-        /// The operating system's reason.
         #[source]
         source: io::Error,
     },
     /// The destination is there already, and replacing was not asked for.
     #[error("`{}` already exists", ShownPath(.0))]
     DestinationExists(PathBuf),
-    /// There is nothing at the path.
     #[error("`{}` does not exist", ShownPath(.0))]
     Missing(PathBuf),
     /// The folder that the destination should be made in is not there.
     #[error("the parent directory `{}` does not exist", ShownPath(.0))]
     ParentMissing(PathBuf),
-    /// Source and destination are the same file.
     #[error("`{}` and `{}` are the same", ShownPath(.src), ShownPath(.dst))]
     Same {
         /// As given.
@@ -77,9 +73,7 @@ pub enum Error {
     NoRoom {
         /// The destination.
         path: PathBuf,
-        /// How much the source needs.
         needed: u64,
-        /// How much there is.
         available: u64,
         /// "bytes" or "inodes".
         unit: &'static str,
@@ -87,7 +81,6 @@ pub enum Error {
     /// A requirement of the caller cannot be met here. Nothing was made.
     #[error("{}", required(.requirement, .refused, .detail))]
     RequirementRefused {
-        /// Which one.
         requirement: StatedRequirement,
         /// Every strategy that declined, with its reason.
         refused: Vec<Refusal>,
@@ -99,7 +92,6 @@ pub enum Error {
     Protected {
         /// The entry that should have been removed.
         path: PathBuf,
-        /// Why it is not.
         reason: Protection,
     },
     /// The path is a symlink with a trailing slash, which means the directory behind it. Calve never removes a directory through a link.
@@ -113,9 +105,7 @@ pub enum Error {
     VerifyFailed {
         /// The source.
         path: PathBuf,
-        /// How many entries differ.
         count: usize,
-        /// The first difference.
         first: String,
     },
     /// The file system cannot let files share blocks after the fact.
@@ -123,15 +113,12 @@ pub enum Error {
     NoDedupe {
         /// As given.
         path: PathBuf,
-        /// The file system's name.
         file_system: String,
     },
-    /// An exclude pattern that cannot be understood.
     #[error("the pattern `{}` is not valid: {reason}", ShownPath(.pattern))]
     Pattern {
         /// As given.
         pattern: String,
-        /// The reason.
         reason: String,
     },
     /// A path that would be written outside of the root that was given, or could be.
@@ -139,7 +126,6 @@ pub enum Error {
     OutsideRoot {
         /// As given, or the part of it that is in the way.
         path: PathBuf,
-        /// Why it is refused.
         reason: &'static str,
     },
     /// Only the contents of regular files are written and read.
@@ -161,12 +147,10 @@ pub enum Error {
     /// A command cannot be run in a private copy of a directory.
     #[error(transparent)]
     Private(#[from] PrivateError),
-    /// No spare can be made of a source.
     #[error("no spare can be made of `{}`: {reason}", ShownPath(.path))]
     NoSpare {
         /// The source, or the entry of it that is in the way.
         path: PathBuf,
-        /// Why not.
         reason: &'static str,
     },
     /// The caller cancelled. What had been made is gone.
@@ -240,26 +224,21 @@ impl Error {
 /// Why a path is not removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum Protection {
-    /// It is the root of a file system.
     #[error("it is the root of the file system")]
     Root,
-    /// It ends in `.` or `..`, or is `/`.
     #[error("its name is `/`, `.` or `..`")]
     NoName,
     /// Something is mounted on this path, which is the one that was named.
     #[error("it is a mount point")]
     MountPoint(PathBuf),
-    /// Something is mounted on this path below it.
     #[error("`{}` is mounted below it", ShownPath(.0))]
     MountBelow(PathBuf),
-    /// The current directory is in it.
     #[error("the current directory is inside it")]
     CurrentDirectory,
-    /// The system needs it.
     #[error("it is a directory of the system")]
     System,
-    /// It is, or contains, this directory, which the caller protects.
     #[error("it is, or contains, the protected directory `{}`", ShownPath(.0))]
     Contains(PathBuf),
     /// Another process has put something else at the path, which is now at this one, if it could not be moved back.

@@ -9,6 +9,7 @@ use strum::{IntoStaticStr, VariantNames};
 #[strum(serialize_all = "snake_case")]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     /// Name the directory itself instead of `/`, `.` or `..`, from outside of it.
     NameDirectoryFromOutside,
@@ -18,7 +19,6 @@ pub enum Remedy {
     ChooseAnotherDestination,
     /// Check the spelling of the path.
     CheckSpelling,
-    /// Create this directory.
     CreateDirectory(PathBuf),
     /// Clone to a place outside the source.
     CloneOutsideSource,
@@ -34,7 +34,6 @@ pub enum Remedy {
     ProbeOrDropRequirement,
     /// Nothing but removing the entries of the root directory one by one.
     NameEntriesOfRoot,
-    /// Unmount this.
     Unmount(PathBuf),
     /// Leave the directory: change to another one.
     LeaveDirectory,
@@ -52,11 +51,9 @@ pub enum Remedy {
     CorrectPattern,
     /// Give paths relative to the root that lead through no symlink.
     GiveRelativePaths,
-    /// Name a regular file.
     NameRegularFile,
     /// Keep spares of this directory ready.
     KeepSpares(PathBuf),
-    /// Clone it without a spare.
     CloneWithoutSpare,
     /// Have the system let users have namespaces.
     AllowNamespaces,
@@ -92,7 +89,6 @@ pub enum Remedy {
     LeaveOutOfTemplate,
     /// Receive it on a file system that keeps everything, or have it sent anew.
     SendTemplateAgain,
-    /// Name a directory.
     NameDirectory,
 
     /// Gain write permission on the parent directory.
@@ -133,7 +129,6 @@ pub enum Remedy {
     RaiseProcesses,
     /// Look for a failure of the device.
     CheckDevice,
-    /// Shorten the name.
     ShortenName,
     /// Rename it, or clone to another file system.
     RenameForFileSystem,
@@ -157,7 +152,6 @@ pub enum Remedy {
     MountAgain,
     /// Ask the probe what this file system can do.
     ProbeFileSystem,
-    /// Try again.
     TryAgain,
     /// Look at the system's log.
     CheckLog,
@@ -170,7 +164,6 @@ pub enum Remedy {
     EnableDeveloperMode,
     /// Clone to a volume that supports encryption, or decrypt the file.
     DecryptFile,
-    /// Check the volume.
     CheckVolume,
     /// Make the file available offline.
     MakeAvailableOffline,
@@ -183,7 +176,6 @@ pub enum Remedy {
     KeepInSubvolume,
     /// Create a btrfs subvolume, and clone the source into it.
     CloneIntoSubvolume,
-    /// Run as the owner.
     RunAsOwner,
     /// Keep both on a Dev Drive or another ReFS volume.
     UseDevDrive,

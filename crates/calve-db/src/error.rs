@@ -20,131 +20,74 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The kind of error, and the place.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
     /// A file or directory could not be worked on.
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
-        /// The operation that failed.
         operation: Operation,
-        /// Its object.
         path: PathBuf,
-        /// The reason.
         #[serde(with = "reason")]
         source: io::Error,
         /// The clone engine's remedy, if that failed.
         remedy: Option<calve_core::Remedy>,
     },
-    /// The directory that templates and servers are kept in cannot be used.
     #[error("cannot keep templates and servers in `{}`: {source}", ShownPath(.path))]
     Home {
-        /// The directory.
         path: PathBuf,
-        /// The reason.
         #[serde(with = "reason")]
         source: io::Error,
     },
     /// The data directory to take over cannot be read.
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Unreadable {
-        /// The operation that failed.
         operation: Operation,
-        /// Its object.
         path: PathBuf,
-        /// The reason.
         #[serde(with = "reason")]
         source: io::Error,
     },
     /// The clone engine refused or failed.
     #[error("{message}")]
     Clone {
-        /// The engine's message.
         message: String,
         /// The path that has no room for the clone, if that is the reason.
         full: Option<PathBuf>,
-        /// The engine's remedy.
         remedy: Option<calve_core::Remedy>,
     },
     /// The name of a template or a server cannot be used.
     #[error("`{}` is not a valid name: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", .name.escape_default())]
-    BadName {
-        /// The name.
-        name: String,
-        /// The greatest length.
-        longest: usize,
-    },
-    /// There is no such engine.
+    BadName { name: String, longest: usize },
     #[error("there is no engine `{}`; there are {}", .name.escape_default(), .known.join(" and "))]
-    UnknownEngine {
-        /// The name.
-        name: String,
-        /// All engines.
-        known: Vec<String>,
-    },
+    UnknownEngine { name: String, known: Vec<String> },
     /// A template without a base needs an engine.
     #[error("no engine was named")]
     EngineNeeded,
-    /// The base of a template is of another engine.
     #[error("the base template `{base}` is for {engine}")]
-    BaseOfOtherEngine {
-        /// The base.
-        base: String,
-        /// Its engine.
-        engine: String,
-    },
-    /// A template cannot be made from a data directory and a base.
+    BaseOfOtherEngine { base: String, engine: String },
     #[error("a template is made from a data directory or from a base template, not from both")]
     TwoSources,
     /// A pattern of input files matches nothing.
     #[error("no file matches `{}`", .0.escape_default())]
     NoInput(String),
-    /// A pattern of input files is malformed.
     #[error("the pattern `{}` is not valid: {reason}", .pattern.escape_default())]
-    BadPattern {
-        /// The pattern.
-        pattern: String,
-        /// The reason.
-        reason: String,
-    },
+    BadPattern { pattern: String, reason: String },
     /// A path cannot be handed to a database server.
     #[error("`{}` is not UTF-8", ShownPath(.0))]
     NotUtf8(PathBuf),
-    /// There is no process of this number that could own a server.
     #[error("there is no process {0} to own the server")]
     NoOwner(u32),
-    /// Root has no account for servers.
     #[error("no database server runs as root, and this system has no user {}", .0.join(", "))]
     NoAccount(Vec<String>),
-    /// The account of a server cannot enter its directory.
     #[error("the user that the server runs as cannot reach `{}`", ShownPath(.0))]
     Unreachable(PathBuf),
-    /// A server that was not cloned from a template has nothing to be reset to.
     #[error("a server without a template cannot be reset")]
     NothingToResetTo,
-    /// The server has no such mark.
     #[error("the server `{server}` has no mark `{mark}`")]
-    UnknownMark {
-        /// The server.
-        server: String,
-        /// The mark.
-        mark: String,
-    },
-    /// The server has a mark of that name.
+    UnknownMark { server: String, mark: String },
     #[error("the server `{server}` has a mark `{mark}` already")]
-    MarkExists {
-        /// The server.
-        server: String,
-        /// The mark.
-        mark: String,
-    },
-    /// A pool is larger than it may be.
+    MarkExists { server: String, mark: String },
     #[error("a pool of {size} servers is too large: at most {most}")]
-    PoolSize {
-        /// Its size.
-        size: usize,
-        /// The greatest size.
-        most: usize,
-    },
-    /// There is no such template.
+    PoolSize { size: usize, most: usize },
     #[error("there is no template `{0}`")]
     UnknownTemplate(String),
     /// Its first build has not finished.
@@ -152,13 +95,7 @@ pub enum Error {
     TemplateBeingBuilt(String),
     /// The template's files are not what they were when it was made.
     #[error("the template `{name}` is damaged: {what}")]
-    TemplateDamaged {
-        /// The template.
-        name: String,
-        /// The difference.
-        what: String,
-    },
-    /// There is no data of that name.
+    TemplateDamaged { name: String, what: String },
     #[error("there is no data of the service `{0}`")]
     UnknownService(String),
     /// A process still has the data open.
@@ -167,7 +104,6 @@ pub enum Error {
     /// It holds what is nowhere else, and goes on.
     #[error("the server `{name}` {how}, so it was not stopped{}", tail(.log))]
     ServiceUnsaved {
-        /// The server.
         name: String,
         /// The step that failed, as a verb phrase.
         how: String,
@@ -189,38 +125,18 @@ pub enum Error {
     /// Data that are kept cannot be put back.
     #[error("the server `{0}` keeps its data, and has no marks and no reset")]
     Durable(String),
-    /// There is no such server.
     #[error("there is no server `{0}`")]
     UnknownServer(String),
     /// The server ended, and nobody had asked for it.
     #[error("the server `{name}` {reason}")]
-    ServerEnded {
-        /// Its name.
-        name: String,
-        /// Why it ended.
-        reason: EndReason,
-    },
-    /// The name is taken.
+    ServerEnded { name: String, reason: EndReason },
     #[error("there is a server `{0}` already")]
     ServerExists(String),
-    /// The server's programs are not there.
     #[error("cannot find `{program}`; looked in {}", looked(.places))]
-    NoProgram {
-        /// Its name.
-        program: String,
-        /// Where it was looked for.
-        places: Vec<PathBuf>,
-    },
+    NoProgram { program: String, places: Vec<PathBuf> },
     /// The server program is not one that is supported.
     #[error("`{}` is {version}; supported: {supported}", ShownPath(.path))]
-    Version {
-        /// The program.
-        path: PathBuf,
-        /// Its version.
-        version: String,
-        /// The versions that are supported.
-        supported: String,
-    },
+    Version { path: PathBuf, version: String, supported: String },
     /// Containers do not share this system's kernel.
     #[error("servers in containers need Linux: elsewhere they are in a virtual machine")]
     NoContainers,
@@ -229,16 +145,10 @@ pub enum Error {
     NoRuntime(Vec<PathBuf>),
     /// It runs no containers, or is another one than is supported.
     #[error("`{}` is neither podman nor docker: {said}", ShownPath(.runtime))]
-    UnknownRuntime {
-        /// The program.
-        runtime: PathBuf,
-        /// The program's own words.
-        said: String,
-    },
+    UnknownRuntime { runtime: PathBuf, said: String },
     /// Its containers have other files than this machine.
     #[error("the containers of `{}` run on another machine, or in a virtual one{}", ShownPath(.runtime), unseen(.path.as_deref()))]
     EngineElsewhere {
-        /// The program.
         runtime: PathBuf,
         /// A directory that they do not see, if that gave it away.
         path: Option<PathBuf>,
@@ -249,27 +159,18 @@ pub enum Error {
     /// The program that runs containers has failed.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     Runtime {
-        /// The program.
         runtime: PathBuf,
         /// Its exit code, if it was not killed.
         code: Option<i32>,
-        /// Its words.
         said: String,
     },
     /// The same, for lack of subordinate ids.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
-    NoSubordinateIds {
-        /// The program.
-        runtime: PathBuf,
-        /// Its words.
-        said: String,
-    },
-    /// There is no such image on this machine.
+    NoSubordinateIds { runtime: PathBuf, said: String },
     #[error("there is no image `{}` on this machine", .image.escape_default())]
     NoImage {
         /// The program that would have it.
         runtime: PathBuf,
-        /// Its name.
         image: String,
     },
     /// The image's programs do not run here.
@@ -277,19 +178,12 @@ pub enum Error {
     ImageOfOtherArchitecture(String),
     /// The image is of something else.
     #[error("the image `{}` has no `{program}`", .image.escape_default())]
-    ImageWithoutServer {
-        /// Its name.
-        image: String,
-        /// The server's program.
-        program: String,
-    },
+    ImageWithoutServer { image: String, program: String },
     /// A path has a colon, which runtimes cannot be told of.
     #[error("a container cannot be given `{}`, because of the colon", ShownPath(.0))]
     CannotBind(PathBuf),
-    /// A program that was run has failed.
     #[error("{program} failed ({how}){}", tail(.said))]
     Program {
-        /// Its name.
         program: String,
         /// Its exit code or signal.
         how: String,
@@ -301,17 +195,14 @@ pub enum Error {
     /// The server ended before it was ready, or was never ready.
     #[error("the server {how}{}", tail(.log))]
     ServerFailed {
-        /// In which way.
         how: String,
         /// The last lines of its log.
         log: String,
         /// The path on a full disk, if that is why.
         full: Option<PathBuf>,
     },
-    /// The command that was to fill the template has failed.
     #[error("the command failed ({how}), so the template `{template}` was not made; the server's log is `{}`", ShownPath(.log))]
     Command {
-        /// The template.
         template: String,
         /// The exit code for whoever waits for it.
         code: u8,
@@ -320,69 +211,34 @@ pub enum Error {
         /// Where the log is kept.
         log: PathBuf,
     },
-    /// The command that was to fill the template succeeded without connecting to its server.
     #[error("the command did not connect to the server that it should fill, so the template `{template}` was not made")]
-    NotConnected {
-        /// The template.
-        template: String,
-    },
-    /// An option file leads the engine's clients to another server.
+    NotConnected { template: String },
     #[error("`{}` sets `{option}`, which leads MariaDB's clients to another server", ShownPath(.path))]
-    OptionFile {
-        /// The file.
-        path: PathBuf,
-        /// The option.
-        option: String,
-    },
-    /// The template of that name is of another engine.
+    OptionFile { path: PathBuf, option: String },
     #[error("there is a template `{name}` of the engine {engine}")]
-    OtherEngine {
-        /// Its name.
-        name: String,
-        /// Its engine.
-        engine: String,
-    },
+    OtherEngine { name: String, engine: String },
     /// The template was made again by an engine or version that the server cannot use.
     #[error("the template `{template}` was made again by {now}, but the server runs {was}; it stays as it is")]
     TemplateChanged {
-        /// The template.
         template: String,
         /// Its engine and version now.
         now: String,
         /// Those of the server.
         was: String,
     },
-    /// A data directory that cannot be taken over.
     #[error("`{}` cannot be made a template: {reason}", ShownPath(.path))]
-    NotUsable {
-        /// The directory.
-        path: PathBuf,
-        /// The reason.
-        reason: UnusableData,
-    },
+    NotUsable { path: PathBuf, reason: UnusableData },
     /// The data directory that a command has filled cannot be a template.
     #[error("the template `{template}` was not made: {reason}")]
-    BuildNotUsable {
-        /// The template.
-        template: String,
-        /// The reason.
-        reason: UnusableData,
-    },
+    BuildNotUsable { template: String, reason: UnusableData },
     /// Data that came from a registry cannot be used on this machine.
     #[error("the template `{name}` was not pulled: {reason}")]
-    PullNotUsable {
-        /// The template.
-        name: String,
-        /// The reason.
-        reason: UnusableData,
-    },
+    PullNotUsable { name: String, reason: UnusableData },
     /// Its program is in an image of its own.
     #[error("the template `{0}` runs from an image, and cannot be pushed")]
     PushFromImage(String),
-    /// Somebody else has the port.
     #[error("port {0} of 127.0.0.1 is taken")]
     PortTaken(u16),
-    /// This user may not listen on the port.
     #[error("port {0} needs a privilege that this user does not have")]
     PortNotPermitted(u16),
     /// There is no place for sockets.
@@ -390,29 +246,19 @@ pub enum Error {
     Sockets {
         /// Where they would be.
         path: PathBuf,
-        /// Why not.
         #[serde(with = "reason")]
         source: io::Error,
     },
     /// No path for sockets is short enough.
     #[error("the socket path `{}` is {bytes} bytes long; the system allows {most}", ShownPath(.path))]
     SocketPath {
-        /// The path.
         path: PathBuf,
-        /// Its length.
         bytes: usize,
         /// The most that is permitted.
         most: usize,
     },
-    /// A strategy that was asked for cannot be used here.
     #[error("the strategy `{strategy}` cannot be used: {reason}")]
-    Strategy {
-        /// Its name.
-        strategy: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The process of that number is gone.
+    Strategy { strategy: String, reason: String },
     #[error("the process that looks after the server `{0}` ended unexpectedly")]
     SupervisorGone(String),
     /// The caller cancelled.

@@ -8,6 +8,7 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     /// A remedy of the clone engine.
     Engine(calve_core::Remedy),
@@ -27,7 +28,6 @@ pub enum Remedy {
     RebuildTemplate(String),
     /// Choose another name for the template, remove it, or permit that it is replaced.
     ReplaceTemplate(String),
-    /// List the servers.
     ListServers,
     /// Choose another name for the server, or stop the one of this name.
     StopServer(String),
@@ -49,7 +49,6 @@ pub enum Remedy {
     PullImage {
         /// The program that pulls it.
         runtime: PathBuf,
-        /// The image.
         image: String,
     },
     /// Name an image of the engine, for this machine.
@@ -88,7 +87,6 @@ pub enum Remedy {
     DropStrategy,
     /// Sweep, and try again.
     Sweep,
-    /// Name an engine.
     NameEngine,
     /// Name a data directory or a base template, not both.
     NameOneSource,
@@ -98,9 +96,7 @@ pub enum Remedy {
     ListMarks(String),
     /// Choose another name, or remove the mark.
     RemoveMark {
-        /// The server.
         server: String,
-        /// The mark.
         mark: String,
     },
     /// Give the server room for its data, or end it without what it could not write.

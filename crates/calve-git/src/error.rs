@@ -15,23 +15,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The kind of error, and the place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
-    /// A program could not be started.
     #[error("cannot start {program} in `{}`: {source}", ShownPath(directory))]
-    Start {
-        /// Its name.
-        program: &'static str,
-        /// Where it was to run.
-        directory: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// git refused or failed.
+    Start { program: &'static str, directory: PathBuf, source: io::Error },
     #[error("{} failed in `{}`: {said}", spoken(arguments), ShownPath(directory))]
     Git {
-        /// The git command.
         arguments: Vec<OsString>,
-        /// Where it ran.
         directory: PathBuf,
         /// Its exit code; none when a signal ended it.
         code: Option<i32>,
@@ -41,13 +31,11 @@ pub enum Error {
     /// A configuration file that cannot be used.
     #[error("`{}`, line {line}, column {column}: {reason}", ShownPath(path))]
     Config {
-        /// The file.
         path: PathBuf,
         /// From 1.
         line: usize,
         /// In characters, from 1.
         column: usize,
-        /// The reason.
         reason: String,
     },
     /// The request makes no sense here, or would do harm. Nothing was made.
@@ -55,7 +43,6 @@ pub enum Error {
     Refused {
         /// Why, in lower case and without a full stop.
         reason: String,
-        /// The next step.
         remedy: Remedy,
     },
     /// The caller cancelled. Nothing is left behind.

@@ -11,6 +11,7 @@ use crate::remedy::Remedy;
 /// Why a template was not pushed or pulled. Nothing was published under its name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
     /// The engine failed.
     #[error(transparent)]
@@ -20,20 +21,16 @@ pub enum Error {
     BadReference {
         /// As given.
         reference: String,
-        /// The reason.
         what: &'static str,
     },
     /// A registry on another machine, or one that it leads to, would be reached without encryption.
     #[error("`{}` is not this machine, and would be reached without encryption", ShownPath(.0))]
     NotLoopback(String),
-    /// The registry answered with a refusal.
     #[error("{registry} refused to {operation}: {refusal}")]
     Refused {
         /// Its host.
         registry: String,
-        /// The operation that was asked of it.
         operation: Operation,
-        /// Its answer.
         refusal: Refusal,
     },
     /// The registry could not be reached, or the connection broke.
@@ -41,9 +38,7 @@ pub enum Error {
     Network {
         /// Its host.
         registry: String,
-        /// The operation.
         operation: Operation,
-        /// Why not.
         reason: String,
     },
     /// The registry sent something else than its name says, or something that does not follow the rules of images.
@@ -51,81 +46,42 @@ pub enum Error {
     BadAnswer {
         /// Its host.
         registry: String,
-        /// The reason.
         what: String,
     },
-    /// An image, but not of a template.
     #[error("`{reference}` is not a template: {what}")]
-    NotATemplate {
-        /// The image.
-        reference: String,
-        /// The reason.
-        what: String,
-    },
+    NotATemplate { reference: String, what: String },
     /// A template of the other kind.
     #[error("`{reference}` is a template of {}", if *.is_database { "a database, not of files" } else { "files, not of a database" })]
     OtherKind {
-        /// The image.
         reference: String,
         /// True if it has the data of a database server.
         is_database: bool,
     },
-    /// The user's policy does not let the image in.
     #[error("the policy `{}` does not let `{reference}` in: {reason}", ShownPath(.path))]
-    NotAllowed {
-        /// The image.
-        reference: String,
-        /// The policy.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
+    NotAllowed { reference: String, path: PathBuf, reason: String },
     /// The user's policy, or a key that it names, could not be read.
     #[error("the policy `{}` is not valid: {reason}", ShownPath(.path))]
-    Policy {
-        /// The policy.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// A data directory was replaced while it was sent.
+    Policy { path: PathBuf, reason: String },
     #[error("`{}` was replaced while it was sent; nothing was published", ShownPath(.0))]
     DataReplaced(PathBuf),
-    /// Another template has the name.
     #[error("the template `{name}` already exists, and was not pulled from `{place}`")]
     NameTaken {
-        /// The name.
         name: String,
         /// The registry and the repository.
         place: String,
     },
     /// A data directory has something that does not travel.
     #[error("`{}` cannot travel: it {what}", ShownPath(.path))]
-    DataNotPortable {
-        /// The file.
-        path: PathBuf,
-        /// The obstacle.
-        what: &'static str,
-    },
+    DataNotPortable { path: PathBuf, what: &'static str },
     /// The index of a data directory would be larger than what a pull reads.
     #[error("`{}` is too large for one image", ShownPath(.0))]
     DataTooLarge(PathBuf),
-    /// Credentials could not be read.
     #[error("cannot read the credentials for {registry}: {reason}")]
-    Credentials {
-        /// The registry.
-        registry: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A system call failed.
+    Credentials { registry: String, reason: String },
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
-        /// The operation.
         operation: Operation,
-        /// To what.
         path: PathBuf,
-        /// The system's reason.
         #[source]
         source: io::Error,
     },

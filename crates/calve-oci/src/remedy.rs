@@ -6,6 +6,7 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     /// A remedy against an error of the engine.
     Core(calve_core::Remedy),
@@ -35,11 +36,9 @@ pub enum Remedy {
     RemakeWithoutEntry,
     /// Make the template again with less data.
     RemakeSmaller,
-    /// Pull it under another name.
     PullUnderAnotherName,
     /// Sign the image with a key that the policy names, or change the policy.
     SignImage,
-    /// Repair the policy.
     RepairPolicy,
     /// Free space where templates are kept.
     FreeSpace,

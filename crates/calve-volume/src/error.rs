@@ -14,38 +14,25 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// Why a volume was not made, mounted or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
-    /// A call of the system failed.
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
-    Io {
-        /// The operation.
-        operation: Operation,
-        /// To what.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A text that cannot be the name of a volume.
+    Io { operation: Operation, path: PathBuf, source: io::Error },
     #[error("`{}` cannot be the name of a volume", ShownPath(.0))]
     BadName(String),
-    /// There is a volume of that name.
     #[error("there is a volume `{0}` already")]
     Taken(String),
-    /// There is none.
     #[error("there is no volume `{}`", ShownPath(.0))]
     NotFound(String),
-    /// btrfs needs more.
     #[error("a volume of {bytes} bytes is too small: btrfs needs {least}")]
     TooSmall {
         /// The size that was asked for.
         bytes: u64,
-        /// The least.
         least: u64,
     },
     /// It would have to shrink.
     #[error("the volume has {now} bytes already, which is not less than {wanted}")]
     NotLarger {
-        /// Its size.
         now: u64,
         /// The size that was asked for.
         wanted: u64,
@@ -60,38 +47,23 @@ pub enum Error {
         /// The most that the volume could write there.
         demand: u64,
     },
-    /// The host's file system cannot keep room for a file.
     #[error("the file system of `{}` cannot keep room for a file", ShownPath(.0))]
     NoPreallocation(PathBuf),
-    /// A program is not installed.
     #[error("the program `{0}` is not installed")]
     NoProgram(&'static str),
     /// The kernel has no btrfs, or no loop devices.
     #[error("this kernel offers no {0}")]
     Kernel(&'static str),
-    /// The directory cannot be mounted on.
     #[error("`{}` cannot be mounted on: {why}", ShownPath(.path))]
-    MountPoint {
-        /// The directory.
-        path: PathBuf,
-        /// The obstacle.
-        why: &'static str,
-    },
+    MountPoint { path: PathBuf, why: &'static str },
     /// Something else than asked for is in the way.
     #[error("the volume `{name}`: {problem}")]
-    Unusable {
-        /// Its name.
-        name: String,
-        /// The reason.
-        problem: Problem,
-    },
+    Unusable { name: String, problem: Problem },
     /// It is mounted, or a loop device has its image.
     #[error("the volume `{0}` is attached")]
     Attached(String),
-    /// Somebody uses what is in it.
     #[error("the volume `{name}` is in use{}", by(.processes))]
     Busy {
-        /// Its name.
         name: String,
         /// The processes that use it, as far as that can be seen.
         processes: Vec<String>,
@@ -104,18 +76,11 @@ pub enum Error {
     HiddenImage,
     /// `sudo` or `pkexec` refused to run a command as root.
     #[error("`{program}` refused to run a command as root: {said}")]
-    NotPermitted {
-        /// The program that refused.
-        program: &'static str,
-        /// The text of its error.
-        said: String,
-    },
-    /// A program of the system failed.
+    NotPermitted { program: &'static str, said: String },
     #[error("`{command}` failed: {said}")]
     Failed {
         /// The command line.
         command: String,
-        /// Its words.
         said: String,
     },
 }

@@ -8,10 +8,10 @@ use calve_core::ShownPath;
 /// Something that is wrong with a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum Problem {
     /// `volume.json` is missing, or was changed by somebody else.
     RecordDamaged,
-    /// There is no image.
     ImageMissing,
     /// The image is a symlink, a directory or a device.
     ImageNotAFile,
@@ -21,19 +21,15 @@ pub enum Problem {
     AnotherFileSystem,
     /// The image is shorter than its file system.
     Truncated {
-        /// Its size.
         bytes: u64,
-        /// The size of the file system.
         needed: u64,
     },
     /// A loop device has the image, and is not mounted here.
     AttachedElsewhere {
-        /// The devices.
         devices: Vec<PathBuf>,
     },
     /// Several loop devices have the image.
     AttachedTwice {
-        /// The devices.
         devices: Vec<PathBuf>,
     },
     /// Mount options are missing.
@@ -48,7 +44,6 @@ pub enum Problem {
     Trimmed,
     /// The volume could demand more than is free on the host.
     HostShort {
-        /// The free space.
         free: u64,
         /// The space that it could demand.
         demand: u64,

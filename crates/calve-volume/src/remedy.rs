@@ -6,20 +6,18 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     /// Letters, digits, `-`, `_` and `.`, at most 64, the first one a letter or digit.
     CorrectName,
     /// Another name, or the volume that is there.
     ChooseAnotherName,
-    /// The list of them.
     ListVolumes,
-    /// A larger size.
     NameLargerSize,
     /// Less for the volume, or more free on the host.
     FreeSpaceOrNameSmallerSize,
     /// Another file system for the image, or a sparse one.
     MakeSparse,
-    /// The package that has it.
     InstallProgram(&'static str),
     /// A kernel with btrfs and loop devices.
     UseAnotherKernel(&'static str),

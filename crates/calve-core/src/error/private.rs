@@ -10,25 +10,20 @@ use crate::remedy::Remedy;
 /// Why a command does not run in a private copy of a directory. It has not been started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum PrivateError {
     /// Something is mounted in the directory, which an overlay would hide.
     #[error("something is mounted at `{}`, which the command would not see", ShownPath(.0))]
     MountBelow(PathBuf),
-    /// The changes would be kept in the directory itself, in this place.
     #[error("the changes would be kept in the directory itself, in `{}`", ShownPath(.0))]
     ChangesInside(PathBuf),
-    /// The system refuses namespaces to this user.
     #[error("the system does not let this user make namespaces: {0}")]
     NoNamespaces(#[source] io::Error),
-    /// The system refuses a network namespace to this user.
     #[error("the system lets this user have no network namespace: {0}")]
     NoNetworkNamespace(#[source] io::Error),
-    /// The overlay could not be mounted.
     #[error("cannot mount an overlay of `{}`: {source}", ShownPath(.tree))]
     NoOverlay {
-        /// The directory.
         tree: PathBuf,
-        /// The operating system's reason.
         #[source]
         source: io::Error,
     },
@@ -41,9 +36,7 @@ pub enum PrivateError {
     /// The directory does not take the changes. Nothing was made there.
     #[error("cannot apply the change of `{}`: {source}; nothing was applied", ShownPath(.path))]
     NotApplied {
-        /// The entry.
         path: PathBuf,
-        /// The operating system's reason.
         #[source]
         source: io::Error,
     },
@@ -52,18 +45,15 @@ pub enum PrivateError {
     HalfApplied {
         /// An entry that could not be put back.
         path: PathBuf,
-        /// The operating system's reason.
         #[source]
         source: io::Error,
         /// The directory that has what was moved out, and what was not moved in.
         kept: PathBuf,
     },
-    /// The command itself could not be started.
     #[error("cannot run `{}`: {source}", ShownPath(Path::new(.program)))]
     NotStarted {
         /// The first word of the command.
         program: OsString,
-        /// The operating system's reason.
         #[source]
         source: io::Error,
     },

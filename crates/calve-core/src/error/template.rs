@@ -8,28 +8,23 @@ use crate::remedy::Remedy;
 /// Why a template cannot be made or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum TemplateError {
-    /// A name that is not allowed.
     #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", ShownPath(.name))]
     BadName {
         /// As given.
         name: String,
-        /// The most characters.
         longest: usize,
     },
     /// There is no directory to keep templates in, for this reason.
     #[error("templates have no place: {0}")]
     NoHome(&'static str),
-    /// There is no template of that name.
     #[error("there is no template `{0}`")]
     Unknown(String),
-    /// There is one already.
     #[error("the template `{0}` already exists")]
     Exists(String),
-    /// The source of a template is no directory.
     #[error("`{}` is not a directory", ShownPath(.0))]
     NotADirectory(PathBuf),
-    /// Templates would be kept inside of the directory that this one is made of.
     #[error("templates are kept in `{}`, which is inside `{}`", ShownPath(.directory), ShownPath(.source_path))]
     DirectoryInsideSource {
         /// Where templates are kept.
@@ -43,48 +38,34 @@ pub enum TemplateError {
     /// Its files are gone, or the file system that they are on is not mounted.
     #[error("the template `{name}` has no files: `{}` is not there", ShownPath(.path))]
     Gone {
-        /// Its name.
         name: String,
         /// Where its files should be.
         path: PathBuf,
     },
-    /// Something in it changed after it was made.
     #[error("the template `{name}` was changed after it was made: `{}`", ShownPath(.path))]
     Changed {
-        /// Its name.
         name: String,
         /// The first entry that was found to be changed.
         path: PathBuf,
     },
     /// Its record or its manifest cannot be used.
     #[error("the template `{name}` is damaged: `{}` {what}", ShownPath(.path))]
-    Damaged {
-        /// Its name.
-        name: String,
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        what: &'static str,
-    },
+    Damaged { name: String, path: PathBuf, what: &'static str },
     /// It has something that does not travel to other machines.
     #[error("the template `{name}` cannot travel: `{}` {what}", ShownPath(.path))]
     NotPortable {
-        /// Its name.
         name: String,
         /// The first entry in the way.
         path: PathBuf,
-        /// The obstacle.
         what: &'static str,
     },
     /// The tree that came from another machine differs from its manifest.
     #[error("the template `{name}` is not as its manifest says: `{}` differs", ShownPath(.path))]
     NotAsSent {
-        /// Its name.
         name: String,
         /// The first entry that differs.
         path: PathBuf,
     },
-    /// Another process refreshed or removed it meanwhile.
     #[error("the template `{0}` was refreshed or removed by another process meanwhile")]
     Superseded(String),
 }

@@ -7,11 +7,11 @@ use crate::remedy::Remedy;
 /// Why a data directory cannot be a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum UnusableData {
     /// It is not a data directory of the engine, or not all of one.
     #[error("{0}")]
     Incomplete(String),
-    /// Another version made it.
     #[error("it was made by {made_by}, and the server is {server}")]
     OtherVersion {
         /// The version that made it.
@@ -19,7 +19,6 @@ pub enum UnusableData {
         /// The server's version.
         server: String,
     },
-    /// A server uses it.
     #[error("it is in use by the process {0}")]
     InUse(i64),
     /// Its server crashed, or was killed.
@@ -28,7 +27,6 @@ pub enum UnusableData {
     /// A part of it is elsewhere.
     #[error("{0}")]
     LeadsOut(String),
-    /// It is of an engine that this version of Calve does not know.
     #[error("it is for the engine `{}`, which this version does not know", .0.escape_default())]
     UnknownEngine(String),
     /// Another kind of processor made it, which may lay out data in another way.

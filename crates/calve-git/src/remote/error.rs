@@ -15,13 +15,13 @@ use crate::transfer_failure::TransferFailure;
 /// Why a clone or a fetch failed. No message holds credentials.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum RemoteError {
     /// git must not be given this.
     #[error("`{url}` is no repository to clone: {why}")]
     Url {
         /// As given, without what may be secret.
         url: String,
-        /// The reason.
         why: String,
     },
     /// The URL has no name for a directory in it, and none was given.
@@ -33,13 +33,10 @@ pub enum RemoteError {
         /// The options, and why not.
         why: String,
     },
-    /// There is nothing to fetch from.
     #[error("this repository has no remote `origin` to fetch from")]
     NoRemote,
-    /// The destination is there, and is not an empty directory.
     #[error("`{}` exists and is not an empty directory", ShownPath(.0))]
     NotEmpty(PathBuf),
-    /// git is too old.
     #[error("git {version} is too old: 2.30 is the oldest that works")]
     OldGit {
         /// Its version, in its words.
@@ -48,7 +45,6 @@ pub enum RemoteError {
     /// The installed git cannot do what was asked for.
     #[error("git {version} has no `{feature}`, which came with git {since}")]
     Missing {
-        /// The installed one.
         version: String,
         /// The option or command.
         feature: &'static str,
@@ -57,34 +53,22 @@ pub enum RemoteError {
     },
     /// A property that was required does not hold. Nothing was made.
     #[error("the required {property} is not possible: {why}")]
-    Refused {
-        /// Which.
-        property: Property,
-        /// The finding.
-        why: String,
-    },
+    Refused { property: Property, why: String },
     /// A property was required that this purpose does not ask the server for.
     #[error("the required {property} is not possible: the purpose `{purpose}` asks the server for none here")]
-    NotAsked {
-        /// Which.
-        property: Property,
-        /// The purpose of the clone.
-        purpose: Purpose,
-    },
+    NotAsked { property: Property, purpose: Purpose },
     /// A fetch that would cost much more than it saves.
     #[error("{why}")]
     Costly {
         /// The cost, in numbers.
         why: String,
     },
-    /// git failed.
     #[error("{what} failed: {said}")]
     Git {
         /// The command, in words.
         what: String,
         /// The kind of failure, as far as git's words tell.
         trouble: TransferFailure,
-        /// git's words.
         said: String,
     },
     /// The caller cancelled.
