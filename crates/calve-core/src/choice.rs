@@ -107,8 +107,8 @@ impl FromStr for Requirement {
 
 /// A strategy that declined, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Refusal {
-    /// Which one.
     pub strategy: Strategy,
     /// Why, in a few words.
     pub reason: String,

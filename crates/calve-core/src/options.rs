@@ -42,8 +42,8 @@ pub enum Durability {
 
 /// A comparison of the clone with its source before it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum CloneVerification {
-    /// No.
     #[default]
     No,
     /// Types, contents, modes, owners, times, xattrs, link targets.
@@ -316,19 +316,18 @@ pub struct PlainCopy {
 
 /// The entries that keep their times of access and modification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum KeptTimes {
-    /// None.
     None,
     /// Regular files.
     OfFiles,
-    /// All.
     OfAll,
 }
 
 /// Whether extended attributes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum KeptXattrs {
-    /// No.
     No,
     /// As far as the destination stores them.
     Yes,

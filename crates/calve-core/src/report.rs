@@ -68,6 +68,7 @@ impl AddAssign for Bytes {
 
 /// Files that got another treatment than the strategy's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Fallback {
     /// The treatment that was refused.
     pub from: Strategy,
@@ -75,7 +76,6 @@ pub struct Fallback {
     pub to: Strategy,
     /// The operating system's reason.
     pub errno: i32,
-    /// How many files.
     pub files: u64,
     /// The first of them, relative to the source.
     pub first_path: PathBuf,
@@ -83,17 +83,17 @@ pub struct Fallback {
 
 /// An entry that is not in the clone, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct SkippedEntry {
     /// Relative to the source.
     pub path: PathBuf,
-    /// Why.
     pub reason: SkipReason,
 }
 
 /// Something the user should know that is not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Warning {
-    /// Which one.
     pub code: WarningCode,
     /// The first path concerned.
     pub path: Option<PathBuf>,
@@ -149,8 +149,8 @@ pub struct CloneReport {
 /// A spare that was handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct SpareReport {
-    /// When it was built.
     pub built: SystemTime,
     /// How it was made sure that it equals its source.
     pub checked: SpareCheck,
@@ -207,7 +207,7 @@ pub struct ClonePlan {
     pub refused: Vec<Refusal>,
 }
 
-/// The properties of a place.
+/// The file system that a path is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSystemReport {
     /// As given.
@@ -218,22 +218,22 @@ pub struct FileSystemReport {
     pub device: (u32, u32),
 }
 
-/// One strategy, and whether it can be used between the two places.
+/// One strategy, and whether it can be used between the two paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Offer {
-    /// Which one.
     pub strategy: Strategy,
     /// `None` when it is available.
     pub refused: Option<Refusal>,
 }
 
-/// The abilities of a pair of places.
+/// The strategies that can be used between two paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProbeReport {
-    /// Where from.
+    /// That of the source.
     pub src: FileSystemReport,
-    /// Where to.
+    /// That of the destination, or of the directory that it would be made in.
     pub dst: FileSystemReport,
     /// All strategies, in order of preference.
     pub offers: Vec<Offer>,

@@ -70,8 +70,8 @@ pub struct ServiceConfig {
 
 /// How many spares of a worktree should be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct SparesRequest {
-    /// How many.
     pub count: usize,
     /// The user wants them. A file that the project shares can only propose them.
     pub is_own: bool,

@@ -38,8 +38,8 @@ pub struct PullOptions {
 /// A template that was received, or that was there.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct PullReport {
-    /// The template.
     pub template: Template,
     /// The digest of the image.
     pub digest: String,

@@ -9,10 +9,10 @@ const LATEST: &str = "latest";
 
 /// Where an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Reference {
     /// The registry's host, with the port if one was named.
     pub registry: String,
-    /// The repository in it.
     pub repository: String,
     /// The tag, or the digest that the image's manifest must have.
     pub version: String,

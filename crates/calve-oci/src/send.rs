@@ -20,10 +20,10 @@ pub(crate) struct SentLayer {
 /// A template that was sent.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct PushReport {
     /// The digest of the image.
     pub digest: String,
-    /// The number of layers.
     pub layers: u64,
     /// The size of what was sent.
     pub sent_bytes: u64,

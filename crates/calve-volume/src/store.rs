@@ -43,8 +43,8 @@ pub struct Volumes {
 
 /// The facts that are known of a volume from its name on.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Volume {
-    /// Its name.
     pub name: String,
     /// The file that it is in.
     pub image: PathBuf,
@@ -70,8 +70,8 @@ pub struct NewVolume {
 
 /// A volume as it is now.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct VolumeState {
-    /// The volume.
     pub volume: Volume,
     /// The loop devices that have its image.
     pub devices: Vec<PathBuf>,

@@ -56,15 +56,11 @@ impl ServerOptions {
 /// Why the server ended that was not asked to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says it")]
 pub enum ServeError {
     /// A repository that was named is not a directory.
     #[error("`{}` is not a directory that can be read: {error}", calve_core::ShownPath(.path))]
-    NoDirectory {
-        /// It.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    NoDirectory { path: PathBuf, error: std::io::Error },
     /// The system gave no thread or descriptor.
     #[error("the server did not start: {0}")]
     Start(#[from] std::io::Error),

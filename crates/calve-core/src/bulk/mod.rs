@@ -139,10 +139,10 @@ impl Default for WriteOptions {
 
 /// A file that could not be written.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct WriteFailure {
     /// Which entry, counted from 0 over all batches.
     pub index: u64,
-    /// Why.
     pub error: Error,
 }
 

@@ -24,8 +24,8 @@ use crate::tree::source::Source;
 
 /// Whether to share, or only to find out what could be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum DedupeMode {
-    /// Share.
     #[default]
     Share,
     /// Say what would be shared. Nothing changes.
@@ -68,12 +68,11 @@ pub struct DedupeOptions {
 
 /// Files that were left alone for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct LeftFiles {
     /// In a few words.
     pub reason: &'static str,
-    /// How many.
     pub files: u64,
-    /// The first of them.
     pub first_path: PathBuf,
 }
 

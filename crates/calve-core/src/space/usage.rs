@@ -37,10 +37,10 @@ pub struct DiskUsageOptions {
 /// The space that one tree, or all of them together, take up. In bytes, where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Usage {
     /// Regular files, each inode once.
     pub files: u64,
-    /// Directories.
     pub directories: u64,
     /// Symbolic links, FIFOs, sockets and devices.
     pub others: u64,

@@ -45,8 +45,8 @@ pub(crate) struct RecordedIdentity {
 
 /// The state of an entry when it was recorded, which it still has (`stat(2)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct KnownState {
-    /// Its inode.
     pub inode: u64,
     /// Its change time.
     pub changed_seconds: i64,

@@ -81,7 +81,7 @@ pub struct SpareSet {
     pub is_paused: bool,
     /// The watcher is started after clones.
     pub is_watched: bool,
-    /// Where they are.
+    /// The directory that has them: in the store, beside the source, or in the directory that was named.
     pub directory: PathBuf,
     /// The patterns of what they leave out.
     pub exclude: Vec<String>,

@@ -44,8 +44,8 @@ pub struct TemplateOptions {
 /// A template that was made.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct CreatedTemplate {
-    /// The template.
     pub template: Template,
     /// How the frozen clone was made.
     pub clone: CloneReport,

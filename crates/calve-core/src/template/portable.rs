@@ -25,10 +25,10 @@ pub struct PortableTemplate {
 /// One entry of a template that travels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct PortableEntry {
     /// Its names below the root, with `/` between them; empty for the root. No name is `.` or `..`.
     pub path: Vec<u8>,
-    /// The kind.
     pub kind: PortableKind,
     /// Its permission bits; 0 for a link.
     pub mode: u32,
@@ -44,8 +44,8 @@ pub struct PortableEntry {
 
 /// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum PortableKind {
-    /// A directory.
     Directory,
     /// A file of this size and BLAKE3 hash.
     File {
@@ -62,10 +62,10 @@ pub enum PortableKind {
 
 /// Why a manifest does not describe a template that can travel.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct PortabilityObstacle {
     /// The entry, if it is about one.
     pub path: Vec<u8>,
-    /// The obstacle.
     pub what: &'static str,
 }
 

@@ -31,8 +31,8 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// A template that was received.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct ReceivedTemplate {
-    /// The template.
     pub template: Template,
     /// The fate of the version that it replaced.
     pub swept: SweptTemplates,

@@ -15,8 +15,8 @@ const VERSION: &[u8] = b"calve-template-1";
 /// A template, as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Template {
-    /// Its name.
     pub name: String,
     /// The BLAKE3 hash of its manifest, in hexadecimal digits: two templates of equal trees have the same.
     pub key: String,
@@ -32,7 +32,6 @@ pub struct Template {
     pub entries: u64,
     /// The sizes of its files together.
     pub bytes: u64,
-    /// When it was made.
     pub created: SystemTime,
     /// The strategy that made it.
     pub strategy: Strategy,

@@ -16,8 +16,8 @@ use crate::tree::walk::reason;
 /// The result of [`Templates::verify`].
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Verification {
-    /// The template.
     pub template: Template,
     /// How many entries it should have.
     pub entries: u64,
@@ -28,10 +28,10 @@ pub struct Verification {
 /// An entry that is not as the manifest says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Difference {
     /// Its path below the root; `.` for the root.
     pub path: PathBuf,
-    /// How it differs.
     pub what: DifferenceKind,
 }
 

@@ -33,12 +33,11 @@ pub trait Visitor: Send {
 
 /// The kind of an entry, as its directory tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum EntryKind {
-    /// A directory.
     Directory,
     /// A regular file.
     File,
-    /// A symlink.
     Symlink,
     /// A FIFO, a socket or a device.
     Other,

@@ -33,8 +33,8 @@ use crate::{standby, sweep};
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct CreateOptions {
-    /// Its name.
     pub name: String,
     /// The engine; with a base, that of the base.
     pub engine: Option<String>,
@@ -86,8 +86,8 @@ pub struct CommandEnd {
 /// A template, and whether it had to be made.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct BuiltTemplate {
-    /// The template.
     pub template: Template,
     /// It was there, made of the same.
     pub reused: bool,

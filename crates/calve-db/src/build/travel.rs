@@ -28,8 +28,8 @@ const DATA: &str = "data";
 
 /// A template whose files stay.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct HeldTemplate {
-    /// The template.
     pub template: Template,
     lock: File,
 }
@@ -97,6 +97,7 @@ impl NameLock {
 
 /// Options of [`receive`].
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct ReceiveOptions {
     /// The name of its engine.
     pub engine: String,
@@ -106,7 +107,6 @@ pub struct ReceiveOptions {
     pub architecture: String,
     /// The template's key.
     pub key: String,
-    /// Where it comes from.
     pub origin: ImageOrigin,
     /// The directory with the server's program; found by looking if none is named.
     pub server_bin: Option<PathBuf>,

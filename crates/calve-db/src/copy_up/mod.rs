@@ -22,10 +22,10 @@ const ORIGINS: [&str; 2] = ["trusted.overlay.origin", "user.overlay.origin"];
 
 /// A file that would be copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct LargeFile {
     /// In the data directory.
     pub path: PathBuf,
-    /// Its size.
     pub bytes: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct CopiedFile {
 /// The process that opened a file for writing, so that it was copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// The process.
+    /// Its id.
     pub process: u32,
     /// The command line that `ps` shows, or the program's name.
     pub name: String,

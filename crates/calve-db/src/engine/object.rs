@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// A table, or something else that a database holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct DatabaseObject {
-    /// The database.
     pub database: String,
     /// The kind, such as `table` or `view`.
     pub kind: String,
@@ -19,8 +19,8 @@ pub struct DatabaseObject {
 
 /// The rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Rows {
-    /// Their number.
     pub count: u64,
     /// The sum of their hashes, whatever their order.
     pub checksum: String,

@@ -18,10 +18,9 @@ const KEPT_S: u64 = 3 * 24 * 60 * 60;
 /// A server that ended, although nobody has stopped it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Ending {
-    /// The server.
     pub name: String,
-    /// Why it ended.
     pub reason: EndReason,
     /// Seconds since 1970.
     pub ended_unix_s: u64,

@@ -50,14 +50,13 @@ pub(crate) fn built_template(place: &str) -> Option<&str> {
 
 /// A server, as it is written down.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Record {
-    /// Its name.
     pub name: String,
     /// The engine's name.
     pub engine: String,
     /// The template that it was cloned from; none while a template is built.
     pub template: Option<String>,
-    /// How it is reached.
     pub address: Address,
     /// Where its files are, as seen from outside of its namespace.
     pub data_directory: PathBuf,

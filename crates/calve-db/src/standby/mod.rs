@@ -63,8 +63,8 @@ pub enum PoolLifetime {
 /// A pool as it is.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Pool {
-    /// The template.
     pub template: String,
     /// How many servers should wait.
     pub size: usize,

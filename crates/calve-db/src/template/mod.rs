@@ -29,8 +29,8 @@ pub(crate) const OLD: &str = ".old-";
 
 /// A template that is complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Template {
-    /// Its name.
     pub name: String,
     /// The engine's name.
     pub engine: String,
@@ -42,7 +42,6 @@ pub struct Template {
     pub key: String,
     /// The template below, if it was made from one.
     pub base: Option<String>,
-    /// The files that it has.
     pub files: u64,
     /// Their sizes together.
     pub bytes: u64,

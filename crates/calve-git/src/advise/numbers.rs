@@ -85,10 +85,9 @@ impl Cost {
 
 /// One repository's numbers.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct RepositoryCosts {
-    /// Its name.
     pub repository: String,
-    /// The measurements.
     pub costs: Vec<(Test, Cost)>,
 }
 

@@ -5,12 +5,12 @@ use super::spoken;
 
 /// One piece of advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Sentence {
     /// The repository whose numbers it stands on.
     pub repository: String,
     /// Its subject: a purpose, or "fetch", "shallow", "fleet".
     pub topic: &'static str,
-    /// The sentence.
     pub text: String,
     /// The tests that it stands on.
     pub tests: Vec<Test>,

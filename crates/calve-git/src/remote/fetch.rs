@@ -50,6 +50,7 @@ pub(crate) struct CloneState {
 
 /// The report of a fetch.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct FetchReport {
     /// The purpose of the clone, if that is recorded.
     pub purpose: Option<Purpose>,
@@ -57,11 +58,8 @@ pub struct FetchReport {
     pub shallow: bool,
     /// The objects that it leaves on the server.
     pub filter: Option<String>,
-    /// The commands.
     pub commands: Vec<String>,
-    /// Why so.
     pub reason: Reason,
-    /// The traffic.
     pub traffic: Traffic,
     /// How long it took.
     pub seconds: f64,

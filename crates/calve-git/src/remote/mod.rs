@@ -23,8 +23,8 @@ pub use url::{RepositoryUrl, Transport};
 
 /// Something that the user should know of and that was no reason to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Notice {
-    /// Which.
     pub code: NoticeCode,
     /// A sentence for people.
     pub message: String,

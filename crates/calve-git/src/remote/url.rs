@@ -12,12 +12,12 @@ use crate::remote::error::RemoteError;
 
 /// How git reaches a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum Transport {
     /// `https://`, or `http://`.
     Http,
     /// `ssh://`, or `host:path`.
     Ssh,
-    /// `git://`.
     Git,
     /// `file://`: the same protocol, with a server process on this machine.
     File,

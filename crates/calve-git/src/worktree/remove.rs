@@ -20,13 +20,11 @@ use crate::worktree::unsaved::{check_at_rest, check_forgettable, check_reached};
 
 /// The fate of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum BranchFate {
-    /// It stays.
     #[default]
     Stays,
-    /// It is deleted if it is merged.
     DeletedIfMerged,
-    /// It is deleted.
     Deleted,
 }
 

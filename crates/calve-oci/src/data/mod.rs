@@ -28,6 +28,7 @@ const INDEX: &str = "dev.calve.database.index";
 
 /// The data of an image, by its annotations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct DataDescription {
     /// The engine's name.
     pub engine: String,
@@ -37,7 +38,6 @@ pub struct DataDescription {
     pub architecture: String,
     /// The template's key.
     pub key: String,
-    /// The number of files.
     pub files: u64,
     /// Their sizes together.
     pub bytes: u64,

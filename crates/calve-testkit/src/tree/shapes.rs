@@ -13,12 +13,12 @@ use crate::prng::SplitMix64;
 
 /// How much was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Shape {
     /// Regular files.
     pub files: u64,
     /// Directories, the root not counted.
     pub directories: u64,
-    /// Symlinks.
     pub symlinks: u64,
     /// The sum of the files' sizes.
     pub bytes: u64,

@@ -24,8 +24,8 @@ use crate::{comparison, process, programs};
 
 /// How many workers, and how many tests each of them runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct SuiteSize {
-    /// The workers.
     pub workers: u32,
     /// The tests of each.
     pub tests: u32,

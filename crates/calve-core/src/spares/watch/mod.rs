@@ -42,8 +42,8 @@ pub struct WatchOptions<'a> {
 
 /// When [`Spares::watch`] ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum WatchEnd {
-    /// Never.
     #[default]
     Never,
     /// When there are no spares any more that were asked for with [`WatcherStart::AfterClones`](super::WatcherStart::AfterClones).
@@ -53,28 +53,20 @@ pub enum WatchEnd {
 /// The messages of the watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum WatchNote<'a> {
     /// It answers questions.
     Listening,
     /// It knows what happens in this source.
     Watching {
-        /// The source.
         source: &'a Path,
         /// How many directories it has.
         directories: usize,
     },
     /// It knows whether this spare still equals its source.
-    Knows {
-        /// The spare.
-        spare: &'a str,
-    },
+    Knows { spare: &'a str },
     /// It knows nothing about this source, and may try again.
-    Lost {
-        /// The source.
-        source: &'a Path,
-        /// Why.
-        why: UntrackedReason,
-    },
+    Lost { source: &'a Path, why: UntrackedReason },
 }
 
 /// Why [`Spares::watch`] returned.

@@ -23,12 +23,11 @@ use crate::remote::{Notice, NoticeCode};
 
 /// The options of a clone.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct CloneOptions {
-    /// Where from.
     pub url: RepositoryUrl,
     /// Exactly what will be there; an empty directory may be.
     pub dst: PathBuf,
-    /// Its purpose.
     pub purpose: Purpose,
     /// The commit to check out.
     pub tip: Tip,
@@ -77,6 +76,7 @@ pub struct Seconds {
 
 /// The report of a clone.
 #[derive(Debug, Clone)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct CloneReport {
     /// How it was made, and why so.
     pub recipe: Recipe,
@@ -84,7 +84,6 @@ pub struct CloneReport {
     pub git: Features,
     /// The commit that is checked out; none in an empty repository.
     pub head: Option<String>,
-    /// The traffic.
     pub traffic: Traffic,
     /// How long it took.
     pub seconds: Seconds,

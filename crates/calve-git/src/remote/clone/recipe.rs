@@ -29,10 +29,9 @@ impl Filter {
 
 /// A requirement that the server has to honour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub enum Property {
-    /// `--filter`.
     Filter,
-    /// `--depth`.
     Depth,
 }
 
@@ -70,10 +69,9 @@ pub enum Start {
 
 /// How a repository is cloned, and why so.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct Recipe {
-    /// Its purpose.
     pub purpose: Purpose,
-    /// How it begins.
     pub start: Start,
     /// The objects that are left on the server.
     pub filter: Option<Filter>,
@@ -85,7 +83,6 @@ pub struct Recipe {
     pub sparse: Vec<String>,
     /// Where most of a full clone comes from, as a static file.
     pub bundle_uri: Option<Url>,
-    /// Where from.
     pub url: RepositoryUrl,
     /// Why this is the right one, with the numbers that say so.
     pub reason: Reason,

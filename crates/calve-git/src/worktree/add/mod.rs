@@ -111,6 +111,7 @@ pub enum Warning {
 /// A worktree that was made.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the other names say it")]
 pub struct AddReport {
     /// Absolute.
     pub path: PathBuf,
@@ -120,11 +121,10 @@ pub struct AddReport {
     pub is_new_branch: bool,
     /// The branch that the new one follows.
     pub upstream: Option<String>,
-    /// The commit.
+    /// The hash of the commit.
     pub head: String,
     /// The worktree that the files came from.
     pub donor: PathBuf,
-    /// The number of the pull request.
     pub pull_request: Option<u64>,
     /// It is a pull request's, or was made from one's worktree, and is not trusted.
     pub is_untrusted: bool,
@@ -170,7 +170,7 @@ pub struct AddPlan {
     pub branch: Option<String>,
     /// Whether the branch would be made.
     pub is_new_branch: bool,
-    /// The commit.
+    /// The hash of the commit.
     pub head: String,
     /// The worktree that the files would come from.
     pub donor: PathBuf,
