@@ -41,7 +41,7 @@ pub struct Spares {
     home: PathBuf,
 }
 
-/// A wish for spares: see [`Spares::add`].
+/// A request for spares: see [`Spares::add`].
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SpareOptions {
