@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use calve_core::{CancelToken, Error, ShownPath};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use serde::Serialize;
 
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
 use crate::space::Room;
+use calve_receipt::bench::TreeFact;
 use calve_receipt::human::{count, size};
 
 /// A tree at one time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Census {
     pub(crate) files: u64,
     /// With the root.
@@ -29,10 +29,8 @@ pub(crate) struct Census {
     /// The sum of the files' sizes.
     pub(crate) bytes: u64,
     /// The same in blocks.
-    #[serde(skip)]
     block_bytes: u64,
     /// The hash of all paths, types, sizes and modification times.
-    #[serde(skip)]
     fingerprint: u64,
 }
 
@@ -46,6 +44,14 @@ impl Census {
         let bytes = self.block_bytes + self.entries() * 2048;
         // Block groups and logs: a file system is never filled to its last byte.
         Room { bytes: bytes + bytes / 20 + (16 << 20), inodes: self.entries() }
+    }
+
+    /// Returns it as a fact of a report, without the file system.
+    pub(crate) fn fact(&self, tree: &Path) -> TreeFact {
+        let Self { files, directories, symlinks, others, bytes, .. } = *self;
+        let path = calve_receipt::path(tree);
+        let (file_system, mount_options, copied_first) = (None, None, None);
+        TreeFact { path, file_system, mount_options, copied_first, files, directories, symlinks, others, bytes }
     }
 
     pub(crate) fn in_words(&self) -> String {

@@ -153,12 +153,8 @@ impl<'a> Scratch<'a> {
         let location = self.location()?;
         let Location { file_system, mount_options, .. } = &location;
         let into = self.path.parent().unwrap_or(&self.path);
-        report.fact(
-            "target",
-            label,
-            format!("`{}`, {file_system}, mounted {mount_options}", ShownPath(into)),
-            &location,
-        );
+        report.circumstance(label, format!("`{}`, {file_system}, mounted {mount_options}", ShownPath(into)));
+        report.document.facts.target = Some(location);
         Ok(())
     }
 

@@ -43,7 +43,8 @@ impl Selection {
     pub(super) fn add_to(&self, report: &mut Report) {
         let Some(names) = &self.names else { return };
         let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        report.fact("commands_chosen", "Commands", format!("only those asked for: {list}"), names);
+        report.circumstance("Commands", format!("only those asked for: {list}"));
+        report.document.facts.commands_chosen = Some(names.clone());
     }
 
     pub(super) fn is_all(&self) -> bool {

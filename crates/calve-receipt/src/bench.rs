@@ -2,8 +2,9 @@
 //!
 //! Times are in seconds and sizes in bytes, unless a name says otherwise.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::values::ReceiptPath;
 
@@ -19,13 +20,12 @@ pub struct BenchReport {
     /// When it began, in UTC.
     pub date: String,
     pub machine: Machine,
-    /// The subject and the conditions, by name.
-    pub facts: Map<String, Value>,
+    pub facts: Facts,
     #[serde(flatten)]
     pub conditions: Conditions,
     pub rounds: u32,
     /// Versions by program.
-    pub versions: Map<String, Value>,
+    pub versions: BTreeMap<String, String>,
     /// Smaller peaks of memory cannot be told: the kernel counts a program's from the bench's own size.
     pub memory_floor_bytes: u64,
     pub results: Vec<BenchResult>,
@@ -33,6 +33,106 @@ pub struct BenchReport {
     pub not_run: Vec<NotRun>,
     pub warnings: Vec<BenchWarning>,
     pub conclusions: Vec<String>,
+}
+
+/// The subject and the conditions. Each bench has those that it needs.
+#[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Facts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeFact>,
+    /// The tree that `tree` is compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_tree: Option<TreeFact>,
+    /// Whether `tree` is on the file system of `target`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_file_system: Option<bool>,
+    /// The strategy that Calve chooses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub places: Option<PlacesFact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies: Option<CopiesFact>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryFact>,
+    /// Where the commands write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Location>,
+    /// The commands that were asked for, if not all were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commands_chosen: Option<Vec<String>>,
+    /// The version of the npm package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub npm_package: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<TemplateFact>,
+    /// The first query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// The statement that writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<String>,
+    /// The program that loads the server, and its arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
+}
+
+/// A tree that is copied or compared.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TreeFact {
+    pub path: ReceiptPath,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount_options: Option<String>,
+    /// True if the commands read a copy of it, made before the first run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copied_first: Option<bool>,
+    pub files: u64,
+    /// With the root.
+    pub directories: u64,
+    pub symlinks: u64,
+    pub others: u64,
+    /// The sum of the files' sizes.
+    pub bytes: u64,
+}
+
+/// The sources of the commands.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PlacesFact {
+    pub src: ReceiptPath,
+    /// A copy of it, which may share its files with the results.
+    pub src_for_hard_links: ReceiptPath,
+}
+
+/// The copies in which files are shared.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CopiesFact {
+    pub number: u32,
+}
+
+/// The repository that worktrees are added to.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RepositoryFact {
+    pub path: ReceiptPath,
+    pub tracked_files: usize,
+    /// The untracked entries that a worktree gets. Null if they were not counted.
+    pub entries: Option<u64>,
+}
+
+/// The template that servers start on.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TemplateFact {
+    pub name: String,
+    pub engine: String,
+    pub files: u64,
+    pub bytes: u64,
 }
 
 /// The machine that everything ran on.
@@ -145,8 +245,19 @@ pub struct GitRepository {
     pub back: u32,
     pub bitmaps: Option<bool>,
     pub commit_graph: Option<bool>,
-    /// By git-sizer's names.
-    pub shape: Map<String, Value>,
+    /// Null of a repository that is only cloned from its server.
+    pub shape: Option<RepositoryShape>,
+}
+
+/// The numbers of a repository and of a checkout of its branch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RepositoryShape {
+    /// `git-sizer`, or `calve` without it.
+    pub counted_by: &'static str,
+    /// By git-sizer's names, and those of a checkout.
+    #[serde(flatten)]
+    pub numbers: BTreeMap<String, u64>,
 }
 
 /// Compares what was charged to operations with what the kernel counted.
@@ -356,6 +467,9 @@ pub struct BenchFailure {
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     pub reason: String,
+    /// True if the file system was full.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disk_full: bool,
 }
 
 /// A command that was not run.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::result::Problem;
+use super::documents::Problem;
 
 /// How long a plan can be confirmed.
 const VALID: Duration = Duration::from_secs(600);

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod confirmation;
+mod documents;
 mod program;
 mod repositories;
 mod result;

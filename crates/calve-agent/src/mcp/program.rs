@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
-use super::result::Problem;
+use super::documents::Problem;
 
 /// How many run at a time: agents call several tools at once.
 const AT_A_TIME: u32 = 4;
@@ -48,7 +48,11 @@ impl Program {
     }
 
     /// Runs a command line in a directory, and returns the JSON document that it prints.
-    pub(super) async fn json<A: AsRef<OsStr>>(&self, place: &Path, arguments: &[A]) -> Result<Value, Problem> {
+    pub(super) async fn json<T: DeserializeOwned>(
+        &self,
+        place: &Path,
+        arguments: &[impl AsRef<OsStr>],
+    ) -> Result<T, Problem> {
         let printed = self.run(place, arguments, b"").await?;
         serde_json::from_slice(&printed.stdout).map_err(|_| unexpected())
     }

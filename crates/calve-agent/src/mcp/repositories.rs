@@ -6,7 +6,7 @@ use calve_core::ShownPath;
 
 use super::ServeError;
 use super::arguments::Arguments;
-use super::result::Problem;
+use super::documents::Problem;
 
 /// Directories in repositories, without links.
 #[derive(Debug)]

@@ -1,30 +1,27 @@
 //! The result of a call: JSON in few bytes.
 
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use super::documents::{Failure, Problem};
 
 /// The most bytes of a result by default: about a thousand of a model's tokens.
 pub const RESULT_BYTES: usize = 4000;
-
-/// An error, and the next step.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Problem {
-    error: String,
-    hint: String,
-}
 
 impl Problem {
     pub(super) fn new(error: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { error: error.into(), hint: hint.into() }
     }
 
+    fn document(&self) -> String {
+        // Two texts are always JSON.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
     /// Takes it from the document that a command with `--json` prints when it fails.
     pub(super) fn documented(printed: &[u8]) -> Option<Self> {
-        let document: Value = serde_json::from_slice(printed).ok()?;
-        let is_error = document["schema"] == "calve.error/1";
-        is_error.then(|| {
-            Self::new(document["message"].as_str().unwrap_or_default(), document["hint"].as_str().unwrap_or_default())
-        })
+        let failure: Failure = serde_json::from_slice(printed).ok()?;
+        (failure.schema == "calve.error/1").then(|| Self::new(failure.message, failure.hint.unwrap_or_default()))
     }
 
     /// Takes it from what the program says to people: a command line that it does not understand has no document.
@@ -45,8 +42,8 @@ pub(super) fn of(outcome: Result<Value, Problem>, most: usize) -> CallToolResult
         Ok(value) => CallToolResult::success(vec![ContentBlock::text(fitted(value, most))]),
         Err(Problem { error, hint }) => {
             let quarter = most / 4;
-            let value = json!({"error": shortened(&error, quarter), "hint": shortened(&hint, quarter)});
-            CallToolResult::error(vec![ContentBlock::text(value.to_string())])
+            let shorter = Problem::new(shortened(&error, quarter), shortened(&hint, quarter));
+            CallToolResult::error(vec![ContentBlock::text(shorter.document())])
         }
     }
 }
@@ -61,13 +58,13 @@ fn fitted(mut value: Value, most: usize) -> String {
             lists.max_by_key(|list| list.len()).filter(|list| !list.is_empty())
         });
         let Some(list) = longest else {
-            return json!({"error": "the result is too long", "hint": "ask about one worktree"}).to_string();
+            return Problem::new("the result is too long", "ask about one worktree").document();
         };
         // A tenth at a time: lists of thousands are seldom, and one entry too few is better than slow.
         let dropped = list.len().div_ceil(10);
         list.truncate(list.len() - dropped);
         let more = value["more"].as_u64().unwrap_or(0) + dropped as u64;
-        value["more"] = json!(more);
+        value["more"] = more.into();
         text = value.to_string();
     }
     text
@@ -80,6 +77,8 @@ fn shortened(text: &str, most: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

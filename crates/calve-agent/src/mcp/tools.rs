@@ -5,12 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::Server;
 use super::arguments::Arguments;
+use super::documents::{
+    CreationQuestion, DiskUsage, DiskUsageResult, Problem, Removal, RemovalPlan, RemovalResult, ResetPlan, ResetResult,
+    Services, Worktree, Worktrees,
+};
 use super::repositories::worktree;
-use super::result::Problem;
 use crate::configuration::Agent;
 
 const WORKTREE: &str = "Branch, absolute path, or directory name of a worktree of the repository";
@@ -118,16 +123,18 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    async fn listed(&self) -> Result<Vec<Value>, Problem> {
-        let mut list = self.server.program.json(self.repository, &["worktree", "list", "--json"]).await?;
-        Ok(list["worktrees"].as_array_mut().map(std::mem::take).unwrap_or_default())
+    async fn worktrees(&self) -> Result<Vec<Worktree>, Problem> {
+        let list: Worktrees = self.server.program.json(self.repository, &["worktree", "list", "--json"]).await?;
+        Ok(list.worktrees)
     }
 
     async fn list(&self) -> Result<Value, Problem> {
-        let all = self.listed().await?;
-        let skipped = self.arguments.number("skip").unwrap_or(0);
-        let shown: Vec<Value> = all.iter().skip(skipped).map(summary).collect();
-        Ok(json!({"worktrees": shown}))
+        let mut worktrees = self.worktrees().await?;
+        worktrees.drain(..self.arguments.number("skip").unwrap_or(0).min(worktrees.len()));
+        for worktree in &mut worktrees {
+            worktree.head = None;
+        }
+        value(Worktrees { worktrees })
     }
 
     async fn create(&self, maker: &str) -> Result<Value, Problem> {
@@ -135,116 +142,99 @@ impl Call<'_> {
             Some(from) => worktree(self.repository, from)?,
             None => self.repository.to_path_buf(),
         };
-        let mut question = json!({"cwd": place.to_str(), "name": self.arguments.required("branch")});
-        if let Some(base) = self.arguments.text("base") {
-            question["base_ref"] = base.into();
-        }
+        let name = self.arguments.required("branch");
+        let question = CreationQuestion { cwd: place.to_str(), name, base_ref: self.arguments.text("base") };
         let maker = maker_word(maker);
         let line = ["hook", "worktree-create", "--maker", &maker];
-        let printed = self.server.program.run(&place, &line, question.to_string().as_bytes()).await?;
+        let printed = self.server.program.run(&place, &line, value(question)?.to_string().as_bytes()).await?;
         let path = String::from_utf8_lossy(printed.stdout.trim_ascii_end()).into_owned();
         let mut made = self.one(Path::new(&path)).await?;
-        let notes: Vec<&str> = printed.prose.lines().take(20).collect();
-        if !notes.is_empty() {
-            made["notes"] = json!(notes);
-        }
-        Ok(made)
+        made.notes = printed.prose.lines().take(20).map(str::to_owned).collect();
+        value(made)
     }
 
     async fn status(&self) -> Result<Value, Problem> {
-        self.one(&self.named()?).await
+        value(self.one(&self.named()?).await?)
     }
 
-    async fn one(&self, path: &Path) -> Result<Value, Problem> {
-        let found = self.listed().await?.into_iter().find(|one| one["path"].as_str().map(Path::new) == Some(path));
-        let found = found.ok_or_else(|| Problem::new("the worktree is gone", "list_worktrees has the names of all"))?;
-        let mut shown = summary(&found);
-        shown["head"] = found["head"].clone();
-        Ok(shown)
+    async fn one(&self, path: &Path) -> Result<Worktree, Problem> {
+        let found = self.worktrees().await?.into_iter().find(|one| one.is_at(path));
+        found.ok_or_else(|| Problem::new("the worktree is gone", "list_worktrees has the names of all"))
     }
 
     async fn remove(&self) -> Result<Value, Problem> {
         let path = self.named()?;
-        let state = self.one(&path).await?;
+        let would_remove = self.one(&path).await?;
         // A commit that is made meanwhile makes it another worktree than the one that was announced.
-        let plan = format!("remove {} at {}", path.display(), state["head"]);
+        let head = would_remove.head.as_deref().unwrap_or_default();
+        let plan = format!("remove {} at {head}", path.display());
         let line = |rest: &'static [&'static str]| {
             let words = ["worktree", "remove", "--json"].iter().chain(rest).map(OsStr::new);
             words.chain([OsStr::new("--"), path.as_os_str()]).map(OsStr::to_owned).collect::<Vec<_>>()
         };
         match self.arguments.text("token") {
             None => {
-                self.server.program.json(self.repository, &line(&["--dry-run"])).await?;
+                let _: IgnoredAny = self.server.program.json(self.repository, &line(&["--dry-run"])).await?;
                 let token = self.server.confirmations.announce(plan)?;
-                Ok(json!({"would_remove": state, "token": token, "next": "call again with this token to remove it"}))
+                value(RemovalPlan { would_remove, token, next: "call again with this token to remove it" })
             }
             Some(token) => {
                 self.server.confirmations.confirm(token, &plan)?;
-                let done = self.server.program.json(self.repository, &line(&[])).await?;
-                Ok(json!({"removed": done["path"], "branch": done["branch"], "branch_deleted": done["branch_deleted"]}))
+                let done: Removal = self.server.program.json(self.repository, &line(&[])).await?;
+                value(RemovalResult::from(done))
             }
         }
     }
 
     async fn database_url(&self) -> Result<Value, Problem> {
         let path = self.named()?;
-        let up = self.server.program.json(&path, &["up", "--quiet", "--json"]).await?;
-        let wanted = self.arguments.text("service");
-        let all = up["services"].as_array().cloned().unwrap_or_default();
-        let found: Vec<Value> =
-            all.iter().filter(|one| wanted.is_none_or(|name| one["name"] == name)).map(service).collect();
-        if found.is_empty() {
+        let mut up: Services = self.server.program.json(&path, &["up", "--quiet", "--json"]).await?;
+        if let Some(wanted) = self.arguments.text("service") {
+            up.services.retain(|service| service.name == wanted);
+        }
+        if up.services.is_empty() {
             return Err(Problem::new(
                 "the worktree has no such service",
                 "[services.NAME] in .calve.toml names services",
             ));
         }
-        Ok(json!({"services": found}))
+        value(up)
     }
 
     async fn reset(&self) -> Result<Value, Problem> {
         let path = self.named()?;
-        let status = self.server.program.json(&path, &["status", "--json"]).await?;
-        let all = status["services"].as_array().cloned().unwrap_or_default();
-        let name = match (self.arguments.text("service"), &all[..]) {
-            (Some(name), _) => name.to_owned(),
-            (None, [only]) => only["name"].as_str().unwrap_or_default().to_owned(),
+        let Services { services } = self.server.program.json(&path, &["status", "--json"]).await?;
+        let name = match (self.arguments.text("service"), &services[..]) {
+            (Some(name), _) => name,
+            (None, [only]) => &only.name,
             (None, _) => return Err(Problem::new("the worktree has not exactly one service", "name it as `service`")),
         };
-        let found = all.iter().find(|one| one["name"] == *name && one["state"] != "absent");
+        let found = services.iter().find(|one| one.name == name && one.state != "absent");
         let found = found.ok_or_else(|| {
             Problem::new("the worktree has no data of such a service", "database_url clones it from the template")
         })?;
-        let plan = format!("reset {name} in {} from {} to {}", path.display(), found["server"], found["template"]);
+        let (template, server) = (&*found.template, found.server.as_deref().unwrap_or_default());
+        let plan = format!("reset {name} in {} from {server} to {template}", path.display());
         match self.arguments.text("token") {
             None => {
                 let token = self.server.confirmations.announce(plan)?;
                 let next = "call again with this token; what was written to it is lost then";
-                Ok(
-                    json!({"would_reset": name, "worktree": path.to_str(), "template": found["template"], "token": token, "next": next}),
-                )
+                value(ResetPlan { would_reset: name, worktree: path.to_str(), template, token, next })
             }
             Some(token) => {
                 self.server.confirmations.confirm(token, &plan)?;
-                let reset =
-                    self.server.program.json(&path, &["reset", "--yes", "--quiet", "--json", "--", &name]).await?;
-                let all = reset["services"].as_array().cloned().unwrap_or_default();
-                Ok(json!({"reset": all.iter().find(|one| one["name"] == *name).map(service)}))
+                let line = ["reset", "--yes", "--quiet", "--json", "--", name];
+                let Services { services } = self.server.program.json(&path, &line).await?;
+                value(ResetResult { reset: services.into_iter().find(|one| one.name == name) })
             }
         }
     }
 
     async fn disk_usage(&self) -> Result<Value, Problem> {
         let path = self.named()?;
-        let usage =
-            self.server.program.json(self.repository, &[OsStr::new("du"), "--json".as_ref(), path.as_os_str()]).await?;
-        let total = &usage["total"];
-        let fields = ["apparent", "allocated", "exclusive", "frees", "frees_min", "frees_max"];
-        let mut shown = json!({"path": path.to_str()});
-        for field in fields.into_iter().filter(|field| !total[*field].is_null()) {
-            shown[field] = total[field].clone();
-        }
-        Ok(shown)
+        let line = [OsStr::new("du"), "--json".as_ref(), path.as_os_str()];
+        let usage: DiskUsage = self.server.program.json(self.repository, &line).await?;
+        value(DiskUsageResult { path: path.to_str(), space: usage.total })
     }
 
     fn named(&self) -> Result<PathBuf, Problem> {
@@ -252,28 +242,8 @@ impl Call<'_> {
     }
 }
 
-/// Returns the fields of `calve worktree list --json` that an agent needs.
-fn summary(one: &Value) -> Value {
-    let mut shown = json!({"branch": one["branch"], "path": one["path"]});
-    for field in ["maker", "dirty", "ahead", "behind", "locked", "main", "gone", "untrusted"] {
-        let value = &one[field];
-        if !value.is_null() && *value != false && *value != 0 {
-            shown[field] = value.clone();
-        }
-    }
-    if one["standing"] != "intact" {
-        shown["standing"] = one["standing"].clone();
-    }
-    for (list, name, value) in [("ports", "variable", "port"), ("services", "name", "state")] {
-        for entry in one[list].as_array().into_iter().flatten() {
-            shown[list][entry[name].as_str().unwrap_or_default()] = entry[value].clone();
-        }
-    }
-    shown
-}
-
-fn service(one: &Value) -> Value {
-    json!({"name": one["name"], "state": one["state"], "variable": one["variable"], "url": one["url"], "template": one["template"]})
+fn value(result: impl Serialize) -> Result<Value, Problem> {
+    serde_json::to_value(result).map_err(|error| Problem::new(error.to_string(), ""))
 }
 
 /// Returns the agent's word for itself. A client's name has it at its beginning.

@@ -8,11 +8,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use calve_core::{CancelToken, CloneOptions, Error, ProbeReport, ShownPath, Strategy, clone_tree, probe, stage};
-use calve_receipt::ReceiptPath;
-use calve_receipt::bench::NotRun;
+use calve_receipt::bench::{Facts, NotRun, PlacesFact, TreeFact};
 use calve_receipt::human::{entries, size};
 use calve_receipt::path;
-use serde::Serialize;
 
 use self::workloads::Sources;
 pub(super) use self::workloads::known_commands;
@@ -45,23 +43,6 @@ pub struct CopyBench<'a> {
     pub tree: &'a Path,
     /// The names of the commands to run; all when there are none.
     pub only: &'a [String],
-}
-
-/// The tree in the document.
-#[derive(Serialize)]
-struct TreeFact {
-    path: ReceiptPath,
-    file_system: String,
-    mount_options: String,
-    copied_first: bool,
-    #[serde(flatten)]
-    census: Census,
-}
-
-#[derive(Serialize)]
-struct PlacesFact {
-    src: ReceiptPath,
-    src_for_hard_links: ReceiptPath,
 }
 
 impl CopyBench<'_> {
@@ -202,8 +183,7 @@ impl PreparedTree {
         let mount_options = mount_options(tree);
         let text = format!("`{}`: {}; {tree_file_system}, mounted {mount_options}", ShownPath(tree), census.in_words());
         let file_system = tree_file_system.clone();
-        let value = TreeFact { path: path(tree), file_system, mount_options, copied_first: *copied, census };
-        report.fact("tree", "Tree", text, value);
+        report.circumstance("Tree", text);
         let same = match (copied, can(probe, Strategy::Snapshot)) {
             (true, true) => {
                 "on another file system; a copy of it, made there as a subvolume before the measuring began, is what all commands read"
@@ -213,17 +193,25 @@ impl PreparedTree {
             }
             (false, _) => "on the same file system, and read where it is",
         };
-        report.fact("same_file_system", "The tree is", same, !copied);
+        report.circumstance("The tree is", same);
         scratch.add_to(report, "Copied to")?;
         let chosen = probe.chosen.map(Strategy::name);
-        report.fact("chosen", "Calve's own choice", chosen.unwrap_or("nothing"), chosen);
+        report.circumstance("Calve's own choice", chosen.unwrap_or("nothing"));
         let source = ShownPath(&sources.tree);
-        report.fact(
-            "places",
-            "SRC, DST",
-            format!("`{source}` (for hard links a copy of it), and a new path in the target for each run"),
-            PlacesFact { src: path(&sources.tree), src_for_hard_links: path(&sources.to_link) },
-        );
+        let places = format!("`{source}` (for hard links a copy of it), and a new path in the target for each run");
+        report.circumstance("SRC, DST", places);
+        report.document.facts = Facts {
+            tree: Some(TreeFact {
+                file_system: Some(file_system),
+                mount_options: Some(mount_options),
+                copied_first: Some(*copied),
+                ..census.fact(tree)
+            }),
+            same_file_system: Some(!copied),
+            chosen,
+            places: Some(PlacesFact { src: path(&sources.tree), src_for_hard_links: path(&sources.to_link) }),
+            ..std::mem::take(&mut report.document.facts)
+        };
         Ok(())
     }
 }

@@ -3,11 +3,10 @@
 use calve_core::Strategy;
 use calve_db::Template;
 use calve_receipt::bench::{
-    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, DatabaseSuiteResult, NotRun, NotRunReason,
-    ResultDetails, Side, Spread,
+    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, DatabaseSuiteResult, Facts, NotRun, NotRunReason,
+    ResultDetails, Side, Spread, TemplateFact,
 };
 use calve_receipt::human::{count, size};
-use serde::Serialize;
 
 use super::load::{LoadProgram, LoadResult};
 use super::sample::Sample;
@@ -43,15 +42,6 @@ const PER_SECOND: Value = |sample| Some(sample.load.as_ref()?.per_second);
 const DISK: Value = |sample| Some(sample.disk_bytes as f64);
 const MEMORY: Value = |sample| Some(sample.memory_bytes? as f64);
 
-/// The template in the document.
-#[derive(Serialize)]
-struct TemplateFact<'a> {
-    name: &'a str,
-    engine: &'a str,
-    files: u64,
-    bytes: u64,
-}
-
 /// Adds the runs to a report that has its own facts already.
 pub(super) fn complete(report: &mut Report, bench: &DatabaseBench<'_>, template: &Template, load: &Load, rows: &[Row]) {
     describe(report, bench, template, load);
@@ -76,19 +66,21 @@ pub(super) fn complete(report: &mut Report, bench: &DatabaseBench<'_>, template:
 fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &Template, load: &Load) {
     report.subject = "What a server on a clone of a template costs, by strategy.".into();
     let Template { name, engine, version, files, bytes, .. } = template;
-    report.fact(
-        "template",
-        "Template",
-        format!("`{name}`: {version}, {} files, {}", count(*files), size(*bytes)),
-        TemplateFact { name, engine, files: *files, bytes: *bytes },
-    );
+    report.circumstance("Template", format!("`{name}`: {version}, {} files, {}", count(*files), size(*bytes)));
     let query = format!("`{}`, timed from the request for a server on, cloning included", bench.query);
-    report.fact("query", "First query", query, bench.query);
+    report.circumstance("First query", query);
     let which = if bench.write.is_some() { "" } else { ": a row of the largest table" };
-    report.fact("write", "Writes", format!("`{}`{which}", load.write), &load.write);
+    report.circumstance("Writes", format!("`{}`{which}", load.write));
     let program = load.program.as_ref().map(LoadProgram::in_words);
     let none = || load.missing.map_or_else(|| "none".into(), |program| format!("none: `{program}` is not installed"));
-    report.fact("load", "Write load", program.clone().unwrap_or_else(none), program);
+    report.circumstance("Write load", program.clone().unwrap_or_else(none));
+    report.document.facts = Facts {
+        template: Some(TemplateFact { name: name.clone(), engine: engine.clone(), files: *files, bytes: *bytes }),
+        query: Some(bench.query.to_owned()),
+        write: Some(load.write.clone()),
+        load: program,
+        ..std::mem::take(&mut report.document.facts)
+    };
     report.document.rounds = bench.runs;
     report
         .circumstance("Runs", format!("{} of each strategy, in another order each time, with warm caches", bench.runs));

@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use calve_core::{CancelToken, DedupeMode, DedupeOptions, ShownPath, dedupe};
-use calve_receipt::ReceiptPath;
+use calve_receipt::bench::CopiesFact;
 use calve_receipt::human::entries;
-use calve_receipt::path;
-use serde::Serialize;
 
 use self::workloads::Subjects;
 use crate::census::{self, Census, Contents};
@@ -40,19 +38,6 @@ pub struct DedupeBench<'a> {
     pub only: &'a [String],
     /// Programs that are not to be run.
     pub without: &'a [String],
-}
-
-/// A tree in the document.
-#[derive(Serialize)]
-struct TreeFact {
-    path: ReceiptPath,
-    #[serde(flatten)]
-    census: Census,
-}
-
-#[derive(Serialize)]
-struct CopiesFact {
-    number: u32,
 }
 
 impl DedupeBench<'_> {
@@ -161,22 +146,20 @@ fn describe(
     scratch: &Scratch<'_>,
 ) -> Result<(), BenchError> {
     let (trees, two) = (one_or_two(trees), trees[0] != trees[1]);
-    for ((tree, census), (key, label)) in
-        trees.iter().zip(censuses).zip([("tree", "Tree"), ("other_tree", "Other tree")])
-    {
-        let text = format!("`{}`: {}", ShownPath(tree), census.in_words());
-        report.fact(key, label, text, TreeFact { path: path(tree), census: *census });
+    for ((tree, census), label) in trees.iter().zip(censuses).zip(["Tree", "Other tree"]) {
+        report.circumstance(label, format!("`{}`: {}", ShownPath(tree), census.in_words()));
     }
+    let mut facts = trees.iter().zip(censuses).map(|(tree, census)| census.fact(tree));
+    (report.document.facts.tree, report.document.facts.other_tree) = (facts.next(), facts.next());
+    report.document.facts.copies = Some(CopiesFact { number: 2 });
     scratch.add_to(report, "Copies in")?;
     let copies = if two { "copies of the two trees" } else { "two copies of the tree" };
-    report.fact(
-        "copies",
+    report.circumstance(
         "A, B",
         format!(
             "{copies} that share nothing, made anew and written to the disk before each run; what a program keeps for a second \
              run (KEPT, caches) is the run's own and does not count as disk space"
         ),
-        CopiesFact { number: 2 },
     );
     let names: Vec<String> = trees
         .iter()

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cases::Case;
-use super::clients::{GitOutput, brief};
+use super::clients::{GitOutput, Reason, brief};
 use super::pusher::Pusher;
 use super::repository::Repository;
 use super::sample::{Sample, Step};
@@ -19,7 +19,7 @@ pub(super) struct StepFailure {
     pub(super) command: String,
     pub(super) round: u32,
     pub(super) exit_code: Option<i32>,
-    pub(super) reason: String,
+    pub(super) reason: Reason,
 }
 
 /// Why a client stops.
@@ -98,7 +98,7 @@ impl Client<'_> {
             })?;
             let now = self.tip(directory, &remote)?;
             if now == before {
-                return Err(self.failure(Step::Fetch, None, "it fetched nothing, though something was pushed".into()));
+                return Err(self.failure(Step::Fetch, None, "it fetched nothing, though something was pushed"));
             }
             before = now;
             self.step(Step::Reset, ordinal, directory, &|command| {
@@ -118,7 +118,7 @@ impl Client<'_> {
     fn check_honoured(&self, directory: &Path) -> Result<(), StopReason> {
         let is_shallow = directory.join(".git/shallow").exists();
         if self.case.clone == super::cases::CloneKind::Shallow && !is_shallow && self.repository.back > 0 {
-            return Err(self.failure(Step::Clone, Some(0), "the server sent the whole history".into()));
+            return Err(self.failure(Step::Clone, Some(0), "the server sent the whole history"));
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Client<'_> {
             return Err(self.failure(step, ran.ended.status.code(), self.testbed.clients.reason(&ran)));
         }
         if ran.said.contains("filtering not recognized") {
-            return Err(self.failure(step, Some(0), "the server does not support filters and sent everything".into()));
+            return Err(self.failure(step, Some(0), "the server does not support filters and sent everything"));
         }
         let GitOutput { ended, said, .. } = ran;
         (self.note)(Sample {
@@ -154,9 +154,9 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn failure(&self, step: Step, exit_code: Option<i32>, reason: String) -> StopReason {
+    fn failure(&self, step: Step, exit_code: Option<i32>, reason: impl Into<Reason>) -> StopReason {
         let command = command_of(self.case, step, self.repository.back);
-        StopReason::Step(StepFailure { step, command, round: self.round, exit_code, reason })
+        StopReason::Step(StepFailure { step, command, round: self.round, exit_code, reason: reason.into() })
     }
 }
 

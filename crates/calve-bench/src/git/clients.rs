@@ -15,7 +15,6 @@ use super::host::ledger::Operation;
 use crate::error::{BenchError, FailureKind};
 use crate::process::{self, ProcessResult};
 use crate::remedy::Remedy;
-use crate::report::NO_SPACE;
 use crate::setup::check_cancelled;
 
 /// Variables that git may take over from the user's environment. Everything else could change the measurement.
@@ -150,17 +149,26 @@ impl<'a> Clients<'a> {
         if ran.is_success() {
             return Ok(ran.stdout);
         }
-        Err(BenchError::stated(FailureKind::Failed, format!("{what}: {}", self.reason(&ran)), Remedy::ReadGitOutput))
+        Err(BenchError::stated(
+            FailureKind::Failed,
+            format!("{what}: {}", self.reason(&ran).text),
+            Remedy::ReadGitOutput,
+        ))
     }
 
     /// Returns why it failed, on one line. That there was no space git does not always say.
-    pub(super) fn reason(&self, ran: &GitOutput) -> String {
+    pub(super) fn reason(&self, ran: &GitOutput) -> Reason {
         const HARDLY_ANY: u64 = 1 << 20;
-        let full = rustix::fs::statvfs(&self.scratch).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
+        let disk_full = rustix::fs::statvfs(&self.scratch).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
         let said = brief(&ran.said);
-        let full = if full { format!("{NO_SPACE} below `{}`: ", ShownPath(&self.scratch)) } else { String::new() };
-        let ended = ran.ended.in_words();
-        if said.is_empty() { format!("{full}{ended}") } else { format!("{full}{ended}: {said}") }
+        let mut text = ran.ended.in_words();
+        if disk_full {
+            text = format!("no space is left below `{}`: {text}", ShownPath(&self.scratch));
+        }
+        if !said.is_empty() {
+            text = format!("{text}: {said}");
+        }
+        Reason { text, disk_full }
     }
 
     /// Returns a path for something to hand to a program on its standard input.
@@ -171,6 +179,19 @@ impl<'a> Clients<'a> {
     /// Returns the user and system seconds of all programs that were run.
     pub(super) fn seconds(&self) -> f64 {
         *self.seconds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, Clone)]
+pub(super) struct Reason {
+    pub(super) text: String,
+    pub(super) disk_full: bool,
+}
+
+impl<T: Into<String>> From<T> for Reason {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), disk_full: false }
     }
 }
 

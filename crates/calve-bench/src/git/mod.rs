@@ -156,7 +156,7 @@ impl GitBench<'_> {
             back: 0,
             bitmaps: None,
             commit_graph: None,
-            shape: serde_json::Map::new(),
+            shape: None,
         };
         let (repositories, server) = (vec![(about, String::new())], Some(address.shown()));
         Ok(Measurement { repositories, outcomes, rounds, server, accounting: None, swapped_before })
@@ -167,7 +167,7 @@ fn described(repository: Repository) -> (GitRepository, String) {
     let Repository { name, source, branch, file, back, shape, bitmaps, commit_graph, .. } = repository;
     let in_words = shape.in_words();
     let (branch, bitmaps, commit_graph) = (Some(branch), Some(bitmaps), Some(commit_graph));
-    let about = GitRepository { name, source, branch, file, back, bitmaps, commit_graph, shape: shape.numbers };
+    let about = GitRepository { name, source, branch, file, back, bitmaps, commit_graph, shape: Some(shape.numbers) };
     (about, in_words)
 }
 

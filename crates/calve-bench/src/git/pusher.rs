@@ -162,7 +162,7 @@ impl<'a> Pusher<'a> {
         if ran.is_success() {
             return Ok(());
         }
-        let text = format!("a push to the bench's own host failed: {}", self.clients.reason(&ran));
+        let text = format!("a push to the bench's own host failed: {}", self.clients.reason(&ran).text);
         Err(BenchError::stated(FailureKind::Failed, text, Remedy::FreeSpaceOrReport))
     }
 

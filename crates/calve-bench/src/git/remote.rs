@@ -54,7 +54,7 @@ impl Server<'_> {
         let failure = |exit_code, reason| StepFailure { step: Step::Clone, command, round, exit_code, reason };
         let result = match not_honoured(case, &ran, &directory) {
             _ if !ran.is_success() => Err(failure(ran.ended.status.code(), self.clients.reason(&ran))),
-            Some(reason) => Err(failure(Some(0), reason)),
+            Some(text) => Err(failure(Some(0), text.into())),
             None => Ok(Sample {
                 step: Step::Clone,
                 round,

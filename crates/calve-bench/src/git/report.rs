@@ -68,7 +68,8 @@ pub(super) fn complete(report: &mut Report, bench: &GitBench<'_>, measurement: M
                     operation,
                     round,
                     exit_code,
-                    reason,
+                    reason: reason.text,
+                    disk_full: reason.disk_full,
                     ..BenchFailure::default()
                 };
                 report.fail(&label, failure);
@@ -172,7 +173,7 @@ fn describe(report: &mut Report, bench: &GitBench<'_>, server: Option<&str>, rou
 fn section(repository: &GitRepository, shape: &str, rows: &[&Row]) -> Section {
     let mut lines = vec![("Source", format!("`{}`", repository.source))];
     if !shape.is_empty() {
-        let by = repository.shape.get("counted_by").and_then(serde_json::Value::as_str).unwrap_or("calve");
+        let by = repository.shape.as_ref().map_or("calve", |shape| shape.counted_by);
         lines.push(("Shape", format!("{shape} (counted by {by})")));
     }
     let state = |state: Option<bool>| state.map_or("unknown", |state| if state { "yes" } else { "no" }).to_owned();

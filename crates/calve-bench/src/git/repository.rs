@@ -108,7 +108,7 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Ben
         // Before it is made shorter: half of a URL is not known for one.
         ran.said = address.censored(&ran.said);
     }
-    let reason = users.reason(&ran);
+    let reason = users.reason(&ran).text;
     let text = format!("`{}` cannot be cloned: {reason}", ShownPath(Path::new(&source.shown())));
     let hint = match source {
         Source::Url(_) => Remedy::TryCloningUrl,

@@ -83,7 +83,7 @@ fn progress(outcome: &CaseResult, before: usize, round: u32, repository: &str) -
     let case = format!("{} ({})", outcome.case.name, outcome.case.in_words());
     let head = format!("round {round}  {}", [repository, &case].join(" ").trim_start());
     if let Some(failure) = &outcome.failure {
-        return format!("{head}: {} failed: {}", failure.command, failure.reason);
+        return format!("{head}: {} failed: {}", failure.command, failure.reason.text);
     }
     let steps = Step::ALL.into_iter().filter_map(|step| {
         let times: Vec<f64> = outcome.samples[before..]

@@ -1,11 +1,12 @@
 //! The shape of a repository, in the words of git-sizer, which counts it when it is installed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::{Map, Value, json};
+use calve_receipt::bench::RepositoryShape;
+use serde_json::Value;
 
 use super::clients::Clients;
 use crate::error::BenchError;
@@ -14,7 +15,7 @@ use calve_receipt::human::{count, size};
 /// The numbers, by git-sizer's names for them, and some of the branch's newest commit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
-    pub(crate) numbers: Map<String, Value>,
+    pub(crate) numbers: RepositoryShape,
     /// The regular files of a checkout.
     pub(crate) checkout_files: u64,
     pub(crate) checkout_bytes: u64,
@@ -22,13 +23,10 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(super) fn of(clients: &Clients<'_>, repository: &Path, branch: &str) -> Result<Self, BenchError> {
-        let (by, counted) = match by_git_sizer(clients, repository)? {
+        let (counted_by, mut numbers) = match by_git_sizer(clients, repository)? {
             Some(numbers) => ("git-sizer", numbers),
             None => ("calve", by_counting(clients, repository)?),
         };
-        let mut numbers = Map::new();
-        numbers.insert("counted_by".into(), json!(by));
-        numbers.extend(counted);
         let checkout = Checkout::of(clients, repository, branch)?;
         for (name, number) in [
             ("checkout_files", checkout.files),
@@ -36,13 +34,14 @@ impl Shape {
             ("checkout_max_path_depth", checkout.depth),
             ("pack_bytes", super::repository::pack_bytes(repository)),
         ] {
-            numbers.insert(name.into(), json!(number));
+            numbers.insert(name.into(), number);
         }
+        let numbers = RepositoryShape { counted_by, numbers };
         Ok(Self { numbers, checkout_files: checkout.files, checkout_bytes: checkout.bytes })
     }
 
     pub(crate) fn number(&self, name: &str) -> u64 {
-        self.numbers.get(name).and_then(Value::as_u64).unwrap_or(0)
+        self.numbers.numbers.get(name).copied().unwrap_or(0)
     }
 
     /// Describes the shape for one line of a report.
@@ -62,22 +61,20 @@ impl Shape {
     }
 }
 
-fn by_git_sizer(clients: &Clients<'_>, repository: &Path) -> Result<Option<Map<String, Value>>, BenchError> {
+fn by_git_sizer(clients: &Clients<'_>, repository: &Path) -> Result<Option<BTreeMap<String, u64>>, BenchError> {
     let mut command = Command::new("git-sizer");
     command.args(["--json", "--json-version=1", "--no-progress"]).current_dir(repository).stdin(Stdio::null());
     let Ok(ran) = clients.run(&mut command) else { return Ok(None) };
     let document: Option<Value> = serde_json::from_slice(&ran.stdout).ok();
     let numbers = document.as_ref().and_then(Value::as_object).filter(|_| ran.is_success());
-    Ok(numbers.map(|all| {
-        all.iter().filter(|(_, value)| value.is_u64()).map(|(name, value)| (name.clone(), value.clone())).collect()
-    }))
+    Ok(numbers.map(|all| all.iter().filter_map(|(name, value)| Some((name.clone(), value.as_u64()?))).collect()))
 }
 
 /// Returns the numbers that need no tree to be read.
-fn by_counting(clients: &Clients<'_>, repository: &Path) -> Result<Map<String, Value>, BenchError> {
-    let mut numbers: Map<String, Value> = Map::new();
+fn by_counting(clients: &Clients<'_>, repository: &Path) -> Result<BTreeMap<String, u64>, BenchError> {
+    let mut numbers = BTreeMap::new();
     let mut add = |name: String, number: u64| {
-        numbers.insert(name, json!(number));
+        numbers.insert(name, number);
     };
     let mut command = clients.git(repository, None);
     command.args(["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectsize)"]);

@@ -4,14 +4,15 @@ mod html;
 mod markdown;
 mod plot;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use calve_receipt::bench::{
-    BenchFailure, BenchReport, BenchWarning, CommandConditions, Conditions, Machine, NotRun, NotRunReason, Side, Times,
+    BenchFailure, BenchReport, BenchWarning, CommandConditions, Conditions, Facts, Machine, NotRun, NotRunReason, Side,
+    Times,
 };
 use calve_receipt::human::{duration, size};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, utc};
@@ -93,10 +94,10 @@ impl Report {
                 bench,
                 date,
                 machine,
-                facts: Map::new(),
+                facts: Facts::default(),
                 conditions: Conditions::Databases {},
                 rounds: 0,
-                versions: Map::new(),
+                versions: BTreeMap::new(),
                 memory_floor_bytes: machine::own_peak_memory_bytes().unwrap_or(0),
                 results: Vec::new(),
                 failed: Vec::new(),
@@ -117,13 +118,7 @@ impl Report {
         report
     }
 
-    /// Adds a circumstance, and its value for the document.
-    pub(crate) fn fact(&mut self, key: &str, label: &'static str, text: impl Into<String>, value: impl Serialize) {
-        self.circumstances.push((label, text.into()));
-        self.document.facts.insert(key.to_owned(), json!(value));
-    }
-
-    /// Adds a circumstance that the document has elsewhere.
+    /// Adds a circumstance. The document has its value in `facts` or elsewhere.
     pub(crate) fn circumstance(&mut self, label: &'static str, text: impl Into<String>) {
         self.circumstances.push((label, text.into()));
     }
@@ -132,7 +127,7 @@ impl Report {
         let versions: Vec<(String, String)> = versions.into_iter().collect();
         let lines: Vec<String> = versions.iter().map(|(program, version)| format!("{program}: {version}")).collect();
         self.circumstance("Versions", lines.join("; "));
-        self.document.versions = versions.into_iter().map(|(program, version)| (program, version.into())).collect();
+        self.document.versions = versions.into_iter().collect();
     }
 
     pub(crate) fn warn(&mut self, code: &'static str, message: String) {
@@ -206,11 +201,7 @@ impl Report {
         let Some(failure) = self.document.failed.iter().find(ours) else { return Ok(()) };
         let test = failure.test.map_or_else(String::new, |test| format!("{test}: "));
         let text = format!("{test}`{}` failed: {}", failure.command, failure.reason);
-        let hint = if failure.reason.starts_with(NO_SPACE) {
-            Remedy::FreeSpaceOrChooseAnotherPlace
-        } else {
-            Remedy::RunByHand
-        };
+        let hint = if failure.disk_full { Remedy::FreeSpaceOrChooseAnotherPlace } else { Remedy::RunByHand };
         Err(BenchError::stated(FailureKind::Failed, text, hint))
     }
 
@@ -280,8 +271,6 @@ pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
     })
 }
 
-/// Begins the reason of a failure that is the place's and not the program's.
-pub(crate) const NO_SPACE: &str = "no space is left";
 /// In processors.
 const OTHERS_DISTURB: f64 = 0.25;
 const LARGE_SPREAD: f64 = 0.10;

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use calve_core::{CloneOptions, ShownPath, clone_tree};
-use calve_receipt::ReceiptPath;
+use calve_receipt::bench::RepositoryFact;
 use calve_receipt::human::{counted, entries};
-use serde::Serialize;
 
 use crate::comparison::{self, Space};
 use crate::error::{BenchError, FailureKind};
@@ -29,13 +28,6 @@ pub struct WorktreeBench<'a> {
     pub turns: Turns,
     /// A repository's main worktree, with what git ignores in it.
     pub repository: &'a Path,
-}
-
-#[derive(Serialize)]
-struct RepositoryFact {
-    path: ReceiptPath,
-    tracked_files: usize,
-    entries: Option<u64>,
 }
 
 impl WorktreeBench<'_> {
@@ -78,8 +70,9 @@ impl WorktreeBench<'_> {
         let size = cloned_entries.map_or_else(String::new, |number| format!(", {}", entries(number)));
         let text = format!("`{}`: {}", ShownPath(repository), counted(tracked_files as u64, "tracked file"));
         report.subject = format!("a worktree of {text}{size}, up to the first `git status`");
-        let value = RepositoryFact { path: calve_receipt::path(repository), tracked_files, entries: cloned_entries };
-        report.fact("repository", "Repository", text, value);
+        let fact = RepositoryFact { path: calve_receipt::path(repository), tracked_files, entries: cloned_entries };
+        report.circumstance("Repository", text);
+        report.document.facts.repository = Some(fact);
         scratch.add_to(&mut report, "Made in")?;
         report.circumstance("REPO, DST", "a clone of the repository, and a new path in the target for each run");
         comparison::complete(&mut report, &runs, &schedule, Space::Taken);

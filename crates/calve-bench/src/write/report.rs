@@ -46,7 +46,8 @@ pub(super) fn complete(
         || "not found from here, so that the engine is measured without Node (npm install calve)".to_owned(),
         |version| format!("{version}, with calve {calve}"),
     );
-    report.fact("npm_package", "npm package calve", of_package, package);
+    report.circumstance("npm package calve", of_package);
+    report.document.facts.npm_package = package.map(str::to_owned);
     let rounds = counted(u64::from(report.document.rounds), "round");
     report.circumstance("Runs", format!("{rounds}, the ways in another order in each; a process for each run"));
     report.versions([("node".into(), node.version.clone()), ("calve".into(), calve.into())]);
