@@ -6,7 +6,8 @@ import { setImmediate } from 'node:timers';
 import { checkText, flag, invalid, object, wrong } from './arguments.js';
 import { CalveError, fromDocument, type Document } from './errors.js';
 import { program } from './native.js';
-import type { ReceiptPath } from './receipts.js';
+import type { DbServer } from './receipts.js';
+import { DATABASE_REMEDIES } from './remedies.js';
 
 /** How to start a server. */
 export interface StartOptions {
@@ -16,23 +17,6 @@ export interface StartOptions {
   tcp?: boolean | number | undefined;
   /** The server ends when this process ends, however it does. By default this one. Of several, the first that ends counts. */
   ownerPid?: number | readonly number[] | undefined;
-}
-
-/** @internal What `calve db start` prints. */
-export interface ServerDocument {
-  name: string;
-  engine: string;
-  url: string;
-  tcp_url: string | null;
-  dsn: string;
-  host: string;
-  port: number;
-  socket: ReceiptPath;
-  user: string;
-  password: string | null;
-  database: string;
-  tcp_port: number | null;
-  environment: Record<string, string | null>;
 }
 
 /** A running database server, and how it is reached. It ends by `stop()`, with its `await using` block, or with its owner. */
@@ -63,7 +47,7 @@ export class Database {
   readonly environment: Readonly<Record<string, string | null>>;
 
   /** @internal */
-  constructor(document: ServerDocument) {
+  constructor(document: DbServer) {
     this.name = document.name;
     this.engine = document.engine;
     this.url = document.url;
@@ -75,7 +59,7 @@ export class Database {
     this.password = document.password;
     this.database = document.database;
     this.tcpPort = document.tcp_port;
-    this.environment = document.environment;
+    this.environment = document.environment ?? {};
   }
 
   /** Puts it back to its template, or to a mark. The address stays; sessions are cut off. */
@@ -113,7 +97,7 @@ export async function startDatabase(template: string, options?: StartOptions): P
   if (name !== undefined) given.push('--name', text(name, 'options.name'));
   if (typeof tcp === 'number') given.push(`--tcp=${whole(tcp, 'options.tcp')}`);
   else if (flag(tcp, 'tcp')) given.push('--tcp');
-  return new Database(await printed(['start', '--quiet', '--json', ...given, '--', text(template, 'template')]) as ServerDocument);
+  return new Database(await printed(['start', '--quiet', '--json', ...given, '--', text(template, 'template')]) as DbServer);
 }
 
 function text(value: unknown, name: string): string {
@@ -257,7 +241,10 @@ function ended(file: string, child: Running, answer?: string): Promise<Done> {
 
 async function failure(done: Done): Promise<CalveError> {
   const document = parsed(done.stdout);
-  if (document.schema === 'calve.error/1') return fromDocument(document as unknown as Document);
+  if (document.schema === 'calve.error/1') {
+    const error = document as unknown as Document;
+    return fromDocument({ ...error, hint: DATABASE_REMEDIES[error.remedy ?? ''] ?? error.hint ?? null });
+  }
   const told = done.stderr.trim();
   const version = (await said(done.program, ['--version'])).stdout.trim();
   const own = (require('../package.json') as { version: string }).version;
@@ -265,7 +252,7 @@ async function failure(done: Done): Promise<CalveError> {
     const message = `\`${done.program}\` is ${version || 'not calve'}, and the package is calve ${own}${told && `: ${told}`}`;
     return new CalveError({ code: 'ERR_CALVE_OTHER_VERSION', message, hint: 'install the package again, with its optional dependencies' });
   }
-  return new CalveError({ code: 'ERR_CALVE_DB', message: told.replace(/^error: /, '') || `\`calve db\` ended with ${done.code}` });
+  return new CalveError({ code: 'ERR_CALVE_DB', message: told || `\`calve db\` ended with ${done.code}` });
 }
 
 function parsed(text: string): { schema?: string } {

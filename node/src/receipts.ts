@@ -219,3 +219,65 @@ export interface WriteReceipt {
   /** The time that writing took in milliseconds. */
   elapsed_ms: number;
 }
+
+/** A file of a data directory. */
+export interface DbFile {
+  /** The path, relative to the data directory. */
+  path: ReceiptPath;
+  /** The size in bytes. */
+  bytes: number;
+}
+
+/** A database server. */
+export interface DbServer {
+  /** The name of the server. */
+  name: string;
+  /** The name of the engine, such as `postgres`. */
+  engine: string;
+  /** The template that the server was cloned from. Null if there is none. */
+  template: string | null;
+  /** The address as a URL, by the private socket. */
+  url: string;
+  /** The address as a URL, by TCP, with the password. Null without TCP. */
+  tcp_url: string | null;
+  /** The address for the engine's own programs. */
+  dsn: string;
+  /** The host for the engine's own programs. */
+  host: string;
+  /** The port, which for PostgreSQL is part of the socket's name. */
+  port: number;
+  /** The private socket. */
+  socket: ReceiptPath;
+  /** The superuser. */
+  user: string;
+  /** The password for TCP. Null without TCP. */
+  password: string | null;
+  /** A database that always exists. */
+  database: string;
+  /** The port on 127.0.0.1. Null without TCP. */
+  tcp_port: number | null;
+  /** The environment variables by which programs find this server and no other. Null: the variable must not be set. */
+  environment?: Record<string, string | null>;
+  /** The data directory. */
+  data_directory: ReceiptPath;
+  /** The id of the server's first process. */
+  pid: number;
+  /** How the data directory was cloned. */
+  strategy: string;
+  /** The better strategies, and why they were not used. */
+  refused: string[];
+  /** Files that an overlay copies when the server first opens them for writing. */
+  copied_on_first_open: DbFile[];
+  /** How long cloning took, in milliseconds. */
+  clone_ms: number;
+  /** The time from the start of cloning to the first answer, in milliseconds. */
+  ready_ms: number;
+  /** The time of the start, in seconds since 1970. */
+  started_unix_s: number;
+  /** The time at which the server ends, in seconds since 1970. Null if it has no limit. */
+  expires_unix_s: number | null;
+  /** The process that the server ends with. Null if there is none. */
+  owner_pid: number | null;
+  /** True if the server was started ahead of time, and was waiting when it was asked for. Left out if not. */
+  standby?: boolean;
+}

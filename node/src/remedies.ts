@@ -88,3 +88,15 @@ export const REMEDIES: Readonly<Record<string, string>> = {
   run_as_owner: 'run as its owner',
   use_dev_drive: 'keep both on a Dev Drive or another ReFS volume',
 };
+
+/** @internal The remedies of databases that the program words with its own options. For all others its words hold here too. */
+export const DATABASE_REMEDIES: Readonly<Record<string, string>> = {
+  choose_another_port: 'choose another port, or pass `tcp: true`: a free one is then taken',
+  choose_unprivileged_port: 'choose a port from 1024 on, or pass `tcp: true`: a free one is then taken',
+  install_server: 'install the server, or start a template that was made from an image',
+  choose_supported_version: 'install a supported version of the server',
+  choose_matching_version: 'install that version of the server',
+  install_runtime: 'install podman or docker',
+  choose_image: 'make the template again, from an image for this machine',
+  read_help: 'correct the argument',
+};

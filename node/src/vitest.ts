@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { Database, printed, startDatabase, type ServerDocument } from './database.js';
+import { Database, printed, startDatabase } from './database.js';
+import type { DbServer } from './receipts.js';
 import { lead, withHint } from './worker.js';
 
 /** What a plugin for Vite is, as far as this is one. */
@@ -39,7 +40,7 @@ export async function prepared(template: string): Promise<Provided> {
 
 /** @internal At the end. Where this is not reached, the servers end with their owner. */
 export async function end({ prefix }: Provided): Promise<void> {
-  const { servers } = await printed(['list', '--json']) as { servers: ServerDocument[] };
+  const { servers } = await printed(['list', '--json']) as { servers: DbServer[] };
   const own = servers.filter(({ name }) => name.startsWith(prefix));
   await Promise.all(own.map((document) => new Database(document).stop()));
 }
@@ -53,7 +54,7 @@ export async function enter({ template, prefix, ownerPid }: Provided): Promise<v
 /** The server of that name, as its template is; nothing if there is none that can be. */
 async function putBack(name: string): Promise<Database | undefined> {
   try {
-    const { servers } = await printed(['reset', '--quiet', '--json', '--', name]) as { servers: [ServerDocument] };
+    const { servers } = await printed(['reset', '--quiet', '--json', '--', name]) as { servers: [DbServer] };
     return new Database(servers[0]);
   } catch {
     await printed(['stop', '--quiet', '--', name]).catch(() => undefined);

@@ -121,6 +121,8 @@ test('several at once, by TCP too, end with their blocks', async (t) => {
   const [, tcp] = all;
   assert.equal(await said('psql', tcp.tcpUrl, '-qtAc', COUNT), '100');
   assert.ok(tcp.password && tcp.tcpUrl.includes(String(tcp.tcpPort)));
+  const taken = await startDatabase('shop', { tcp: tcp.tcpPort }).catch((error) => error);
+  assert.equal(taken.hint, 'choose another port, or pass `tcp: true`: a free one is then taken');
   // What `await using` calls.
   for (const one of all) await one[Symbol.asyncDispose]();
   assert.deepEqual(running(), []);

@@ -1,4 +1,4 @@
-import type { ReceiptPath } from './receipts.js';
+import type { DbServer } from './receipts.js';
 /** How to start a server. */
 export interface StartOptions {
     /** What `calve db list` calls it. By default the template's name, and some letters. */
@@ -7,22 +7,6 @@ export interface StartOptions {
     tcp?: boolean | number | undefined;
     /** The server ends when this process ends, however it does. By default this one. Of several, the first that ends counts. */
     ownerPid?: number | readonly number[] | undefined;
-}
-/** @internal What `calve db start` prints. */
-export interface ServerDocument {
-    name: string;
-    engine: string;
-    url: string;
-    tcp_url: string | null;
-    dsn: string;
-    host: string;
-    port: number;
-    socket: ReceiptPath;
-    user: string;
-    password: string | null;
-    database: string;
-    tcp_port: number | null;
-    environment: Record<string, string | null>;
 }
 /** A running database server, and how it is reached. It ends by `stop()`, with its `await using` block, or with its owner. */
 export declare class Database {
@@ -51,7 +35,7 @@ export declare class Database {
     /** The variables by which programs find this server and no other. Null: the variable must not be set. */
     readonly environment: Readonly<Record<string, string | null>>;
     /** @internal */
-    constructor(document: ServerDocument);
+    constructor(document: DbServer);
     /** Puts it back to its template, or to a mark. The address stays; sessions are cut off. */
     reset(options?: {
         to?: string | undefined;

@@ -258,3 +258,72 @@ class WriteReceipt(TypedDict):
     """The files that were not written, if errors were to be collected."""
     elapsed_ms: float
     """The time that writing took in milliseconds."""
+
+
+class DbFile(TypedDict):
+    """A file of a data directory."""
+
+    path: ReceiptPath
+    """The path, relative to the data directory."""
+    bytes: int
+    """The size in bytes."""
+
+
+class _DbServer(TypedDict):
+    """A database server."""
+
+    name: str
+    """The name of the server."""
+    engine: str
+    """The name of the engine, such as `postgres`."""
+    template: Optional[str]
+    """The template that the server was cloned from. Null if there is none."""
+    url: str
+    """The address as a URL, by the private socket."""
+    tcp_url: Optional[str]
+    """The address as a URL, by TCP, with the password. Null without TCP."""
+    dsn: str
+    """The address for the engine's own programs."""
+    host: str
+    """The host for the engine's own programs."""
+    port: int
+    """The port, which for PostgreSQL is part of the socket's name."""
+    socket: ReceiptPath
+    """The private socket."""
+    user: str
+    """The superuser."""
+    password: Optional[str]
+    """The password for TCP. Null without TCP."""
+    database: str
+    """A database that always exists."""
+    tcp_port: Optional[int]
+    """The port on 127.0.0.1. Null without TCP."""
+    data_directory: ReceiptPath
+    """The data directory."""
+    pid: int
+    """The id of the server's first process."""
+    strategy: str
+    """How the data directory was cloned."""
+    refused: list[str]
+    """The better strategies, and why they were not used."""
+    copied_on_first_open: list[DbFile]
+    """Files that an overlay copies when the server first opens them for writing."""
+    clone_ms: float
+    """How long cloning took, in milliseconds."""
+    ready_ms: float
+    """The time from the start of cloning to the first answer, in milliseconds."""
+    started_unix_s: int
+    """The time of the start, in seconds since 1970."""
+    expires_unix_s: Optional[int]
+    """The time at which the server ends, in seconds since 1970. Null if it has no limit."""
+    owner_pid: Optional[int]
+    """The process that the server ends with. Null if there is none."""
+
+
+class DbServer(_DbServer, total=False):
+    """A database server."""
+
+    environment: dict[str, Optional[str]]
+    """The environment variables by which programs find this server and no other. Null: the variable must not be set."""
+    standby: bool
+    """True if the server was started ahead of time, and was waiting when it was asked for. Left out if not."""

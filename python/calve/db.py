@@ -6,11 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any, NoReturn, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, NoReturn, Optional, Sequence, Union
 
 from . import __version__
 from ._errors import CalveError, from_document, path_of
 from ._program import program, run
+from ._remedies import DATABASE_REMEDIES
+
+if TYPE_CHECKING:
+    from ._receipts import DbServer
 
 SERVER = "calve.db.server/1"
 SERVERS = "calve.db.servers/1"
@@ -19,7 +23,7 @@ SERVERS = "calve.db.servers/1"
 class Server:
     """A running server, and how it is reached. It ends with its ``with`` block, by ``stop()``, or with its owner."""
 
-    def __init__(self, document: Any) -> None:
+    def __init__(self, document: DbServer) -> None:
         self.name: str = document["name"]
         """What ``calve db list`` calls it."""
         self.engine: str = document["engine"]
@@ -44,7 +48,7 @@ class Server:
         """A database that always exists."""
         self.tcp_port: Optional[int] = document["tcp_port"]
         """The port on 127.0.0.1. ``None`` without ``tcp``."""
-        self.environment: dict[str, Optional[str]] = document["environment"]
+        self.environment: dict[str, Optional[str]] = document.get("environment", {})
         """The variables by which programs find this server and no other. ``None``: the variable must not be set."""
 
     def reset(self, to: Optional[str] = None) -> None:
@@ -118,13 +122,13 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
 def _failed(done: subprocess.CompletedProcess[bytes]) -> NoReturn:
     document = _parsed(done.stdout)
     if document.get("schema") == "calve.error/1":
-        raise from_document(document)
+        raise from_document({**document, "hint": DATABASE_REMEDIES.get(document["remedy"], document["hint"])})
     said = done.stderr.decode(errors="replace").strip()
     version = subprocess.run([done.args[0], "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout.strip()
     if version != f"calve {__version__}":
         text = f"`{done.args[0]}` is {version or 'not calve'}, and the package is calve {__version__}"
         _raise("ERR_CALVE_OTHER_VERSION", f"{text}: {said}" if said else text, "install the package's wheel again")
-    _raise("ERR_CALVE_DB", said.removeprefix("error: ") or f"`calve db` ended with {done.returncode}", None)
+    _raise("ERR_CALVE_DB", said or f"`calve db` ended with {done.returncode}", None)
 
 
 def _parsed(text: bytes) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import calve
+from calve import CalveError
 from calve import _program, db
 from test_trees import until
 
@@ -87,6 +88,9 @@ def test_tcp(shop):
         assert server.password and str(server.tcp_port) in (server.tcp_url or "")
         done = subprocess.run(["psql", server.tcp_url, "-qtAc", COUNT], check=True, stdout=subprocess.PIPE, text=True)
         assert done.stdout.strip() == "100"
+        with pytest.raises(CalveError) as taken:
+            db.start(shop, tcp=server.tcp_port)
+        assert taken.value.hint == "choose another port, or pass `tcp=True`: a free one is then taken"
 
 
 def test_an_exception_in_the_block_ends_the_server(shop):

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The documents that functions of the packages return.
-const RETURNED: [&str; 4] = ["CloneReceipt", "RemoveReceipt", "ProbeReceipt", "WriteReceipt"];
+/// The documents that functions of the packages return, or make objects of.
+const RETURNED: [&str; 5] = ["CloneReceipt", "RemoveReceipt", "ProbeReceipt", "WriteReceipt", "DbServer"];
 /// The packages throw errors, and have a class for them.
 const ERRORS: (&str, &str) = ("ErrorReceipt", "CalveError");
 
@@ -16,6 +16,8 @@ struct Language {
     /// `(type of JSON Schema, type of the language)`.
     plain: [(&'static str, &'static str); 5],
     list: fn(&str) -> String,
+    /// By text.
+    map: fn(&str) -> String,
     union: fn(&[String]) -> String,
     literals: fn(&[String]) -> String,
 }
@@ -29,6 +31,7 @@ const TYPESCRIPT: Language = Language {
         ("null", "null"),
     ],
     list: |item| if item.contains('|') { format!("({item})[]") } else { format!("{item}[]") },
+    map: |value| format!("Record<string, {value}>"),
     union: |types| types.join(" | "),
     literals: |values| {
         let quoted: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
@@ -39,6 +42,7 @@ const TYPESCRIPT: Language = Language {
 const PYTHON: Language = Language {
     plain: [("string", "str"), ("integer", "int"), ("number", "float"), ("boolean", "bool"), ("null", "None")],
     list: |item| format!("list[{item}]"),
+    map: |value| format!("dict[str, {value}]"),
     union: |types| match types {
         [one, none] if none == "None" => format!("Optional[{one}]"),
         types => format!("Union[{}]", types.join(", ")),
@@ -75,6 +79,7 @@ impl Language {
                 (self.union)(&names.iter().map(|name| plain(name.as_str().unwrap())).collect::<Vec<_>>())
             }
             name if name == "array" => (self.list)(&self.type_of(&rule["items"])),
+            name if name == "object" => (self.map)(&self.type_of(&rule["additionalProperties"])),
             name => plain(name.as_str().unwrap()),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use calve_core::{Error, Operation};
+use calve_receipt::ErrorReceipt;
 use napi::JsDeferred;
 use napi::bindgen_prelude::{Either, Env, FnArgs, Function, JsObjectValue, Object, ToNapiValue, Unknown};
 use napi_derive::napi;
@@ -129,8 +130,7 @@ fn resolve<T: ToNapiValue + Send + 'static>(
 }
 
 fn panicked() -> Failure {
-    let hint = "please report this, with what was being done";
-    Failure {
-        failure: format!(r#"{{"code":"ERR_CALVE_INTERNAL","message":"a thread of calve panicked","hint":"{hint}"}}"#),
-    }
+    let hint = "please report this, with what was being done".to_owned();
+    let receipt = ErrorReceipt::new("ERR_CALVE_INTERNAL", "a thread of calve panicked".into(), Some(hint));
+    Failure { failure: calve_receipt::json(&receipt) }
 }

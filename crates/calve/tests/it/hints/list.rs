@@ -257,15 +257,19 @@ fn joined(source: &str) -> String {
     lines.fold(first, |joined, line| joined + line.trim_start()).replace("\\\"", "'")
 }
 
-/// Returns whether a test asserts the remedy: by its words, its name, or its name in JSON.
-fn asserts(test: &str, remedy: &str, words: &BTreeMap<String, String>) -> bool {
-    let in_json = remedy.chars().enumerate().fold(String::new(), |mut name, (at, c)| {
+fn in_json(remedy: &str) -> String {
+    remedy.chars().enumerate().fold(String::new(), |mut name, (at, c)| {
         if c.is_uppercase() && at > 0 {
             name.push('_');
         }
         name.push(c.to_ascii_lowercase());
         name
-    });
+    })
+}
+
+/// Returns whether a test asserts the remedy: by its words, its name, or its name in JSON.
+fn asserts(test: &str, remedy: &str, words: &BTreeMap<String, String>) -> bool {
+    let in_json = in_json(remedy);
     let is_named =
         test.split(&format!("Remedy::{remedy}")).skip(1).any(|rest| !rest.starts_with(char::is_alphanumeric));
     let is_worded = words.get(remedy).is_some_and(|words| words.len() > 8 && joined(test).contains(words.as_str()));
@@ -305,6 +309,24 @@ fn assert_listed(
 
 fn remedies(cases: &[Case]) -> BTreeSet<String> {
     cases.iter().map(|case| case.remedy.to_owned()).collect()
+}
+
+/// The packages word some remedies of databases themselves, by their names.
+#[test]
+fn the_packages_word_remedies_that_there_are() {
+    let all: BTreeSet<String> =
+        variants("calve-db/src/remedy.rs", "pub enum Remedy {").iter().map(|name| in_json(name)).collect();
+    for (file, quote) in [("node/src/remedies.ts", ""), ("python/calve/_remedies.py", "\"")] {
+        let text = fs_err::read_to_string(crates().join("..").join(file)).unwrap();
+        let (_, table) = text.split_once("DATABASE_REMEDIES").unwrap();
+        let keys = table.lines().filter_map(|line| {
+            let (key, words) = line.trim_start().split_once(&format!("{quote}: "))?;
+            words.ends_with(',').then(|| key.trim_start_matches('"').to_owned())
+        });
+        let keys: BTreeSet<String> = keys.collect();
+        assert!(keys.len() > 5, "{file}: {keys:?}");
+        assert!(keys.is_subset(&all), "{file}: {:?}", keys.difference(&all));
+    }
 }
 
 #[test]
