@@ -31,5 +31,5 @@ pub mod write;
 
 pub use crate::error::{BenchError, FailureKind};
 pub use crate::remedy::Remedy;
-pub use crate::report::Report;
+pub use crate::report::{Report, ReportExports, ReportForm};
 pub use crate::setup::{BenchSetup, Rounds, Turns};

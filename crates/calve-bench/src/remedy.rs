@@ -29,6 +29,10 @@ pub enum Remedy {
     /// The condition of a command, in the words of the report.
     AsReported(String),
     RunByHand,
+    /// Only root can empty the caches.
+    MeasureWarm,
+    NameFileForEachForm,
+    ChooseWritableReport,
 
     InstallGit,
     /// The programs that serve repositories are missing.

@@ -2,10 +2,11 @@
 
 use std::os::fd::AsFd;
 
-use rustix::io::Result;
+use crate::error::{BenchError, FailureKind};
+use crate::remedy::Remedy;
 
 /// Returns the used space that `df` shows, in bytes.
-pub(crate) fn used_bytes(directory: impl AsFd) -> Result<u64> {
+pub(crate) fn used_bytes(directory: impl AsFd) -> rustix::io::Result<u64> {
     let stat = rustix::fs::fstatvfs(directory)?;
     Ok(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize)
 }
@@ -18,7 +19,7 @@ pub(crate) struct Room {
 }
 
 /// Returns the space that this user may still write.
-pub(crate) fn free(directory: impl AsFd) -> Result<Room> {
+pub(crate) fn free(directory: impl AsFd) -> rustix::io::Result<Room> {
     let stat = rustix::fs::fstatvfs(directory)?;
     // btrfs has no number of inodes to tell.
     let inodes = if stat.f_files == 0 { u64::MAX } else { stat.f_favail };
@@ -26,7 +27,7 @@ pub(crate) fn free(directory: impl AsFd) -> Result<Room> {
 }
 
 /// Writes everything of that file system onto the disk.
-pub(crate) fn flush(directory: impl AsFd) -> Result<()> {
+pub(crate) fn flush(directory: impl AsFd) -> rustix::io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(directory)?;
     #[cfg(not(target_os = "linux"))]
@@ -46,8 +47,21 @@ pub enum Cache {
     Cold,
 }
 
+impl Cache {
+    /// Returns `Cold` if the caches can be emptied: root may write to the switch.
+    pub fn cold() -> Result<Self, BenchError> {
+        match fs_err::OpenOptions::new().write(true).open(DROP_CACHES) {
+            Ok(_) => Ok(Self::Cold),
+            Err(error) => {
+                let text = format!("the caches cannot be emptied: {error}");
+                Err(BenchError::stated(FailureKind::Refused, text, Remedy::MeasureWarm))
+            }
+        }
+    }
+}
+
 /// The kernel's switch (proc(5)); root may write to it.
-pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Takes everything that is on the disk out of memory: contents, names and inodes, of all programs.
 pub(crate) fn drop_caches() -> std::io::Result<()> {

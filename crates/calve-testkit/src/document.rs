@@ -70,13 +70,15 @@ impl Checker<'_> {
     }
 
     fn check_keys(&self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
-        // A map: any keys, and one kind of value.
+        // A map: one kind of value for all keys but those that have a rule of their own.
         if rule["additionalProperties"].is_object() {
-            return value
-                .as_object()
-                .into_iter()
-                .flatten()
-                .try_for_each(|(key, value)| self.check(&rule["additionalProperties"], value, &format!("{at}.{key}")));
+            let rule_of = |key: &str| rule["properties"].get(key).unwrap_or(&rule["additionalProperties"]);
+            let required = rule["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            if let Some(missing) = required.into_iter().find(|key| value.get(key).is_none()) {
+                return Err(format!("{at} lacks {missing}"));
+            }
+            let mut entries = value.as_object().into_iter().flatten();
+            return entries.try_for_each(|(key, value)| self.check(rule_of(key), value, &format!("{at}.{key}")));
         }
         let is_required = |key: &str| rule["required"].as_array().is_some_and(|keys| keys.iter().any(|one| one == key));
         let properties = || rule["properties"].as_object().into_iter().flatten();

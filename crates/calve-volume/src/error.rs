@@ -7,7 +7,7 @@ use calve_core::ShownPath;
 
 use crate::operation::Operation;
 use crate::problem::Problem;
-use crate::remedy::Remedy;
+use crate::remedy::{KernelFeature, Remedy};
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
@@ -53,7 +53,7 @@ pub enum Error {
     NoProgram(&'static str),
     /// The kernel has no btrfs, or no loop devices.
     #[error("this kernel offers no {0}")]
-    Kernel(&'static str),
+    Kernel(KernelFeature),
     #[error("`{}` cannot be mounted on: {why}", ShownPath(.path))]
     MountPoint { path: PathBuf, why: &'static str },
     /// Something else than asked for is in the way.
@@ -104,7 +104,7 @@ impl Error {
             Self::HostFull { .. } => Remedy::FreeSpaceOrNameSmallerSize,
             Self::NoPreallocation(_) => Remedy::MakeSparse,
             Self::NoProgram(program) => Remedy::InstallProgram(program),
-            Self::Kernel(what) => Remedy::UseAnotherKernel(what),
+            Self::Kernel(feature) => Remedy::UseAnotherKernel(*feature),
             Self::MountPoint { .. } => Remedy::ChooseEmptyMountPoint,
             Self::Unusable { name, .. } => Remedy::AskDoctor(name.clone()),
             Self::Attached(name) => Remedy::Detach(name.clone()),

@@ -23,5 +23,5 @@ pub use plan::VolumePlan;
 pub use problem::Problem;
 pub use programs::WayToRoot;
 pub use programs::{RootCommand, is_possible};
-pub use remedy::Remedy;
+pub use remedy::{KernelFeature, Remedy};
 pub use store::{NewVolume, RemoveReport, Volume, VolumeState, Volumes};

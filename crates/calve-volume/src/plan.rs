@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::mounted::{loops_of, unused, users_of};
 use crate::problem::Problem;
 use crate::programs::{RootCommand, WayToRoot};
-use crate::store::{Volume, Volumes};
-use crate::store::{VolumeState, clone, mount_point};
+use crate::remedy::KernelFeature;
+use crate::store::{Volume, VolumeState, Volumes, clone, mount_point};
 
 /// The steps that are missing for a volume to be attached, or detached. No other command changes volumes while it is held.
 #[derive(Debug)]
@@ -129,14 +129,14 @@ impl VolumePlan<'_> {
             return Error::Busy { name: self.volume.name.clone(), processes: users_of(&self.volume.mount_point) };
         }
         let has_btrfs = fs::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
-        if self.goal == Goal::Attached && !has_btrfs { Error::Kernel("btrfs") } else { error }
+        if self.goal == Goal::Attached && !has_btrfs { Error::Kernel(KernelFeature::Btrfs) } else { error }
     }
 }
 
 /// Fails unless the image can be mounted where it should be. Two loop devices on one btrfs would destroy it.
 fn is_free(volume: &Volume) -> Result<()> {
     if !Path::new("/dev/loop-control").exists() {
-        return Err(Error::Kernel("loop devices"));
+        return Err(Error::Kernel(KernelFeature::LoopDevices));
     }
     released(volume)?;
     mount_point(&volume.mount_point).map(drop)

@@ -1,5 +1,7 @@
 //! Remedies against errors, as values without words.
 
+use std::fmt::{self, Display, Formatter};
+
 use strum::IntoStaticStr;
 
 /// The user's next step.
@@ -19,8 +21,8 @@ pub enum Remedy {
     /// Another file system for the image, or a sparse one.
     MakeSparse,
     InstallProgram(&'static str),
-    /// A kernel with btrfs and loop devices.
-    UseAnotherKernel(&'static str),
+    /// A kernel that has this.
+    UseAnotherKernel(KernelFeature),
     /// An empty directory of its own.
     ChooseEmptyMountPoint,
     /// A command that finds out more.
@@ -39,6 +41,23 @@ pub enum Remedy {
     ReadKernelLog,
     /// Owner, mode, limits.
     CheckSystem,
+}
+
+/// A part of the kernel that volumes need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum KernelFeature {
+    Btrfs,
+    LoopDevices,
+}
+
+impl Display for KernelFeature {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Btrfs => "btrfs",
+            Self::LoopDevices => "loop devices",
+        })
+    }
 }
 
 impl Remedy {

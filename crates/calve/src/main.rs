@@ -127,7 +127,7 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
         #[cfg(unix)]
         Command::Bench { command } => commands::bench::run(&command, cancel),
         #[cfg(unix)]
-        Command::Write(arguments) => commands::write::run(&arguments, cancel),
+        Command::Write(arguments) => commands::bench::write(&arguments, cancel),
         Command::Reap(arguments) => commands::reap::run(&arguments),
     }
 }

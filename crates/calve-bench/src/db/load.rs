@@ -50,18 +50,18 @@ const SYSBENCH_TABLES: &str = "SELECT CONCAT(table_schema, ' ', COUNT(*)) FROM i
 impl LoadProgram {
     /// Finds the load program for the server's engine; the inner error is the name of a program that is not installed.
     pub(super) fn find(
-        server: &Record,
         session: &mut Session,
         beside: &Path,
         clients: u32,
         duration: Duration,
     ) -> io::Result<Result<Self, &'static str>> {
-        let name = if server.engine == "postgres" { "pgbench" } else { "sysbench" };
+        let is_postgres = session.is_postgres();
+        let name = if is_postgres { "pgbench" } else { "sysbench" };
         let at_the_server = beside.with_file_name(name);
         let Some(path) = programs::find(name).or_else(|| at_the_server.is_file().then_some(at_the_server)) else {
             return Ok(Err(name));
         };
-        let kind = if name == "pgbench" {
+        let kind = if is_postgres {
             let there = session.run("SELECT to_regclass('pgbench_accounts') IS NOT NULL")?;
             Kind::Pgbench { there: there.as_deref() == Some("t") }
         } else {

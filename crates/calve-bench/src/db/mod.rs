@@ -125,7 +125,7 @@ impl DatabaseBench<'_> {
         let write = match self.write {
             Some(sql) => sql.to_owned(),
             None => {
-                let question = if scout.record.engine == "postgres" { POSTGRES_WRITE } else { MARIADB_WRITE };
+                let question = if session.is_postgres() { POSTGRES_WRITE } else { MARIADB_WRITE };
                 let Some(sql) = session.run(question)? else {
                     let text = format!("template `{}` has no table with rows to write to", self.template);
                     return Err(BenchError::stated(FailureKind::Usage, text, Remedy::ChangeWrite));
@@ -142,7 +142,7 @@ impl DatabaseBench<'_> {
         if self.duration.is_zero() {
             return Ok(Load { write, program: None, missing: None });
         }
-        let program = LoadProgram::find(&scout.record, &mut session, &template.program, self.clients, self.duration)?;
+        let program = LoadProgram::find(&mut session, &template.program, self.clients, self.duration)?;
         match program {
             Ok(program) => Ok(Load { write, program: Some(program), missing: None }),
             Err(missing) => {

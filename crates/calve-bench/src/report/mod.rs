@@ -1,5 +1,6 @@
 //! The one report of all benches: the document, and the tables and charts of its Markdown and HTML forms.
 
+mod export;
 mod html;
 mod markdown;
 mod plot;
@@ -14,6 +15,7 @@ use calve_receipt::bench::{
 use calve_receipt::human::{duration, size};
 use serde_json::{Value, json};
 
+pub use self::export::{ReportExports, ReportForm};
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, utc};
 use crate::remedy::Remedy;

@@ -1,6 +1,7 @@
 //! `calve bench write`: many small files, written by the ways that Node has and by Calve's.
 
 mod descriptors;
+mod engine;
 mod limit;
 mod node;
 mod report;
@@ -10,6 +11,7 @@ mod ways;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
+pub use self::engine::EngineRun;
 use self::node::Node;
 use self::report::{Layout, Row};
 use self::runs::{Descriptors, Runner};

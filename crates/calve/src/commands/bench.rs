@@ -5,16 +5,16 @@ use std::path::Path;
 use calve_bench::Rounds;
 use calve_bench::copy::CopyBench;
 use calve_bench::dedupe::DedupeBench;
-use calve_bench::space::{self, Cache};
+use calve_bench::space::Cache;
 use calve_bench::worktree::WorktreeBench;
-use calve_bench::write::WriteBench;
+use calve_bench::write::{EngineRun, WriteBench};
 use calve_bench::{BenchError, BenchSetup, Report, Turns};
 use calve_core::{CancelToken, Error};
 
 use super::bench_report::Outlet;
 use crate::cli::report::ReportArguments;
-use crate::cli::{BenchCommand, BenchRunArguments};
-use crate::failure::{Failure, REFUSED};
+use crate::cli::{BenchCommand, BenchRunArguments, WriteArguments};
+use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Failure> {
@@ -74,18 +74,14 @@ fn in_turns(
     let turns = Turns {
         rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
         warmup: arguments.warmup,
-        cache: if arguments.cold { cold()? } else { Cache::Warm },
+        cache: if arguments.cold { Cache::cold()? } else { Cache::Warm },
     };
     reported(&arguments.report, &arguments.into, cancel, |setup| measure(setup, turns))
 }
 
-/// Reports that the caches can be emptied. Fails without access to the switch of the kernel, which root alone may use.
-fn cold() -> Result<Cache, Failure> {
-    match fs_err::OpenOptions::new().write(true).open(space::DROP_CACHES) {
-        Ok(_) => Ok(Cache::Cold),
-        Err(error) => {
-            let text = format!("the caches cannot be emptied: {error}");
-            Err(Failure::stated(REFUSED, text, "emptying the caches takes root, on Linux; or measure with warm caches"))
-        }
-    }
+/// `calve __write`: a run of `calve bench write`.
+pub(crate) fn write(arguments: &WriteArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let WriteArguments { threads, root, files, bytes, directories, result } = arguments;
+    let run = EngineRun { threads: *threads, root, files: *files, bytes: *bytes, directories: *directories, result };
+    Ok(run.run(cancel)?)
 }

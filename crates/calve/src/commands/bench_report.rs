@@ -1,25 +1,13 @@
 //! Where the report of a bench goes: to stdout, and to the files that were asked for.
 
-use std::path::{Path, PathBuf};
-
-use calve_bench::Report;
-use calve_core::ShownPath;
+use calve_bench::{Report, ReportExports, ReportForm};
 
 use crate::cli::report::ReportArguments;
-use crate::failure::{FAILED, Failure, USAGE};
+use crate::failure::Failure;
 use crate::output;
 
-/// The form of an exported report.
-#[derive(Clone, Copy)]
-enum Form {
-    Json,
-    Markdown,
-    Html,
-}
-
-/// The files to write in the end, known to be writable from the beginning; and what is printed.
 pub(super) struct Outlet {
-    files: Vec<(PathBuf, Form)>,
+    exports: ReportExports,
     quiet: bool,
     json: bool,
 }
@@ -27,19 +15,12 @@ pub(super) struct Outlet {
 impl Outlet {
     pub(super) fn of(arguments: &ReportArguments) -> Result<Self, Failure> {
         let paths = [
-            (&arguments.export_json, Form::Json),
-            (&arguments.export_markdown, Form::Markdown),
-            (&arguments.export_html, Form::Html),
+            (&arguments.export_json, ReportForm::Json),
+            (&arguments.export_markdown, ReportForm::Markdown),
+            (&arguments.export_html, ReportForm::Html),
         ];
-        let files: Vec<_> = paths.into_iter().filter_map(|(path, form)| Some((path.clone()?, form))).collect();
-        for (index, (path, _)) in files.iter().enumerate() {
-            if files[..index].iter().any(|(other, _)| other == path) {
-                let text = format!("`{}` is named for two forms of the report", ShownPath(path));
-                return Err(Failure::stated(USAGE, text, "name a file of its own for each"));
-            }
-            check_writable(path)?;
-        }
-        Ok(Self { files, quiet: arguments.quiet, json: arguments.json })
+        let exports = ReportExports::new(paths.into_iter().filter_map(|(path, form)| Some((path.clone()?, form))))?;
+        Ok(Self { exports, quiet: arguments.quiet, json: arguments.json })
     }
 
     /// Says the progress, for those who want to know.
@@ -49,47 +30,15 @@ impl Outlet {
         }
     }
 
-    /// Prints and exports the report, and fails when one of the commands in it did.
+    /// Exports and prints the report, and fails when one of the commands in it did. The files are first: a closed pipe must not lose what was
+    /// measured for minutes.
     pub(super) fn finish(&self, report: &Report) -> Result<(), Failure> {
-        self.give(report)?;
-        Ok(report.verdict()?)
-    }
-
-    /// Writes the files, then prints the report: a closed pipe must not lose what was measured for minutes.
-    fn give(&self, report: &Report) -> Result<(), Failure> {
-        let write = |(path, form): &(PathBuf, Form)| {
-            fs_err::write(path, Self::rendered(report, *form)).map_err(|error| unwritable(path, &error))
-        };
-        // One that fails does not keep the others from being written.
-        let written = self.files.iter().map(write).fold(Ok(()), Result::and);
+        let written = self.exports.write(report);
         match self.json {
             true => output::json(&report.json())?,
             false => output::result(&report.markdown())?,
         }
-        written
+        written?;
+        Ok(report.verdict()?)
     }
-
-    fn rendered(report: &Report, form: Form) -> String {
-        match form {
-            Form::Json => format!("{:#}\n", report.json()),
-            Form::Markdown => report.markdown(),
-            Form::Html => report.html(),
-        }
-    }
-}
-
-/// Fails if `path` cannot be written, before anything is measured. An existing file keeps its contents; a missing one stays missing.
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    match fs_err::OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(_) => Ok(fs_err::remove_file(path)?),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            fs_err::OpenOptions::new().write(true).open(path).map(drop).map_err(|error| unwritable(path, &error))
-        }
-        Err(error) => Err(unwritable(path, &error)),
-    }
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let text = format!("the report cannot be written to `{}`: {error}", ShownPath(path));
-    Failure::stated(FAILED, text, "name a file in a directory that is there and that you may write to")
 }

@@ -56,8 +56,6 @@ pub(crate) mod up;
 pub(crate) mod volume;
 #[cfg(unix)]
 pub(crate) mod worktree;
-#[cfg(unix)]
-pub(crate) mod write;
 
 use std::path::PathBuf;
 

@@ -32,6 +32,9 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::ChooseOtherCommandsOrPlace => "name other commands with `--only`, or another place with `--into`",
         Remedy::InstallProgramOrChooseAnother => "install a program that is named, or ask for another with `--only`",
         Remedy::RunByHand => "the report has the other results; run the command by hand to see more",
+        Remedy::MeasureWarm => "emptying the caches takes root, on Linux; or measure with warm caches",
+        Remedy::NameFileForEachForm => "name a file of its own for each",
+        Remedy::ChooseWritableReport => "name a file in a directory that is there and that you may write to",
 
         Remedy::InstallGit => "install git 2.30 or later, and have it on the PATH",
         Remedy::InstallAllOfGit => "install the whole of git: the bench serves repositories with it",

@@ -1,6 +1,6 @@
 //! Words for calve-volume: what to type or change next.
 
-use calve_volume::Remedy;
+use calve_volume::{KernelFeature, Remedy};
 
 /// Says what to do next, in one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
@@ -19,11 +19,11 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             let package = if program.contains("btrfs") { "btrfs-progs" } else { "util-linux" };
             return format!("install it; most distributions have it in the package {package}");
         }
-        Remedy::UseAnotherKernel(what) => {
-            return format!(
-                "as root, load the module: `modprobe {}`; a container has the kernel and the devices of its host",
-                what.strip_suffix(" devices").unwrap_or(what)
-            );
+        Remedy::UseAnotherKernel(KernelFeature::LoopDevices) => {
+            "as root, load the module: `modprobe loop`; a container has the kernel and the devices of its host"
+        }
+        Remedy::UseAnotherKernel(KernelFeature::Btrfs) => {
+            "as root, load the module: `modprobe btrfs`; a container has the kernel and the devices of its host"
         }
         Remedy::ChooseEmptyMountPoint => "choose an empty directory of its own, and create the volume with `--at DIR`",
         Remedy::AskDoctor(name) => return format!("`calve volume doctor {name}` shows all that is wrong with it"),

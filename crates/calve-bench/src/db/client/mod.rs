@@ -47,6 +47,10 @@ impl Session {
         }
     }
 
+    pub(super) fn is_postgres(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
     /// Runs one statement to its end.
     pub(super) fn run(&mut self, sql: &str) -> io::Result<Value> {
         match self {

@@ -67,6 +67,20 @@ pub(super) const CASES: &[Case] = &[
         COPY,
     ),
     case(
+        "NameFileForEachForm",
+        "mkdir d",
+        "calve bench copy --tree d --into .. --export-json r --export-html r",
+        "name a file of its own for each",
+        COPY,
+    ),
+    case(
+        "ChooseWritableReport",
+        "mkdir d",
+        "calve bench copy --tree d --into .. --export-json missing/r",
+        "name a file in a directory that is there and that you may write to",
+        COPY,
+    ),
+    case(
         "FreeSpaceOrChooseAnotherPlace",
         "mkdir d ../m",
         on_tmpfs!("size=64k", "calve bench copy --tree d --into ../m"),

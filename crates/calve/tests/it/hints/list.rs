@@ -162,13 +162,16 @@ const DB: &[(&str, HintTest)] = &[
     ("WaitForBuild", By(TEMPLATES, "a_template_that_is_being_built")),
 ];
 
-const BENCH: &[(&str, HintTest)] = &[(
-    "InstallProgramOrChooseAnother",
-    By(
-        "calve/tests/it/bench_dedupe.rs",
-        "copies_of_two_trees_are_compared_each_with_its_own_and_only_the_named_commands_run",
+const BENCH: &[(&str, HintTest)] = &[
+    (
+        "InstallProgramOrChooseAnother",
+        By(
+            "calve/tests/it/bench_dedupe.rs",
+            "copies_of_two_trees_are_compared_each_with_its_own_and_only_the_named_commands_run",
+        ),
     ),
-)];
+    ("MeasureWarm", By("calve/tests/it/bench_copy/report.rs", "caches_are_emptied_by_root_alone")),
+];
 
 const REGISTRY: &str = "calve/tests/it/template_registry.rs";
 const DB_REGISTRY: &str = "calve/tests/it/template_registry/databases.rs";
