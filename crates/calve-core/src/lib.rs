@@ -76,7 +76,7 @@ mod engine {
     pub(crate) use crate::clone::stage::StagedTree;
     pub(crate) use crate::remove::guard::check_replaceable;
     pub(crate) use crate::remove::sweep::sweep_staged;
-    pub(crate) use crate::tree::location::Location;
+    pub(crate) use crate::tree::location::{Identity, Location};
     pub(crate) use crate::tree::source::Source;
 }
 #[cfg(windows)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::{Location, Source, check_replaceable, sweep_staged};
+use crate::engine::{Identity, Location, Source, check_replaceable, sweep_staged};
 use crate::error::Error;
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::reason::WarningCode;
@@ -21,25 +21,35 @@ pub(super) fn check(src: &Path, dst: &Path, options: &CloneOptions) -> Result<Cl
     let exclude = Exclusions::new(&options.exclude)?.and_select(options.select.clone());
     let source = Source::open(src)?;
     let destination = Location::of_destination(dst)?;
+    let existing = destination.existing()?;
+    check_apart(src, dst, &source, &destination, existing)?;
+    match (existing, options.existing) {
+        (None, _) => {}
+        (Some(_), ExistingDestination::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf())),
+        (Some(_), ExistingDestination::Replace) => check_replaceable(&source, &destination, &options.protect)?,
+    }
+    Ok(CloneRequest { source, destination, exclude })
+}
+
+/// Fails if source and destination are the same, or one is in the other. `existing` is what the destination is now, and whether that is a
+/// directory.
+pub(super) fn check_apart(
+    src: &Path,
+    dst: &Path,
+    source: &Source,
+    destination: &Location,
+    existing: Option<(Identity, bool)>,
+) -> Result<(), Error> {
     let (src, dst) = (src.to_path_buf(), dst.to_path_buf());
-    if source.single().is_none() && source.contains(&destination)? {
+    if source.single().is_none() && source.contains(destination)? {
         return Err(Error::DestinationInsideSource { src, dst });
     }
-    let Some((existing, is_directory)) = destination.existing()? else {
-        return Ok(CloneRequest { source, destination, exclude });
-    };
-    if existing == source.identity() {
-        return Err(Error::Same { src, dst });
-    }
-    if is_directory && source.is_inside(&destination, existing)? {
-        return Err(Error::SourceInsideDestination { src, dst });
-    }
-    match options.existing {
-        ExistingDestination::Refuse => Err(Error::DestinationExists(dst)),
-        ExistingDestination::Replace => {
-            check_replaceable(&source, &destination, &options.protect)?;
-            Ok(CloneRequest { source, destination, exclude })
+    match existing {
+        Some((existing, _)) if existing == source.identity() => Err(Error::Same { src, dst }),
+        Some((existing, true)) if source.is_inside(destination, existing)? => {
+            Err(Error::SourceInsideDestination { src, dst })
         }
+        _ => Ok(()),
     }
 }
 

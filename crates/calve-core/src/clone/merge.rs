@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, FileType, Mode, RawMode, Stat};
 use rustix::io::Errno;
 
-use super::check::sweep_leftovers;
+use super::check::{check_apart, sweep_leftovers};
 use super::stage::StagedTree;
 use crate::error::Error;
 use crate::operation::Operation;
@@ -49,16 +49,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     }
     let target = destination.open_at(DIRECTORY).map_err(unfit)?;
     let stat = rustix::fs::fstat(&target).map_err(unfit)?;
-    let (from, to) = (src.to_path_buf(), dst.to_path_buf());
-    if identity(&stat) == source.identity() {
-        return Err(Error::Same { src: from, dst: to });
-    }
-    if source.contains(&destination)? {
-        return Err(Error::DestinationInsideSource { src: from, dst: to });
-    }
-    if source.is_inside(&destination, identity(&stat))? {
-        return Err(Error::SourceInsideDestination { src: from, dst: to });
-    }
+    check_apart(src, dst, &source, &destination, Some((identity(&stat), true)))?;
     let parent = rustix::fs::fstat(destination.parent()).map_err(unfit)?;
     let merge = MergeRules {
         overwrite,

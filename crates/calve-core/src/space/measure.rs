@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::ledger::Use;
 use super::volumes::Volume;
 use crate::sys::{self, CloneFamily, SpaceRules};
 
@@ -169,12 +168,6 @@ pub(super) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<std::os::fd
         Err(Errno::PERM) => sys::open_at(directory, name, flags, Mode::empty()),
         other => other,
     }
-}
-
-/// Converts a part to a use of an extent, as the ledger keeps it.
-pub(super) fn use_of(volume: &Volume, root: u32, part: &DiskPart) -> Use {
-    let DiskPart { start, length, shared, encoded, family } = *part;
-    Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }
 }
 
 #[cfg(test)]

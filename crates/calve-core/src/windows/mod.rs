@@ -17,6 +17,7 @@ mod staging;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crate::sys::Identity;
 pub(crate) use delete::sweep_staged;
 pub use facts::probe;
 pub(crate) use guard::check_replaceable;

@@ -8,14 +8,14 @@ use rustix::io::Errno;
 use super::cache::KnownContent;
 use super::catalog::{Item, Opener};
 use super::content::Content;
-use super::dedupe::{DedupeMode, DedupeReport, LeftFiles};
 use super::find::{Finder, Method};
 use super::pieces::{FileGroups, GroupPiece, pieces};
 use super::share::{
     INLINE, ONE_IS_NOCOW, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, refusal, share,
 };
 use super::turns::for_each;
-use super::walk::reason;
+use super::{DedupeMode, DedupeReport, LeftFiles};
+use crate::space::walk::reason;
 use crate::sys::{self, Extent};
 
 /// The fate of one file.

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use super::catalog::Item;
 use super::content::{Content, shortened};
-use super::volumes::Volume;
+use crate::space::volumes::Volume;
 use crate::sys;
 
 const MAGIC: &[u8; 8] = b"calveh1\n";

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FileType, OFlags, Stat};
 
-use super::measure;
-use super::volumes::Volume;
-use super::walk::{OpenedDirectory, SpaceVisitor, full_path};
+use crate::space::measure;
+use crate::space::volumes::Volume;
+use crate::space::walk::{OpenedDirectory, SpaceVisitor, full_path};
 use crate::sys;
 use crate::tree::node::Node;
 use crate::tree::source::Source;

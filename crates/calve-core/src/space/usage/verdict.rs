@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, PoisonError};
 
+use super::Usage;
 use super::inodes::Inodes;
 use super::ledger::Use;
-use super::measure::Range;
 use super::sweep::sweep;
 use super::tally::{SharedTally, Sum, Tally};
-use super::usage::Usage;
-use super::volumes::{Volume, Volumes};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::reason::WarningCode;
 use crate::report::Warning;
+use crate::space::measure::Range;
+use crate::space::volumes::{Volume, Volumes};
 use crate::sys::{self, DiskExtents, InodeSpace, SpaceRules};
 
 /// Computes the usage of each path, and of all paths together.

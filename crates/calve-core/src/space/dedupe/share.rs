@@ -128,6 +128,6 @@ pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) ->
         Errno::ROFS => "the file system is read-only",
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => "the file system cannot share blocks after the fact",
         Errno::XDEV => "another file system",
-        _ => super::walk::reason(errno).text(),
+        _ => crate::space::walk::reason(errno).text(),
     }
 }

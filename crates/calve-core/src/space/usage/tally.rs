@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use super::Usage;
 use super::inodes::Inodes;
 use super::ledger::{Ledger, Use};
-use super::measure::{self, EntrySpace, Range, allocated, size};
-use super::usage::Usage;
-use super::volumes::Volume;
-use super::walk::{OpenedDirectory, SpaceVisitor, UnreadableEntries, full_path, reason};
 use crate::error::Error;
+use crate::space::measure::{self, DiskPart, EntrySpace, Range, allocated, size};
+use crate::space::volumes::Volume;
+use crate::space::walk::{OpenedDirectory, SpaceVisitor, UnreadableEntries, full_path, reason};
 use crate::sys::{self, SpaceRules};
 use crate::tree::node::Node;
 use crate::tree::source::Source;
@@ -210,7 +210,7 @@ fn measure_into(
     let volume = here.volume;
     let every = volume.subvolume.is_some();
     let measured = measure::entry(here.fd, name, stat, volume, every, |part| {
-        uses.push(measure::use_of(volume, root, &part));
+        uses.push(use_of(volume, root, &part));
     });
     if matches!(volume.rules, SpaceRules::Btrfs | SpaceRules::Xfs) {
         sum.inodes.insert(volume.device, stat.st_ino);
@@ -291,4 +291,10 @@ impl SpaceVisitor for TallyVisitor<'_> {
             self.shared.add(&mut self.uses);
         }
     }
+}
+
+/// Converts a part to a use of an extent, as the ledger keeps it.
+fn use_of(volume: &Volume, root: u32, part: &DiskPart) -> Use {
+    let DiskPart { start, length, shared, encoded, family } = *part;
+    Use { file_system: volume.file_system, start, end: start.saturating_add(length), root, shared, encoded, family }
 }

@@ -2,10 +2,10 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use super::DedupeMode;
 use super::apply::Sharing;
 use super::catalog::Opener;
 use super::content::{read_at, shortened};
-use super::dedupe::DedupeMode;
 use super::find::Finder;
 use super::share::{common_bytes, extents_of, refusal};
 use super::turns::{Turns, for_each};

@@ -8,12 +8,12 @@ use super::apply::Sharing;
 use super::cache::KnownContent;
 use super::catalog::{Catalog, Item, Opener};
 use super::content::{Content, Reader};
-use super::dedupe::{DedupeMode, DedupeOptions, Granularity};
 use super::pieces::FileGroups;
 use super::share::{INLINE, address_of, extents_of};
 use super::turns::{Turns, for_each};
-use super::volumes::Volume;
-use super::walk::reason;
+use super::{DedupeMode, DedupeOptions, Granularity};
+use crate::space::volumes::Volume;
+use crate::space::walk::reason;
 use crate::sys::SpaceRules;
 use crate::tree::source::Source;
 

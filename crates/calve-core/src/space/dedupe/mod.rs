@@ -1,15 +1,25 @@
 //! Sharing what several files hold alike. Only FIDEDUPERANGE is used: the kernel compares both sides under its locks, so that
 //! nothing but the place of the bytes can change, whatever other programs do at the same time.
 
+mod apply;
+mod blocks;
+mod cache;
+mod catalog;
+mod content;
+mod find;
+mod pieces;
+mod share;
+mod turns;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::apply::Sharing;
-use super::cache::{self, Cache};
-use super::catalog::{Catalog, Collector, SharedCatalog, can_share};
-use super::find::{Finder, Method};
+use self::apply::Sharing;
+use self::cache::Cache;
+use self::catalog::{Catalog, Collector, SharedCatalog, can_share};
+use self::find::{Finder, Method};
 use super::volumes::{Volume, Volumes};
 use super::walk::{UnreadableEntries, Walk};
 use crate::error::Error;

@@ -1,11 +1,17 @@
 //! The space that trees take up, the shared part of it, and the space that deleting them would free.
 
+mod inodes;
+mod ledger;
+mod sweep;
+mod tally;
+mod verdict;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::tally::{SharedTally, Tally, TallyVisitor};
+use self::tally::{SharedTally, Tally, TallyVisitor};
 use super::volumes::Volumes;
 use super::walk::{UnreadableEntries, Walk};
 use crate::error::Error;
@@ -124,7 +130,7 @@ pub fn disk_usage(paths: &[impl AsRef<Path>], options: &DiskUsageOptions) -> Res
     }
     shared.charge_links(&mut tally, &nested)?;
     let (unreadable, skipped) = troubles.take();
-    let (usages, total, warnings) = super::verdict::verdict(tally, &shared, &volumes, &nested, unreadable == 0)?;
+    let (usages, total, warnings) = self::verdict::verdict(tally, &shared, &volumes, &nested, unreadable == 0)?;
     let paths = roots.iter().zip(usages).zip(nested);
     Ok(DiskUsage {
         paths: paths
