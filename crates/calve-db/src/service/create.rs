@@ -9,6 +9,7 @@ use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use super::{DATA, DOCUMENT, Service, TURN, find, read, run, take_turn};
+use crate::address::Address;
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::files::private::{self, CLOSED};
@@ -135,10 +136,12 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
 
 /// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would
 /// have left: every transaction that was confirmed is in it, and the engine recovers it. `to`: a staged directory beside its own.
-pub(crate) fn copy_running(spec: &Spec, to: &str, cancel: &CancelToken) -> Result<String> {
+pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &CancelToken) -> Result<String> {
     let (Some(files), true) = (&spec.durable, to.starts_with(registry::NEW_SERVICE) && !to.contains('/')) else {
         return Err(Error::UnknownService(to.to_owned()));
     };
+    // A server on the clone then has little to recover. Without that, it only takes longer.
+    let _ = engine::named(&spec.engine)?.write_back(server);
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
     sys::sync_file_system(files).map_err(|error| Error::io(Operation::Sync, files, error))?;
     // Until the end of this function.

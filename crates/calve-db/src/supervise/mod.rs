@@ -361,7 +361,7 @@ impl<'a> Supervisor<'a> {
             Request::Dismiss if self.record.waits => return Some(End::Asked(from)),
             Request::Dismiss => Answer::Taken,
             Request::Copy(to) => {
-                service::copy_running(self.spec, &to, cancel).map_or_else(Answer::failed, Answer::Copied)
+                service::copy_running(self.spec, &self.address, &to, cancel).map_or_else(Answer::failed, Answer::Copied)
             }
             Request::Written => Answer::Written(self.engine.written(&self.files.join("data"), Some(&self.address))),
             Request::Contents => self.contents(talk).map_or_else(Answer::failed, Answer::Contents),

@@ -212,8 +212,13 @@ fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() 
         let server = project.up();
         assert_eq!(server["strategy"], "reflink", "{engine:?}");
         world.query(engine, &server, engine.add());
+        if engine == Postgres {
+            world.query(engine, &server, "CREATE TABLE more AS SELECT generate_series(1, 50000)");
+        }
         world.calve("worktree").args(["add", "-q", "one"]).within(&project.path).succeeds();
         if engine == Postgres {
+            let log = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn) < 1000000 FROM pg_control_checkpoint()";
+            assert_eq!(world.query(engine, &server, log), "t", "a clone would recover all that");
             let known =
                 "SELECT count(*) FROM pg_settings WHERE name = 'recovery_init_sync_method' AND setting <> 'syncfs'";
             assert_eq!(world.query(engine, &server, known), "0", "one call for all files");

@@ -231,6 +231,15 @@ impl Engine for Postgres {
         Some(format!("{next} {}", examine::settings(data).ok()?))
     }
 
+    fn write_back(&self, server: &Address) -> Result<()> {
+        let refused = |said: String| Error::server_failed(format!("refused a query: {said}"));
+        match Session::open(&server.socket, USER, DATABASE, PATIENCE) {
+            Ok(mut session) => session.query("CHECKPOINT").map(drop).map_err(refused),
+            Err(LoginError::Message(said)) => Err(refused(said)),
+            Err(LoginError::NotYet) => Err(refused("it does not answer".into())),
+        }
+    }
+
     fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
         contents::read(&server.socket).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
     }
