@@ -76,7 +76,7 @@ export class Database {
 
   /** Ends it. Its files are gone. */
   async stop(): Promise<void> {
-    const done = await run(['stop', '--quiet', '--', this.name]);
+    const done = await run(['stop', '--quiet', '--json', '--', this.name]);
     // It may have ended by itself, or with its owner.
     if (done.code !== 0 && (await run(['url', '--', this.name])).code === 0) throw await failure(done);
   }

@@ -89,7 +89,7 @@ export const REMEDIES: Readonly<Record<string, string>> = {
   use_dev_drive: 'keep both on a Dev Drive or another ReFS volume',
 };
 
-/** @internal The remedies of databases that the program words with its own options. For all others its words hold here too. */
+/** @internal The remedies of databases that the program words with its own options. For all others the package has the words of the program. */
 export const DATABASE_REMEDIES: Readonly<Record<string, string>> = {
   choose_another_port: 'choose another port, or pass `tcp: true`: a free one is then taken',
   choose_unprivileged_port: 'choose a port from 1024 on, or pass `tcp: true`: a free one is then taken',

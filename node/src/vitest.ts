@@ -57,7 +57,7 @@ async function putBack(name: string): Promise<Database | undefined> {
     const { servers } = await printed(['reset', '--quiet', '--json', '--', name]) as { servers: [DbServer] };
     return new Database(servers[0]);
   } catch {
-    await printed(['stop', '--quiet', '--', name]).catch(() => undefined);
+    await printed(['stop', '--quiet', '--json', '--', name]).catch(() => undefined);
     return undefined;
   }
 }

@@ -90,7 +90,7 @@ REMEDIES = {
     "use_dev_drive": "keep both on a Dev Drive or another ReFS volume",
 }
 
-# The remedies of databases that the program words with its own options. For all others its words hold here too.
+# The remedies of databases that the program words with its own options. For all others the package has the words of the program.
 DATABASE_REMEDIES = {
     "choose_another_port": "choose another port, or pass `tcp=True`: a free one is then taken",
     "choose_unprivileged_port": "choose a port from 1024 on, or pass `tcp=True`: a free one is then taken",

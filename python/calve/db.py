@@ -61,7 +61,7 @@ class Server:
 
     def stop(self) -> None:
         """End it. Its files are gone."""
-        done = _run("stop", "--quiet", "--", self.name)
+        done = _run("stop", "--quiet", "--json", "--", self.name)
         # It may have ended by itself, or with its owner.
         if done.returncode != 0 and _run("url", "--", self.name).returncode == 0:
             _failed(done)

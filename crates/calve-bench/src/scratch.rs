@@ -165,7 +165,7 @@ impl<'a> Scratch<'a> {
     /// Removes everything, and tells when it could not.
     pub(crate) fn remove(mut self) -> Result<(), BenchError> {
         self.removed = true;
-        // A switch of its own: what interrupted the bench must not interrupt this.
+        // A token of its own: what interrupted the bench must not interrupt this.
         delete(&self.path, &CancelToken::default())
     }
 }

@@ -48,7 +48,7 @@ pub enum Cache {
 }
 
 impl Cache {
-    /// Returns `Cold` if the caches can be emptied: root may write to the switch.
+    /// Returns `Cold`. Fails if this user cannot empty the caches: only root can.
     pub fn cold() -> Result<Self, BenchError> {
         match fs_err::OpenOptions::new().write(true).open(DROP_CACHES) {
             Ok(_) => Ok(Self::Cold),

@@ -89,7 +89,7 @@ pub use hidden::is_trash;
 pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{
-    Background, CloneOptions, CloneVerification, Decision, DirectorySelector, Durability, EntrySelector,
+    Background, CloneOptions, CloneVerification, Decision, Durability, EntryDecider, EntrySelector,
     ExistingDestination, FrozenSince, InlinedBytes, KeptLinks, KeptProperties, KeptTimes, KeptXattrs, LastLook,
     Latency, LeftLinks, Mounts, PlainCopy, RemovalWait, RemoveOptions, Selection, SpareUse, UnreadableEntry,
     lower_priority,

@@ -16,6 +16,7 @@ pub(crate) enum Kind {
 
 /// Declares the operations of a library that can fail: an enum whose variants are displayed as verb phrases that a path follows. A variant after
 /// the semicolon holds the operation of another library, and is displayed as that one.
+#[doc(hidden)]
 #[macro_export]
 macro_rules! operations {
     ($(#[$attribute:meta])* pub enum $name:ident { $($variant:ident = $text:literal,)* $(; $other:ident($inner:ty))? }) => {
@@ -24,6 +25,16 @@ macro_rules! operations {
         #[non_exhaustive]
         #[allow(missing_docs, reason = "the names say it")]
         pub enum $name { $($variant,)* $($other($inner))? }
+
+        impl $name {
+            /// Returns the operation that is displayed as this text.
+            pub fn from_text(text: &str) -> Option<Self> {
+                match text {
+                    $($text => Some(Self::$variant),)*
+                    _ => None $(.or_else(|| <$inner>::from_text(text).map(Self::$other)))?,
+                }
+            }
+        }
 
         impl ::std::fmt::Display for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
@@ -38,7 +49,6 @@ macro_rules! operations {
 
 operations! {
     /// An operation that failed. Displayed, it is a verb phrase that a path follows.
-    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub enum Operation {
         ChangeOwner = "change the owner of",
         Clone = "clone",
@@ -152,7 +162,54 @@ impl Operation {
             | Self::SyncFile
             | Self::WriteFile => Kind::WriteFile,
             Self::SyncName => Kind::SyncName,
-            _ => Kind::Other,
+            Self::ChangeOwner
+            | Self::Clone
+            | Self::CloneDirectory
+            | Self::Copy
+            | Self::CopyOnServer
+            | Self::CopyStream
+            | Self::Create
+            | Self::CreateDirectory
+            | Self::CreateLink
+            | Self::CreateSpecialFile
+            | Self::CreateStaging
+            | Self::CreateStagingFor
+            | Self::CreateSubvolume
+            | Self::CreateSymlink
+            | Self::CreateUpper
+            | Self::ExchangeBack
+            | Self::FinishStagedTree
+            | Self::ListStreams
+            | Self::LockSpares
+            | Self::Listen
+            | Self::LockTemplates
+            | Self::LookAtVolume
+            | Self::LookForMounts
+            | Self::MountOverlay
+            | Self::MountOverlayOf
+            | Self::MoveSpare
+            | Self::Publish
+            | Self::ReplaceEmptyDirectory
+            | Self::SetAside
+            | Self::SetMode
+            | Self::SetSize
+            | Self::SetStagedMode
+            | Self::SetTimes
+            | Self::SetXattrs
+            | Self::ShareExtents
+            | Self::SkipMount
+            | Self::Snapshot
+            | Self::SnapshotNested
+            | Self::StartThread
+            | Self::Stat
+            | Self::Sync
+            | Self::TellTime
+            | Self::Unmount
+            | Self::Watch
+            | Self::Write
+            | Self::WriteBack
+            | Self::WriteRecord
+            | Self::WriteTemporary => Kind::Other,
         }
     }
 }

@@ -101,13 +101,13 @@ pub trait EntrySelector: Send + Sync {
 
     /// Returns a function that decides as [`EntrySelector::of`] does about the entries of one directory. A choice that depends on the directory
     /// looks it up once.
-    fn inside<'a>(&'a self, _directory: &Path) -> Box<DirectorySelector<'a>> {
+    fn inside<'a>(&'a self, _directory: &Path) -> Box<EntryDecider<'a>> {
         Box::new(|path, is_directory| self.of(path, is_directory))
     }
 }
 
 /// The function that [`EntrySelector::inside`] returns.
-pub type DirectorySelector<'a> = dyn Fn(&Path, bool) -> Decision + 'a;
+pub type EntryDecider<'a> = dyn Fn(&Path, bool) -> Decision + 'a;
 
 impl<F: Fn(&Path, bool) -> Decision + Send + Sync> EntrySelector for F {
     fn of(&self, path: &Path, is_directory: bool) -> Decision {
@@ -129,7 +129,7 @@ impl Selection {
         self.0.of(path, is_directory)
     }
 
-    pub(crate) fn inside(&self, directory: &Path) -> Box<DirectorySelector<'_>> {
+    pub(crate) fn inside(&self, directory: &Path) -> Box<EntryDecider<'_>> {
         self.0.inside(directory)
     }
 }

@@ -57,7 +57,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
     })
 }
 
-/// Opens the place that `dst` means: inside `dst` if it is a directory, otherwise beside it. Returns whether it is a directory.
+/// Opens the location that `dst` means: inside `dst` if it is a directory, otherwise beside it. Returns whether it is a directory.
 fn location_of(dst: &Path) -> Result<(Location, bool), Error> {
     let inside = dst.join(".calve-probe");
     let is_directory = rustix::fs::statat(rustix::fs::CWD, dst, AtFlags::empty())

@@ -1,4 +1,4 @@
-//! Counters to look at, and a switch to stop, from another thread.
+//! Counters to look at, and a token to cancel by, from another thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,7 +28,7 @@ impl Progress {
     }
 }
 
-/// A switch that ends an operation early. Clones of it are the same switch.
+/// Ends an operation early. Clones of it are the same token.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,
@@ -42,12 +42,12 @@ pub(crate) trait Pace: std::fmt::Debug + Send + Sync {
 }
 
 impl CancelToken {
-    /// Creates a switch from `flag`, which other code can set too (a signal handler, say).
+    /// Creates a token from `flag`, which other code can set too (a signal handler, say).
     pub fn from_flag(flag: Arc<AtomicBool>) -> Self {
         Self { flag, pace: None }
     }
 
-    /// Returns the same switch, for an operation that `pace` holds up.
+    /// Returns the same token, for an operation that `pace` holds up.
     #[allow(dead_code, reason = "Windows has no spares")]
     pub(crate) fn with_pace(&self, pace: Arc<dyn Pace>) -> Self {
         Self { flag: Arc::clone(&self.flag), pace: Some(pace) }
@@ -58,7 +58,7 @@ impl CancelToken {
         self.flag.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether it has been thrown.
+    /// Returns whether the operation is to end.
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Relaxed) || self.pace.as_ref().is_some_and(|pace| !pace.keep())
     }

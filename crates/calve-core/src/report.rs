@@ -231,9 +231,9 @@ pub struct Offer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProbeReport {
-    /// That of the source.
+    /// The file system of the source.
     pub src: FileSystemReport,
-    /// That of the destination, or of the directory that it would be made in.
+    /// The file system of the destination, or of the directory that it would be made in.
     pub dst: FileSystemReport,
     /// All strategies, in order of preference.
     pub offers: Vec<Offer>,

@@ -1,6 +1,6 @@
 //! Requests to the supervisors of servers that run.
 
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use crate::copy_up::CopiedFile;
 use crate::error::{Error, Result};
 use crate::messages::{Answer, Request, StartNotice, answer, send};
+use crate::operation::Operation;
 use crate::registry::Home;
 use crate::registry::{self, Record};
 use crate::sys::ProcessHandle;
@@ -90,7 +91,12 @@ pub(crate) fn ask(record: &Record, request: Request, tell: &mut dyn FnMut(&Start
     let gone = || Error::SupervisorGone(record.name.clone());
     let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
     send(&mut stream, &request).map_err(|_| gone())?;
-    answer(&mut BufReader::new(stream), tell).ok().flatten().ok_or_else(gone)
+    match answer(&mut BufReader::new(stream), tell) {
+        Ok(answer) => answer.ok_or_else(gone),
+        // It lives, and says what this version does not know.
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::io(Operation::Talk, &record.control, error)),
+        Err(_) => Err(gone()),
+    }
 }
 
 /// Asks by signal, and waits.

@@ -25,6 +25,7 @@ pub enum Error {
     /// A file or directory could not be worked on.
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io {
+        #[serde(with = "crate::operation::as_text")]
         operation: Operation,
         path: PathBuf,
         #[serde(with = "reason")]
@@ -41,6 +42,7 @@ pub enum Error {
     /// The data directory to take over cannot be read.
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Unreadable {
+        #[serde(with = "crate::operation::as_text")]
         operation: Operation,
         path: PathBuf,
         #[serde(with = "reason")]
@@ -272,7 +274,7 @@ impl From<calve_core::Error> for Error {
         match error {
             calve_core::Error::Interrupted => Self::Interrupted,
             calve_core::Error::Io { operation, path, source } => {
-                Self::Io { operation: Operation::Engine(operation), path, source, remedy }
+                Self::Io { operation: Operation::Clone(operation), path, source, remedy }
             }
             calve_core::Error::NoRoom { ref path, .. } => {
                 Self::Clone { full: Some(path.clone()), message: error.to_string(), remedy }

@@ -68,7 +68,7 @@ pub use registry::{Ending, Home, Log, Record, Trace, endings, find, list, log};
 pub use remedy::Remedy;
 pub use server::{OwnedServer, memory_bytes};
 pub use service::{
-    DoomedService, NewService, Service, ServiceData, ServiceOrigin, UnsavedData, WrittenData,
+    DoomedService, NewService, Service, ServiceData, ServiceOrigin, UnsavedDataRule, WrittenDataRule,
     check_template as check_service_template, create as create_service, doom, find as find_service, is_written,
     new_keeper_id, reset as reset_service, services, set_keeper, start as start_service, stop as stop_service,
     sweep_doomed,
@@ -76,6 +76,6 @@ pub use service::{
 pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool};
 pub use start::{Ownership, StartOptions, start};
 pub use supervise::supervise;
-pub use sweep::{SweepReport, delete_trash, sweep};
+pub use sweep::{ServerSweepReport, delete_trash, sweep};
 pub use sys::ProcessEnd;
 pub use template::{ImageOrigin, Template, list as list_templates};

@@ -11,9 +11,9 @@ use crate::operation::Operation;
 const LOG: &str = "log";
 /// More is not read of its beginning, nor of its end.
 const MOST_OF_A_LOG: u64 = 16 << 20;
-/// ShownPath of a log when something fails.
+/// The number of lines of a log that are shown when something fails.
 const LOG_LINES: usize = 12;
-/// ShownPath of a log on request, and kept of a server that ended.
+/// The bytes of a log that are shown on request, and kept of a server that ended.
 const LAST_BYTES: u64 = 64 << 10;
 /// Words in the lines that say why.
 const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", "No space left"];

@@ -1,5 +1,5 @@
-//! Messages between the command that starts a server and the process that looks after it. Both are of one version, so
-//! this is no interface: each message is one line of JSON.
+//! Messages between the command that starts a server and the process that looks after it. Each
+//! message is one line of JSON. The starter is of the supervisor's version; whoever makes a request may be of a later one.
 
 use std::io::{self, BufRead, Read as _, Write};
 use std::path::{Path, PathBuf};

@@ -149,7 +149,7 @@ pub(crate) struct Starter<'a> {
     pub(crate) cancel: &'a CancelToken,
 }
 
-/// How often a switch is looked at, unless a signal that throws it interrupts the wait.
+/// How often a token is looked at, unless a signal that cancels interrupts the wait.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Runs a supervisor, and waits until its server is ready.

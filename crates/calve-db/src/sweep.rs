@@ -31,7 +31,7 @@ const ENDING: Duration = Duration::from_secs(10);
 /// The places that were found and taken away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct SweepReport {
+pub struct ServerSweepReport {
     /// Servers whose supervisor was killed.
     pub servers: Vec<String>,
     /// Templates whose build was killed.
@@ -43,8 +43,8 @@ pub struct SweepReport {
 }
 
 /// Takes away what killed supervisors left: files, sockets, and where the kernel did not, processes and memory.
-pub fn sweep(home: &Home) -> Result<SweepReport> {
-    let mut swept = SweepReport::default();
+pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
+    let mut swept = ServerSweepReport::default();
     if !home.exists() {
         return Ok(swept);
     }
@@ -168,7 +168,7 @@ fn try_lock(lock: &std::fs::File, place: &Path) -> bool {
 }
 
 /// Deletes the trash that was found, and returns when it is gone.
-pub fn delete_trash(swept: &SweepReport) -> Result<()> {
+pub fn delete_trash(swept: &ServerSweepReport) -> Result<()> {
     swept.trash.iter().try_for_each(|directory| trash::reap(directory))
 }
 

@@ -29,7 +29,7 @@ use crate::{layer, manifest};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PullOptions {
-    /// Where to keep it, threads, progress and the switch that ends it early.
+    /// Where to keep it, threads, progress and the token that ends it early.
     pub template: TemplateOptions,
     /// How the registry is reached.
     pub connection: ConnectionOptions,

@@ -22,7 +22,7 @@ use crate::work::each;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct PushOptions {
-    /// Threads, progress and the switch that ends it early.
+    /// Threads, progress and the token that ends it early.
     pub template: TemplateOptions,
     /// How the registry is reached.
     pub connection: ConnectionOptions,
@@ -32,7 +32,7 @@ pub struct PushOptions {
 /// Returns also the key of what travels: equal templates have the same on every machine.
 ///
 /// # Errors
-/// Fails with [`TemplateError::PortabilityObstacle`] for a template that would change who may do what on another machine.
+/// Fails with [`TemplateError::NotPortable`] for a template that would change who may do what on another machine.
 pub fn push(
     templates: &Templates,
     name: &str,

@@ -47,6 +47,9 @@ pub struct Facts {
     /// Whether `tree` is on the file system of `target`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_file_system: Option<bool>,
+    /// Where the commands write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Location>,
     /// The strategy that Calve chooses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen: Option<&'static str>,
@@ -56,9 +59,6 @@ pub struct Facts {
     pub copies: Option<CopiesFact>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<RepositoryFact>,
-    /// Where the commands write.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<Location>,
     /// The commands that were asked for, if not all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commands_chosen: Option<Vec<String>>,
@@ -108,7 +108,7 @@ pub struct PlacesFact {
     pub src_for_hard_links: ReceiptPath,
 }
 
-/// The copies in which files are shared.
+/// The number of copies in which the programs share files.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CopiesFact {
@@ -121,7 +121,7 @@ pub struct CopiesFact {
 pub struct RepositoryFact {
     pub path: ReceiptPath,
     pub tracked_files: usize,
-    /// The untracked entries that a worktree gets. Null if they were not counted.
+    /// The entries of a clone of the repository, `.git` included. Null if its strategy did not count them.
     pub entries: Option<u64>,
 }
 
@@ -245,7 +245,7 @@ pub struct GitRepository {
     pub back: u32,
     pub bitmaps: Option<bool>,
     pub commit_graph: Option<bool>,
-    /// Null of a repository that is only cloned from its server.
+    /// Null with `--server`.
     pub shape: Option<RepositoryShape>,
 }
 

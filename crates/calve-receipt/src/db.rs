@@ -17,7 +17,7 @@ pub struct DbServerReceipt {
     pub server: DbServer,
 }
 
-/// The report of `calve db list` and `calve db reset`.
+/// The report of `calve db list`, `calve db reset` and `calve db stop`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.db.servers/1")]

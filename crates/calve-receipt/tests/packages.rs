@@ -16,7 +16,7 @@ struct Language {
     /// `(type of JSON Schema, type of the language)`.
     plain: [(&'static str, &'static str); 5],
     list: fn(&str) -> String,
-    /// By text.
+    /// From text to this type.
     map: fn(&str) -> String,
     union: fn(&[String]) -> String,
     literals: fn(&[String]) -> String,

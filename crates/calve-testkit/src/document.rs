@@ -73,8 +73,8 @@ impl Checker<'_> {
         // A map: one kind of value for all keys but those that have a rule of their own.
         if rule["additionalProperties"].is_object() {
             let rule_of = |key: &str| rule["properties"].get(key).unwrap_or(&rule["additionalProperties"]);
-            let required = rule["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            if let Some(missing) = required.into_iter().find(|key| value.get(key).is_none()) {
+            let mut required = rule["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            if let Some(missing) = required.find(|key| value.get(key).is_none()) {
                 return Err(format!("{at} lacks {missing}"));
             }
             let mut entries = value.as_object().into_iter().flatten();

@@ -24,4 +24,4 @@ pub use problem::Problem;
 pub use programs::WayToRoot;
 pub use programs::{RootCommand, is_possible};
 pub use remedy::{KernelFeature, Remedy};
-pub use store::{NewVolume, RemoveReport, Volume, VolumeState, Volumes};
+pub use store::{NewVolume, Volume, VolumeRemoval, VolumeState, Volumes};

@@ -14,8 +14,8 @@ calve_core::operations! {
         Resolve = "resolve",
         SetSize = "set the size of",
         ShareLock = "share the lock for",
-        Stat = "stat",
-        StatFileSystem = "stat the file system of",
+        Stat = "look at",
+        StatFileSystem = "look at the file system of",
         Sync = "sync",
         Write = "write",
     }

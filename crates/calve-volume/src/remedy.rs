@@ -21,7 +21,7 @@ pub enum Remedy {
     /// Another file system for the image, or a sparse one.
     MakeSparse,
     InstallProgram(&'static str),
-    /// A kernel that has this.
+    /// A kernel with this feature; loading its module may be enough.
     UseAnotherKernel(KernelFeature),
     /// An empty directory of its own.
     ChooseEmptyMountPoint,

@@ -94,7 +94,7 @@ impl VolumeState {
 
 /// The space that a removal gave back.
 #[derive(Debug)]
-pub struct RemoveReport {
+pub struct VolumeRemoval {
     /// The space that the image took up.
     pub freed_bytes: u64,
 }
@@ -320,7 +320,7 @@ impl Volumes {
     }
 
     /// Deletes a volume with everything in it.
-    pub fn remove(&self, name: &str) -> Result<RemoveReport> {
+    pub fn remove(&self, name: &str) -> Result<VolumeRemoval> {
         let _lock = self.lock()?;
         let place = self.place(name)?;
         if !exists(&place)? {
@@ -342,7 +342,7 @@ impl Volumes {
         std::fs::rename(&place, &removed).map_err(|error| Error::io(Operation::Rename, &place, error))?;
         sync(&self.directory)?;
         self.clear_away(REMOVED)?;
-        Ok(RemoveReport { freed_bytes: image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512) })
+        Ok(VolumeRemoval { freed_bytes: image.filter(Metadata::is_file).map_or(0, |image| image.blocks() * 512) })
     }
 
     pub(crate) fn hand_over(&self, volume: &Volume) -> Result<()> {

@@ -60,7 +60,7 @@ fn options(request: CloneRequest, handle: &Handle) -> napi::Result<CloneOptions>
     options.threads = threads(request.threads);
     options.protect = vec![request.home.into()];
     options.progress = Arc::clone(&handle.progress);
-    options.cancel = handle.stop.switch();
+    options.cancel = handle.stop.token();
     Ok(options)
 }
 
@@ -134,7 +134,7 @@ fn remove(what: &Path, wait: bool, home: String, handle: &Handle) -> impl FnOnce
     options.wait = if wait { RemovalWait::Yes } else { RemovalWait::No };
     options.protect = vec![home.into()];
     options.progress = Arc::clone(&handle.progress);
-    options.cancel = handle.stop.switch();
+    options.cancel = handle.stop.token();
     move || {
         let report = remove_tree(&what, &options)?;
         Ok(format!("[{},{}]", json(&RemoveReceipt::from(&report)), report.trashed.is_some()))
@@ -180,7 +180,7 @@ pub fn start_probe<'env>(env: &'env Env, src: BufferSlice, dst: BufferSlice) -> 
 #[napi(ts_return_type = "Promise<void | Failure>")]
 pub fn start_reap<'env>(env: &'env Env, parent: BufferSlice) -> napi::Result<Object<'env>> {
     let (parent, stop) = (path(&parent), StopSwitch::default());
-    let cancel = stop.switch();
+    let cancel = stop.token();
     start(env, stop, move || reap_in(&parent, &cancel)?.failure.map_or(Ok(()), Err))
 }
 

@@ -41,9 +41,9 @@ fn options(base: PathBuf, request: &CopyRequest, handle: &Handle) -> CloneOption
     // Nobody is told.
     options.inlined = InlinedBytes::WithShared;
     options.progress = Arc::clone(&handle.progress);
-    options.cancel = handle.stop.switch();
+    options.cancel = handle.stop.token();
     // Node knows no other names.
-    let not_text = handle.stop.switch();
+    let not_text = handle.stop.token();
     options.select = Some(Selection::new(move |path, _| {
         if path.to_str().is_none() {
             not_text.cancel();
@@ -118,7 +118,7 @@ fn discard(what: &Path, home: String, handle: &Handle) -> impl FnOnce() -> Resul
     let what = what.to_path_buf();
     let mut options = RemoveOptions::default();
     options.protect = vec![home.into()];
-    options.cancel = handle.stop.switch();
+    options.cancel = handle.stop.token();
     move || {
         if !what.symlink_metadata().is_ok_and(|data| data.is_dir()) || !is_large(&what) {
             return Err(Error::NotClonable { path: what, kind: "small tree" });

@@ -51,7 +51,7 @@ fn options(request: &WriteRequest, handle: &Handle) -> napi::Result<WriteOptions
     options.placement = if request.atomic { Placement::Rename } else { Placement::InPlace };
     options.on_error = if request.collect { OnError::Collect } else { OnError::Stop };
     options.progress = Arc::clone(&handle.progress);
-    options.cancel = handle.stop.switch();
+    options.cancel = handle.stop.token();
     Ok(options)
 }
 
@@ -184,7 +184,7 @@ pub fn start_read<'env>(
     let paths: Vec<PathBuf> = paths.iter().map(|one| path(one)).collect();
     let mut options = ReadOptions::default();
     options.threads = threads(concurrency);
-    options.cancel = handle.stop.switch();
+    options.cancel = handle.stop.token();
     if let Some(bytes) = enough_bytes {
         options.enough_bytes = bytes.into();
     }

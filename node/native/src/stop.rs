@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use calve_core::CancelToken;
 
-/// A switch that ends work early. Clones of it are the same switch.
+/// Ends work early. Clones of it are the same.
 #[derive(Clone, Default)]
 pub(crate) struct StopSwitch {
     cancel: CancelToken,
@@ -24,8 +24,8 @@ impl Answer {
 }
 
 impl StopSwitch {
-    /// Returns the switch that the engine looks at.
-    pub(crate) fn switch(&self) -> CancelToken {
+    /// Returns the token that the engine looks at.
+    pub(crate) fn token(&self) -> CancelToken {
         self.cancel.clone()
     }
 
@@ -36,7 +36,7 @@ impl StopSwitch {
     /// Ends the work, also while it waits for an answer.
     pub(crate) fn cancel(&self) {
         self.cancel.cancel();
-        // With the lock, so that a thread that has just looked at the switch is waiting by now.
+        // With the lock, so that a thread that has just looked at the token is waiting by now.
         let _answer = self.answer.lock();
         self.answer.given.notify_all();
     }

@@ -34,13 +34,13 @@ pub enum Edit {
     /// It is as it should be.
     Fine,
     /// It stays as it is.
-    LeftAlone(LeaveReason),
+    LeftAlone(FileLeftReason),
 }
 
 /// Why a file is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LeaveReason {
+pub enum FileLeftReason {
     /// Comments would be lost, or what is around them misread.
     #[error("it has comments or trailing commas, which JSON does not have")]
     Comments,
@@ -72,7 +72,7 @@ pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Resu
 }
 
 /// Reads a file without following a link, in directories that are none either.
-fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, LeaveReason>> {
+fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, FileLeftReason>> {
     let mut above = root.to_path_buf();
     for name in path {
         above.push(name);
@@ -82,10 +82,10 @@ fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, LeaveReas
             Err(error) => return Err(error),
             Ok(found) if is_last && found.is_file() && found.len() <= FILE_BYTES => {}
             Ok(found) if !is_last && found.is_dir() => {}
-            Ok(_) => return Ok(Err(LeaveReason::NotPlain)),
+            Ok(_) => return Ok(Err(FileLeftReason::NotPlain)),
         }
     }
-    Ok(String::from_utf8(fs::read(&above)?).map(Some).map_err(|_| LeaveReason::NotPlain))
+    Ok(String::from_utf8(fs::read(&above)?).map(Some).map_err(|_| FileLeftReason::NotPlain))
 }
 
 /// Does what was planned, unless the file has changed since: then fails.

@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::file::{Edit, LeaveReason};
+use super::file::{Edit, FileLeftReason};
 
 type Members = [(Vec<&'static str>, Value)];
 
 /// Adds members to a text, or to none.
-pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, LeaveReason> {
+pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else {
         let mut whole = Value::Object(Map::new());
         members.iter().for_each(|(path, value)| put(&mut whole, path, value));
@@ -22,7 +22,7 @@ pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, Leav
     for (path, value) in members {
         match found(&wanted, path)? {
             Some(there) if there == value => continue,
-            Some(_) => return Err(LeaveReason::Taken(path.join("."))),
+            Some(_) => return Err(FileLeftReason::Taken(path.join("."))),
             None => {}
         }
         put(&mut wanted, path, value);
@@ -32,7 +32,7 @@ pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, Leav
 }
 
 /// Takes members out of a text.
-pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, LeaveReason> {
+pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Fine) };
     let mut left = text.to_owned();
     // The last one first, as it was added last.
@@ -43,36 +43,36 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, L
                 Some(without) => left = without,
                 None => return Ok(Edit::Remove),
             },
-            Some(_) => return Err(LeaveReason::Taken(path.join("."))),
+            Some(_) => return Err(FileLeftReason::Taken(path.join("."))),
         }
     }
     let wanted = parsed(&left)?;
     match members.iter().all(|(path, _)| found(&wanted, path) == Ok(None)) {
         true => outcome(before, left, &wanted),
-        false => Err(LeaveReason::Mistake("a name occurs twice in it".into())),
+        false => Err(FileLeftReason::Mistake("a name occurs twice in it".into())),
     }
 }
 
 /// Decides whether a text is written. A text that means something else than `wanted` is not, however the scanner reads it.
-fn outcome(before: Option<&str>, text: String, wanted: &Value) -> Result<Edit, LeaveReason> {
+fn outcome(before: Option<&str>, text: String, wanted: &Value) -> Result<Edit, FileLeftReason> {
     if before == Some(&text) {
         return Ok(Edit::Fine);
     }
     match parsed(&text)? == *wanted {
         true => Ok(Edit::Write(text)),
-        false => Err(LeaveReason::Mistake("a name occurs twice in it".into())),
+        false => Err(FileLeftReason::Mistake("a name occurs twice in it".into())),
     }
 }
 
-fn parsed(text: &str) -> Result<Value, LeaveReason> {
+fn parsed(text: &str) -> Result<Value, FileLeftReason> {
     let mistake = |error: serde_json::Error| match is_with_comments(text) {
-        true => LeaveReason::Comments,
-        false => LeaveReason::Mistake(error.to_string()),
+        true => FileLeftReason::Comments,
+        false => FileLeftReason::Mistake(error.to_string()),
     };
     let value: Value = serde_json::from_str(text).map_err(mistake)?;
     match value.is_object() {
         true => Ok(value),
-        false => Err(LeaveReason::Mistake("it is not a JSON object".into())),
+        false => Err(FileLeftReason::Mistake("it is not a JSON object".into())),
     }
 }
 
@@ -91,10 +91,10 @@ fn is_with_comments(text: &str) -> bool {
     false
 }
 
-fn found<'v>(whole: &'v Value, path: &[&str]) -> Result<Option<&'v Value>, LeaveReason> {
+fn found<'v>(whole: &'v Value, path: &[&str]) -> Result<Option<&'v Value>, FileLeftReason> {
     let mut value = whole;
     for (depth, name) in path.iter().enumerate() {
-        let Some(object) = value.as_object() else { return Err(LeaveReason::Taken(path[..depth].join("."))) };
+        let Some(object) = value.as_object() else { return Err(FileLeftReason::Taken(path[..depth].join("."))) };
         match object.get(*name) {
             Some(inner) => value = inner,
             None => return Ok(None),
@@ -296,19 +296,19 @@ mod tests {
     #[test]
     fn what_others_have_changed_or_what_cannot_be_read_is_left_alone() {
         for (text, expected) in [
-            ("{\n  // mine\n  \"a\": 1\n}", LeaveReason::Comments),
-            ("{\"a\": 1, /* x */ \"b\": 2}", LeaveReason::Comments),
-            ("{\"a\": [1, 2,],\n}", LeaveReason::Comments),
-            ("{\"hooks\": {\"Remove\": []}}", LeaveReason::Taken("hooks.Remove".into())),
-            ("{\"hooks\": 7}", LeaveReason::Taken("hooks".into())),
+            ("{\n  // mine\n  \"a\": 1\n}", FileLeftReason::Comments),
+            ("{\"a\": 1, /* x */ \"b\": 2}", FileLeftReason::Comments),
+            ("{\"a\": [1, 2,],\n}", FileLeftReason::Comments),
+            ("{\"hooks\": {\"Remove\": []}}", FileLeftReason::Taken("hooks.Remove".into())),
+            ("{\"hooks\": 7}", FileLeftReason::Taken("hooks".into())),
         ] {
             assert_eq!(with(Some(text), &members()), Err(expected), "{text}");
         }
         for text in ["", "{\"a\": \"//\"", "[1]", "{\"a\" 1}", "{\"hooks\": {\"x\": 1}, \"hooks\": {}}"] {
             let outcome = with(Some(text), &members());
-            assert!(matches!(outcome, Err(LeaveReason::Mistake(_))), "{text}: {outcome:?}");
+            assert!(matches!(outcome, Err(FileLeftReason::Mistake(_))), "{text}: {outcome:?}");
         }
         let edited = "{\"servers\": {\"calve\": {\"command\": \"/opt/calve\"}}}";
-        assert_eq!(without(Some(edited), &members()), Err(LeaveReason::Taken("servers.calve".into())));
+        assert_eq!(without(Some(edited), &members()), Err(FileLeftReason::Taken("servers.calve".into())));
     }
 }

@@ -9,7 +9,7 @@ mod json_text;
 mod toml_text;
 
 pub use agents::Agent;
-pub use file::{Change, Edit, LeaveReason, apply};
+pub use file::{Change, Edit, FileLeftReason, apply};
 
 use std::path::Path;
 

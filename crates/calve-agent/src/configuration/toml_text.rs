@@ -5,10 +5,10 @@
 
 use toml::{Table, Value};
 
-use super::file::{Edit, LeaveReason};
+use super::file::{Edit, FileLeftReason};
 
 /// Adds a text that defines `names`, each with dots between the tables that lead to it.
-pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, LeaveReason> {
+pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Write(own.to_owned())) };
     let (there, wanted) = (parsed(text)?, parsed(own)?);
     if differing(&there, &wanted, names).is_none() {
@@ -16,11 +16,11 @@ pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Ed
     }
     let taken = names.iter().filter(|name| value(&there, name).is_some());
     if let Some(taken) = taken.max_by_key(|name| value(&there, name) != value(&wanted, name)) {
-        return Err(LeaveReason::Taken((*taken).to_owned()));
+        return Err(FileLeftReason::Taken((*taken).to_owned()));
     }
     // A key without a table belongs to the table before it.
     if !own.starts_with('[') && !text.is_empty() {
-        return Err(LeaveReason::Taken("its first table".into()));
+        return Err(FileLeftReason::Taken("its first table".into()));
     }
     let separator = if text.is_empty() { "" } else { "\n" };
     let after = format!("{text}{separator}{own}");
@@ -30,7 +30,7 @@ pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Ed
 }
 
 /// Takes the text away, as it was added.
-pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, LeaveReason> {
+pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Fine) };
     if text == own {
         return Ok(Edit::Remove);
@@ -41,7 +41,7 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     let Some(name) = names.iter().filter(is_own).find(|name| value(&there, name).is_some()) else {
         return Ok(Edit::Fine);
     };
-    let taken = |name: &str| LeaveReason::Taken(name.to_owned());
+    let taken = |name: &str| FileLeftReason::Taken(name.to_owned());
     if let Some(name) = differing(&there, &wanted, names) {
         return Err(taken(name));
     }
@@ -58,8 +58,8 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     }
 }
 
-fn parsed(text: &str) -> Result<Table, LeaveReason> {
-    text.parse().map_err(|error: toml::de::Error| LeaveReason::Mistake(error.message().to_owned()))
+fn parsed(text: &str) -> Result<Table, FileLeftReason> {
+    text.parse().map_err(|error: toml::de::Error| FileLeftReason::Mistake(error.message().to_owned()))
 }
 
 fn value<'t>(table: &'t Table, name: &str) -> Option<&'t Value> {
@@ -113,22 +113,22 @@ mod tests {
 
     #[test]
     fn what_others_have_changed_or_what_cannot_be_read_is_left_alone() {
-        let taken = LeaveReason::Taken("servers.calve".into());
+        let taken = FileLeftReason::Taken("servers.calve".into());
         let edited = "[servers.calve]\ncommand = \"/opt/calve\"\n";
         assert_eq!(with(Some(edited), OWN, &["servers.calve"]), Err(taken.clone()));
         assert_eq!(without(Some(edited), OWN, &["servers.calve"]), Err(taken));
         for text in ["a =", "servers = {x = 1}\n"] {
-            assert!(matches!(with(Some(text), OWN, &["servers.calve"]), Err(LeaveReason::Mistake(_))), "{text}");
+            assert!(matches!(with(Some(text), OWN, &["servers.calve"]), Err(FileLeftReason::Mistake(_))), "{text}");
         }
         assert_eq!(
             with(Some("[x]\n"), "version = 1\n", &["version"]),
-            Err(LeaveReason::Taken("its first table".into()))
+            Err(FileLeftReason::Taken("its first table".into()))
         );
     }
 
     #[test]
     fn no_key_of_others_comes_into_another_table_or_goes() {
-        let taken = Err(LeaveReason::Taken("servers.calve".into()));
+        let taken = Err(FileLeftReason::Taken("servers.calve".into()));
         for text in [
             format!("[servers.other]\nx = 1\n\n{OWN}timeout = 20\n"),
             format!("{OWN}timeout = 20\n"),
@@ -155,8 +155,8 @@ mod tests {
         let names = ["version", "setup"];
         assert_eq!(with(Some(own), own, &names), Ok(Edit::Fine));
         let more = format!("{own}cache = true\n");
-        assert_eq!(with(Some(&more), own, &names), Err(LeaveReason::Taken("setup".into())));
-        assert_eq!(without(Some(&more), own, &names), Err(LeaveReason::Taken("setup".into())));
+        assert_eq!(with(Some(&more), own, &names), Err(FileLeftReason::Taken("setup".into())));
+        assert_eq!(without(Some(&more), own, &names), Err(FileLeftReason::Taken("setup".into())));
         let Ok(Edit::Write(left)) = without(Some(&format!("{own}\n[later]\nx = 1\n")), own, &names) else { panic!() };
         assert_eq!(left, "\n[later]\nx = 1\n");
         assert_eq!(without(Some("version = 1\n"), own, &names), Ok(Edit::Fine));

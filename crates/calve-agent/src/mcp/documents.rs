@@ -11,11 +11,11 @@ pub(super) struct Worktrees {
     pub(super) worktrees: Vec<Worktree>,
 }
 
-/// A worktree in that document. As a result it leaves out what goes without saying.
+/// A worktree in that document. Serialised as a result, it leaves out default values.
 #[derive(Deserialize, Serialize)]
 pub(super) struct Worktree {
     branch: Option<String>,
-    path: Text,
+    path: PathText,
     #[serde(skip_serializing_if = "Option::is_none")]
     maker: Option<String>,
     #[serde(skip_serializing_if = "is_not_true")]
@@ -48,14 +48,14 @@ pub(super) struct Worktree {
 
 impl Worktree {
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        matches!(&self.path, Text::Utf8(text) if Path::new(text) == path)
+        matches!(&self.path, PathText::Utf8(text) if Path::new(text) == path)
     }
 }
 
 /// A path: text, or an object if it is not UTF-8.
 #[derive(Deserialize, Serialize)]
 #[serde(untagged)]
-enum Text {
+enum PathText {
     Utf8(String),
     Undecodable { bytes_base64: String },
 }
@@ -95,7 +95,7 @@ pub(super) struct RemovalPlan {
 /// The document of `calve worktree remove`.
 #[derive(Deserialize)]
 pub(super) struct Removal {
-    path: Text,
+    path: PathText,
     branch: Option<String>,
     branch_deleted: bool,
 }
@@ -103,7 +103,7 @@ pub(super) struct Removal {
 /// The second answer of `remove_worktree`.
 #[derive(Serialize)]
 pub(super) struct RemovalResult {
-    removed: Text,
+    removed: PathText,
     branch: Option<String>,
     branch_deleted: bool,
 }

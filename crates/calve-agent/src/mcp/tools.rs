@@ -243,7 +243,8 @@ impl Call<'_> {
 }
 
 fn value(result: impl Serialize) -> Result<Value, Problem> {
-    serde_json::to_value(result).map_err(|error| Problem::new(error.to_string(), ""))
+    serde_json::to_value(result)
+        .map_err(|error| Problem::new(error.to_string(), "please report this, with what was being done"))
 }
 
 /// Returns the agent's word for itself. A client's name has it at its beginning.

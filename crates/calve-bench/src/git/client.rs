@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cases::Case;
-use super::clients::{GitOutput, Reason, brief};
+use super::clients::{GitFailureReason, GitOutput, brief};
 use super::pusher::Pusher;
 use super::repository::Repository;
 use super::sample::{Sample, Step};
@@ -19,7 +19,7 @@ pub(super) struct StepFailure {
     pub(super) command: String,
     pub(super) round: u32,
     pub(super) exit_code: Option<i32>,
-    pub(super) reason: Reason,
+    pub(super) reason: GitFailureReason,
 }
 
 /// Why a client stops.
@@ -154,7 +154,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn failure(&self, step: Step, exit_code: Option<i32>, reason: impl Into<Reason>) -> StopReason {
+    fn failure(&self, step: Step, exit_code: Option<i32>, reason: impl Into<GitFailureReason>) -> StopReason {
         let command = command_of(self.case, step, self.repository.back);
         StopReason::Step(StepFailure { step, command, round: self.round, exit_code, reason: reason.into() })
     }

@@ -102,7 +102,7 @@ impl<'a> Clients<'a> {
         Self { environment, is_users, scratch, next: AtomicU64::new(0), seconds: Mutex::new(0.0), cancel }
     }
 
-    /// Returns the switch that ends the bench early.
+    /// Returns the token that ends the bench early.
     pub(super) fn cancel(&self) -> &CancelToken {
         self.cancel
     }
@@ -157,7 +157,7 @@ impl<'a> Clients<'a> {
     }
 
     /// Returns why it failed, on one line. That there was no space git does not always say.
-    pub(super) fn reason(&self, ran: &GitOutput) -> Reason {
+    pub(super) fn reason(&self, ran: &GitOutput) -> GitFailureReason {
         const HARDLY_ANY: u64 = 1 << 20;
         let disk_full = rustix::fs::statvfs(&self.scratch).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
         let said = brief(&ran.said);
@@ -168,7 +168,7 @@ impl<'a> Clients<'a> {
         if !said.is_empty() {
             text = format!("{text}: {said}");
         }
-        Reason { text, disk_full }
+        GitFailureReason { text, disk_full }
     }
 
     /// Returns a path for something to hand to a program on its standard input.
@@ -184,12 +184,12 @@ impl<'a> Clients<'a> {
 
 /// Why a command failed.
 #[derive(Debug, Clone)]
-pub(super) struct Reason {
+pub(super) struct GitFailureReason {
     pub(super) text: String,
     pub(super) disk_full: bool,
 }
 
-impl<T: Into<String>> From<T> for Reason {
+impl<T: Into<String>> From<T> for GitFailureReason {
     fn from(text: T) -> Self {
         Self { text: text.into(), disk_full: false }
     }

@@ -23,7 +23,8 @@ pub enum ReportForm {
 pub struct ReportExports(Vec<(PathBuf, ReportForm)>);
 
 impl ReportExports {
-    /// Checks the files before anything is measured. An existing one keeps its contents; a missing one stays missing.
+    /// Checks the files before anything is measured. Fails if one is named twice or cannot be written. An existing file keeps its contents; a
+    /// missing one stays missing.
     pub fn new(files: impl IntoIterator<Item = (PathBuf, ReportForm)>) -> Result<Self, BenchError> {
         let files: Vec<_> = files.into_iter().collect();
         for (index, (path, _)) in files.iter().enumerate() {

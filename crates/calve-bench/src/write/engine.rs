@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::ways::Task;
 use crate::error::BenchError;
 
-/// One run, which the script of the bench makes in the same way with Node.
+/// One timed run of the engine. `ways.mjs` does the same with Node.
 #[derive(Debug)]
 pub struct EngineRun<'a> {
     /// The threads that write.
@@ -23,11 +23,11 @@ pub struct EngineRun<'a> {
     pub bytes: u64,
     /// The number of directories that they are in.
     pub directories: u64,
-    /// The file for the time, as JSON.
+    /// The file that the time is written to, as JSON.
     pub result: &'a Path,
 }
 
-/// As the script writes it.
+/// The result, in the form of the script.
 #[derive(Serialize)]
 struct EngineResult {
     seconds: f64,
@@ -36,7 +36,7 @@ struct EngineResult {
 }
 
 impl EngineRun<'_> {
-    /// Writes a few files, then those that are timed. The preparation is not.
+    /// Writes a few files first, then times the rest. Creating the directories is not timed.
     pub fn run(&self, cancel: &CancelToken) -> Result<(), BenchError> {
         let contents = vec![b'x'; usize::try_from(self.bytes).unwrap_or(usize::MAX)];
         let few = Task { files: 20, bytes: self.bytes, directories: 1 };

@@ -40,7 +40,7 @@ pub(super) fn check(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<
     let Some(since) = started else { return Ok(()) };
     // Each entry was watched while it was cloned. None may have changed since the beginning, so that the clone is the source as it was
     // at one moment.
-    require_quiet(&quiet(part, since), "changed while the clone was made")
+    require_stable(&stability_check(part, since), "changed while the clone was made")
 }
 
 pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
@@ -51,15 +51,15 @@ pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
     }
 }
 
-fn quiet<'a>(part: &ClonePart<'a>, since: Moment) -> StabilityCheck<'a> {
+fn stability_check<'a>(part: &ClonePart<'a>, since: Moment) -> StabilityCheck<'a> {
     let (mounts, threads, cancel) = (part.options.mounts, thread_count(part.options.threads), &part.options.cancel);
     StabilityCheck { source: part.source, since, exclude: part.exclude, mounts, threads, cancel, renamed: None }
 }
 
 /// Fails if an entry has changed.
-pub(super) fn require_quiet(quiet: &StabilityCheck<'_>, what: &str) -> Result<(), Error> {
-    let Some(below) = changed(quiet)? else { return Ok(()) };
-    let root = quiet.source.path();
+pub(super) fn require_stable(check: &StabilityCheck<'_>, what: &str) -> Result<(), Error> {
+    let Some(below) = changed(check)? else { return Ok(()) };
+    let root = check.source.path();
     let path = if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) };
     Err(refusal(Requirement::Stable, format!("`{}` {what}", ShownPath(path))))
 }

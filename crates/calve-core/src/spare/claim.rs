@@ -135,7 +135,7 @@ fn in_set(set: &Set, source: &Source, parent: BorrowedFd<'_>, options: &CloneOpt
     Ok(false)
 }
 
-/// Opens the place of a set, if its spares are of use for a clone with these options in `parent`.
+/// Opens the directory of a set, if its spares are of use for a clone with these options in `parent`.
 fn directory_for(set: &Set, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<OwnedFd, ClaimRefusal> {
     if !set.definition.shape.serves(options) {
         return Err(ClaimRefusal::because("its spares are made with other options"));

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! HOME/                      mode 0700; locked (flock) by whoever builds or sweeps
-//!   KEY-OPTIONS/             one source, one set of options, one place
+//!   KEY-OPTIONS/             one source, one set of options, one directory
 //!     set                    what the set is: fields, each with a NUL behind it
 //!     paused                 there if no more are to be built
 //!     watched                there if clones start the watcher
-//!     TIME-RANDOM/           one spare, when the place is HOME; locked by whoever builds or claims it
+//!     TIME-RANDOM/           one spare, when the directory is HOME; locked by whoever builds or claims it
 //!       tree, record         the spare; it is ready when it has a record
 //! PLACE/.calve-spares-UID/   the spares of sets that need another file system
 //!   .gitignore

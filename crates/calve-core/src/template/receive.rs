@@ -78,7 +78,7 @@ impl Templates {
     /// Returns what of a template travels.
     ///
     /// # Errors
-    /// Fails with [`TemplateError::PortabilityObstacle`] if something in it would change who may do what on another machine.
+    /// Fails with [`TemplateError::NotPortable`] if something in it would change who may do what on another machine.
     pub fn portable(&self, template: &HeldTemplate) -> Result<PortableTemplate, Error> {
         let (name, path) = (template.name.clone(), template.manifest());
         let text = store::read_file(&path)?.filter(|text| key(text) == template.key);

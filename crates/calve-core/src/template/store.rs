@@ -5,7 +5,7 @@
 //!   NAME.template                 the record: to rename one over it swaps the template in one step
 //!   .lock                         held (flock) while a record is written or removed
 //!   versions/VERSION              the path of a version; its lock is held by whoever builds (alone) or reads (shared) it
-//!   trees/VERSION/                one version, when the place is CALVE_HOME
+//!   trees/VERSION/                one version, when the directory is CALVE_HOME
 //!     tree, manifest
 //!   arrivals/                     parts of templates that are on their way here; whoever fetches a part holds its lock
 //! PLACE/.calve-templates-UID/     mode 0700; versions of templates that are kept elsewhere

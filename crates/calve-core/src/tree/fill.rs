@@ -25,7 +25,7 @@ use rustix::fs::{FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use self::contents::{Contents, Flush, Mover};
-use self::descend::{DirectoriesToFill, DirectoryToFill};
+use self::descend::{DirectoryToFill, NamedSubdirectories};
 use self::groups::AllocationGroups;
 use self::links::Links;
 use self::metadata::{Fault, Keeper, NewFileDefaults, Side, Target, same_version, times};
@@ -274,7 +274,7 @@ impl<'f> FillWorker<'f> {
     fn run(&mut self, task: Task) -> Result<(), Error> {
         match task {
             Task::Directories { parent, names } => {
-                self.ahead.push(DirectoriesToFill { node: parent, open: None, names, more: () });
+                self.ahead.push(NamedSubdirectories { node: parent, open: None, names, more: () });
             }
             Task::Entries { large, names } => self.some_entries(&large, names)?,
             Task::Single { name, kind } => {
@@ -315,7 +315,7 @@ impl<'f> FillWorker<'f> {
             Some(large) => self.leave(&large, at)?,
         }
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
-        self.ahead.push(DirectoriesToFill { node, open: Some(pair), names: below, more: () });
+        self.ahead.push(NamedSubdirectories { node, open: Some(pair), names: below, more: () });
         if let Some(group) = group {
             self.shared.groups.leave(group);
         }
@@ -385,7 +385,7 @@ impl<'f> FillWorker<'f> {
         self.leave(large, at)?;
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         let node = Arc::clone(&large.node);
-        self.ahead.push(DirectoriesToFill { node, open: Some(pair), names: below, more: () });
+        self.ahead.push(NamedSubdirectories { node, open: Some(pair), names: below, more: () });
         Ok(())
     }
 

@@ -168,8 +168,8 @@ pub(crate) struct StabilityCheck<'a> {
 }
 
 /// Finds an entry (relative to the source) that has changed since the moment, if there is one.
-pub(crate) fn changed(quiet: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Error> {
-    let (source, since) = (quiet.source, quiet.since);
+pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Error> {
+    let (source, since) = (check.source, check.since);
     let failed = |errno| Error::io(Operation::Stat, source.path(), errno);
     let differs = |now: &Stat| Moment::of(now) > since || !same_version(source.stat(), now);
     if let Some((name, _)) = source.single() {
@@ -180,19 +180,19 @@ pub(crate) fn changed(quiet: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Err
         };
     }
     let root = rustix::fs::fstat(source.directory()).map_err(failed)?;
-    let is_other = match quiet.renamed {
+    let is_other = match check.renamed {
         Some(before) => !is_same_but_for_name(before, &root),
         None => differs(&root),
     };
     if is_other {
         return Ok(Some(PathBuf::new()));
     }
-    let pool = Pool::new(quiet.threads, quiet.cancel.clone());
+    let pool = Pool::new(check.threads, check.cancel.clone());
     let found = pool.run(Node::root(), |pool| {
         let mut buffer = ListingBuffer::new();
         let mut found = None;
         while let Some(node) = pool.next() {
-            match look(quiet, pool, &node, &root, &mut buffer) {
+            match look(check, pool, &node, &root, &mut buffer) {
                 Ok(None) => {}
                 Ok(Some(path)) => {
                     found = Some(path);
@@ -213,14 +213,14 @@ fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
 
 /// Finds the first entry of one directory that has changed. Gives those below to the pool.
 fn look(
-    quiet: &StabilityCheck<'_>,
+    check: &StabilityCheck<'_>,
     pool: &Pool<Arc<Node>>,
     node: &Arc<Node>,
     root: &Stat,
     buffer: &mut ListingBuffer,
 ) -> Result<Option<PathBuf>, Error> {
-    let failed = |operation, path: &Path, errno| Error::io(operation, quiet.source.path().join(path), errno);
-    let directory = match node.open_source(quiet.source.directory()) {
+    let failed = |operation, path: &Path, errno| Error::io(operation, check.source.path().join(path), errno);
+    let directory = match node.open_source(check.source.directory()) {
         Ok(directory) => directory,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(node.path())),
         Err(errno) => return Err(failed(Operation::OpenDirectory, &node.path(), errno)),
@@ -232,7 +232,7 @@ fn look(
         if pool.stopped() {
             return Ok(None);
         }
-        match one(quiet, node, directory.as_fd(), entry.name, root) {
+        match one(check, node, directory.as_fd(), entry.name, root) {
             Ok(EntryState::Quiet) => {}
             Ok(EntryState::Below) => pool.give(Node::child(node, entry.name)),
             Ok(EntryState::Changed) | Err(Errno::NOENT) => return Ok(Some(node.path_of(entry.name))),
@@ -250,7 +250,7 @@ enum EntryState {
 }
 
 fn one(
-    quiet: &StabilityCheck<'_>,
+    check: &StabilityCheck<'_>,
     node: &Arc<Node>,
     directory: BorrowedFd<'_>,
     name: &CStr,
@@ -263,13 +263,13 @@ fn one(
     let kind = FileType::from_raw_mode(stat.st_mode);
     let is_directory = kind == FileType::Directory;
     // Neither is cloned.
-    if kind == FileType::Socket || !quiet.exclude.is_empty() && quiet.exclude.matches(&node.path_of(name), is_directory)
+    if kind == FileType::Socket || !check.exclude.is_empty() && check.exclude.matches(&node.path_of(name), is_directory)
     {
         return Ok(EntryState::Quiet);
     }
-    if Moment::of(&stat) > quiet.since {
+    if Moment::of(&stat) > check.since {
         return Ok(EntryState::Changed);
     }
-    let stays_out = quiet.mounts == Mounts::Stay && stat.st_dev != root.st_dev;
+    let stays_out = check.mounts == Mounts::Stay && stat.st_dev != root.st_dev;
     Ok(if is_directory && !stays_out { EntryState::Below } else { EntryState::Quiet })
 }

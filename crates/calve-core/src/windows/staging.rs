@@ -18,7 +18,7 @@ use crate::options::ExistingDestination;
 use crate::progress::{CancelToken, Progress};
 use crate::sys;
 
-/// A hidden directory beside `place`, in which a clone is made.
+/// A hidden directory beside `location`, in which a clone is made.
 pub(super) struct Staging<'p> {
     location: &'p Location,
     /// `None` once published.

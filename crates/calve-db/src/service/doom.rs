@@ -6,7 +6,7 @@ use calve_core::RemovalWait;
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
-use super::{DOOMED, Service, TURN, UnsavedData, find, is_written, run, services, take_turn};
+use super::{DOOMED, Service, TURN, UnsavedDataRule, find, is_written, run, services, take_turn};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::operation::Operation;
@@ -14,7 +14,7 @@ use crate::registry::Home;
 
 /// The fate of data that was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WrittenData {
+pub enum WrittenDataRule {
     /// It stays.
     Refuse,
     /// It goes.
@@ -29,13 +29,13 @@ pub struct DoomedService {
 }
 
 /// Ends the server of a service that is going to be removed with its keeper.
-pub fn doom(home: &Home, name: &str, written: WrittenData) -> Result<DoomedService> {
+pub fn doom(home: &Home, name: &str, written: WrittenDataRule) -> Result<DoomedService> {
     let (turn, service) = take_turn(home, name)?;
-    let unsaved = if written == WrittenData::Accept { UnsavedData::Lose } else { UnsavedData::Refuse };
+    let unsaved = if written == WrittenDataRule::Accept { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
     run::end(home, &service, unsaved)?;
     let _held = run::take_lock(&service.place, name)?;
     // It may have been written to until its server ended.
-    if written == WrittenData::Refuse && is_written(home, &service)? {
+    if written == WrittenDataRule::Refuse && is_written(home, &service)? {
         return Err(Error::ServiceWritten(service.service));
     }
     private::open(&service.place.join(DOOMED))?;

@@ -12,10 +12,10 @@ mod run;
 pub(crate) use copy::start_copy;
 pub(crate) use create::copy_running;
 pub use create::{NewService, ServiceData, ServiceOrigin, check_template, create};
-pub use doom::{DoomedService, WrittenData, doom, sweep_doomed};
+pub use doom::{DoomedService, WrittenDataRule, doom, sweep_doomed};
 pub use reset::reset;
 pub(crate) use run::hold;
-pub use run::{UnsavedData, start, stop};
+pub use run::{UnsavedDataRule, start, stop};
 
 use std::ffi::OsString;
 use std::fs::File;

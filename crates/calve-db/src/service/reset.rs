@@ -6,7 +6,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::create::{StagedData, from_template};
-use super::{DOCUMENT, Service, TURN, UnsavedData, find, run, take_turn};
+use super::{DOCUMENT, Service, TURN, UnsavedDataRule, find, run, take_turn};
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::operation::Operation;
@@ -29,7 +29,7 @@ pub fn reset(home: &Home, name: &str, cancel: &CancelToken) -> Result<Service> {
     };
     private::open(&staged.place.join(TURN))?;
     private::write_json(&staged.place.join(DOCUMENT), &service)?;
-    run::end(home, &former, UnsavedData::Lose)?;
+    run::end(home, &former, UnsavedDataRule::Lose)?;
     // Until the former data is out of the way, so that nobody takes it for what a killed run left.
     let _held = run::take_lock(&former.place, name)?;
     match renameat_with(CWD, &staged.place, CWD, &former.place, RenameFlags::EXCHANGE) {

@@ -66,7 +66,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
 
 /// The fate of a server that cannot write all of its data, for example on a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnsavedData {
+pub enum UnsavedDataRule {
     /// It goes on.
     Refuse,
     /// It ends, and what it has not written is lost.
@@ -74,16 +74,16 @@ pub enum UnsavedData {
 }
 
 /// Ends its server in order, and returns whether one ran. The data stays.
-pub fn stop(home: &Home, name: &str, unsaved: UnsavedData) -> Result<bool> {
+pub fn stop(home: &Home, name: &str, unsaved: UnsavedDataRule) -> Result<bool> {
     let (_turn, service) = take_turn(home, name)?;
     end(home, &service, unsaved)
 }
 
 /// Ends the server like [`stop`], for a caller that has the service's turn.
-pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedData) -> Result<bool> {
+pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedDataRule) -> Result<bool> {
     let is_running = service.server(home).is_some();
     if is_running {
-        let request = if unsaved == UnsavedData::Lose { Request::StopAnyway } else { Request::Stop };
+        let request = if unsaved == UnsavedDataRule::Lose { Request::StopAnyway } else { Request::Stop };
         control::stop_by(home, &service.name, request)?;
     }
     Ok(is_running)

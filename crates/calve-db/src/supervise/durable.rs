@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
 use crate::registry;
-use crate::service::UnsavedData;
+use crate::service::UnsavedDataRule;
 
 impl Supervisor<'_> {
     /// Ends the server; in order, if its data stays, as far as it can.
@@ -13,7 +13,7 @@ impl Supervisor<'_> {
         if self.spec.durable.is_none() {
             return self.kill();
         }
-        if self.launched.server.ended().is_none() && self.end_in_order(UnsavedData::Lose).is_err() {
+        if self.launched.server.ended().is_none() && self.end_in_order(UnsavedDataRule::Lose).is_err() {
             self.kill();
         }
         self.end_children();
@@ -22,13 +22,13 @@ impl Supervisor<'_> {
     }
 
     /// Ends the server in order. An error: it could not write its data, and goes on.
-    pub(super) fn end_in_order(&mut self, unsaved: UnsavedData) -> Result<()> {
+    pub(super) fn end_in_order(&mut self, unsaved: UnsavedDataRule) -> Result<()> {
         // It can take a while, in which nobody is to take it for one that runs.
         registry::forget(&self.spec.place);
         if let Err(error) = self.ask_to_end()
             && self.launched.server.ended().is_none()
         {
-            if unsaved == UnsavedData::Lose {
+            if unsaved == UnsavedDataRule::Lose {
                 self.kill();
                 return Ok(());
             }

@@ -35,7 +35,7 @@ use crate::messages::{Answer, Origin, Owner, ReadyServer, Request, Spec, StartNo
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::runtime;
-use crate::service::{self, UnsavedData};
+use crate::service::{self, UnsavedDataRule};
 use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
 use crate::sweep;
@@ -353,7 +353,7 @@ impl<'a> Supervisor<'a> {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.spec.durable.is_some() => {
                 Answer::failed(Error::Durable(self.record.name.clone()))
             }
-            Request::Stop if self.spec.durable.is_some() => match self.end_in_order(UnsavedData::Refuse) {
+            Request::Stop if self.spec.durable.is_some() => match self.end_in_order(UnsavedDataRule::Refuse) {
                 Ok(()) => return Some(End::Asked(from)),
                 Err(error) => Answer::failed(error),
             },

@@ -75,13 +75,13 @@ impl Supervisor<'_> {
         let files = self.spec.place.join(&name);
         private::make_in(&Directory::open(&self.spec.place).ok()?, &name, CLOSED).ok()?;
         let (template, data, cancel) = (place.clone(), files.join("data"), CancelToken::default());
-        let (strategy, switch) =
+        let (strategy, token) =
             (self.spec.strategy.as_deref().and_then(|strategy| strategy.parse().ok()), cancel.clone());
         let work = move || {
             let lock = registry::open_lock(&template)?;
             rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)
                 .map_err(|errno| Error::io(Operation::Lock, &template, errno))?;
-            clone_sharing(&template.join("data"), &data, strategy, &switch)
+            clone_sharing(&template.join("data"), &data, strategy, &token)
         };
         let work = Builder::new().name("next data".into()).spawn(work).ok();
         Some(NextData { origin, identity, files, cancel, work })

@@ -156,7 +156,7 @@ impl Supervisor<'_> {
                 isolated: true,
                 starter: None,
                 owners: self.owners(talk),
-                // The switch is its own: that the owner has gone is no failure of this.
+                // The token is its own: that the owner has gone is no failure of this.
                 cancel: &CancelToken::default(),
                 tell: &|_| (),
             })?;

@@ -27,13 +27,13 @@ use entry::{EntryName, WalkEntry};
 use report::PendingFinding;
 use trees::Trees;
 
-pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, FormerPath, ReferenceKind};
+pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, FormerPathRule, ReferenceKind};
 pub use worktrees::{Worktrees, worktrees_of};
 
 /// Looks for references from the tree `new` into the tree `old`, of which it is a copy, and into `options.others`.
 ///
 /// With [`Fix::Yes`] they are repaired or dropped where that is possible. What git tracks is only ever reported: a repair would
-/// be a change to commit. With [`FormerPath::Sought`], also looks for references to where the tree was before. `old` and the others need not exist any more, and are never written.
+/// be a change to commit. With [`FormerPathRule::Sought`], also looks for references to where the tree was before. `old` and the others need not exist any more, and are never written.
 pub fn audit(new: &Path, old: &Path, options: &AuditOptions) -> Result<AuditReport> {
     let begin = Instant::now();
     let mut trees = Trees::new(new, old, options)?;
@@ -81,7 +81,7 @@ fn scan<'t>(new: &Path, trees: &'t Trees, options: &AuditOptions) -> Result<Scan
 /// One worker's part of the walk.
 struct Auditor<'a> {
     trees: &'a Trees,
-    moved: FormerPath,
+    moved: FormerPathRule,
     /// Where the tree was before, by what is in it.
     former: Vec<PathBuf>,
     found: Vec<PendingFinding>,
@@ -99,7 +99,7 @@ impl Visitor for Auditor<'_> {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: EntryKind) -> Descent {
         let entry = WalkEntry::new(folder, name, kind);
         let before = self.found.len();
-        if self.moved == FormerPath::Sought && entry.is_file() {
+        if self.moved == FormerPathRule::Sought && entry.is_file() {
             self.former.extend(former::root(&entry, self.trees.new_path()));
         }
         for detector in DETECTORS {

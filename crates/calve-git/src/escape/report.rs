@@ -19,12 +19,12 @@ pub struct AuditOptions {
     pub fix: Fix,
     /// Only these entries, by their paths below the new tree. Empty: everything.
     pub below: Vec<PathBuf>,
-    /// The entries that are known to be there, because the new tree was a spare. Only with `below`, and not with [`FormerPath::Sought`].
+    /// The entries that are known to be there, because the new tree was a spare. Only with `below`, and not with [`FormerPathRule::Sought`].
     pub names: Option<Arc<SpareNames>>,
     /// More trees that must not be named: the repository's other worktrees.
     pub others: Vec<PathBuf>,
     /// Whether to look for the path that the tree had before it was moved.
-    pub moved: FormerPath,
+    pub moved: FormerPathRule,
     /// The path that the new tree is going to have, when it is still being made under another one.
     pub will_be: Option<PathBuf>,
     /// The entries that git tracks in the new tree, by paths below it. `None`: git is asked, if anything is found.
@@ -47,7 +47,7 @@ pub enum Fix {
 
 /// Whether an audit takes the tree's former path, as virtual environments in it state it, for another tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum FormerPath {
+pub enum FormerPathRule {
     /// It does not: the path may be that of a container, in which the tree is mounted.
     #[default]
     Ignored,

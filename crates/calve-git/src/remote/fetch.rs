@@ -32,7 +32,7 @@ pub struct FetchOptions {
     pub backfill: bool,
     /// Whether git may ask for a password.
     pub prompts: Prompts,
-    /// A switch to stop it.
+    /// Ends it early.
     pub cancel: CancelToken,
 }
 

@@ -324,6 +324,9 @@ pub(crate) struct StopArguments {
     /// All of them
     #[arg(long)]
     pub(crate) all: bool,
+    /// Print the stopped servers as JSON on stdout (schema calve.db.servers/1)
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,

@@ -41,12 +41,12 @@ type CloneOutcome = Result<ServiceData, Error>;
 
 /// Data that is being cloned. Dropping it waits for what nobody has taken, and removes that.
 #[derive(Default)]
-pub(crate) struct AheadClones {
+pub(crate) struct EarlyClones {
     threads: BTreeMap<String, (Source, JoinHandle<CloneOutcome>)>,
     home: Option<Home>,
 }
 
-impl AheadClones {
+impl EarlyClones {
     pub(crate) fn begin(home: &Home, requests: Vec<DataRequest>, cancel: &CancelToken) -> Self {
         let begun = requests.into_iter().filter_map(|(name, source)| {
             let (home, service, from, cancel) = (home.clone(), name.clone(), source.clone(), cancel.clone());
@@ -65,7 +65,7 @@ impl AheadClones {
     }
 }
 
-impl Drop for AheadClones {
+impl Drop for EarlyClones {
     fn drop(&mut self) {
         let left = std::mem::take(&mut self.threads);
         let Some(home) = self.home.as_ref().filter(|_| !left.is_empty()) else { return };

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use calve_core::{CancelToken, ShownPath};
-use calve_db::{DoomedService, Error, Home, NewService, Service, UnsavedData, WrittenData};
+use calve_db::{DoomedService, Error, Home, NewService, Service, UnsavedDataRule, WrittenDataRule};
 use calve_git::ServiceConfig;
 use calve_git::environment::Keeper;
 use calve_git::worktree::{self, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, path};
 
-use super::ahead::{AheadClones, DataRequest, Source};
+use super::ahead::{DataRequest, EarlyClones, Source};
 use super::{db, du};
 use crate::cli::worktree::DataFrom;
 use crate::failure::{FAILED, Failure};
@@ -43,7 +43,7 @@ impl Services {
         &mut self,
         root: &Path,
         donor: Option<&Path>,
-        mut ahead: AheadClones,
+        mut ahead: EarlyClones,
         cancel: &CancelToken,
     ) -> Result<(), Failure> {
         let Some(home) = &self.home else { return Ok(()) };
@@ -68,7 +68,7 @@ impl Services {
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, root: &Path, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
-        self.make(root, None, AheadClones::default(), cancel)?;
+        self.make(root, None, EarlyClones::default(), cancel)?;
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut started = Vec::new();
         for (name, service) in self.made.iter().filter(|(name, _)| self.wanted.contains_key(*name)) {
@@ -87,7 +87,7 @@ impl Services {
     }
 
     /// Ends the servers of all. Returns the names of those that ran.
-    pub(crate) fn stop(&self, unsaved: UnsavedData) -> Result<Vec<String>, Failure> {
+    pub(crate) fn stop(&self, unsaved: UnsavedDataRule) -> Result<Vec<String>, Failure> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
         for (name, service) in &self.made {
@@ -369,8 +369,8 @@ impl LeavingServices {
     }
 
     /// Fails if data may differ from what it was cloned from, and that is not accepted. Servers go on.
-    pub(crate) fn check(&self, written: WrittenData) -> Result<(), Failure> {
-        for service in self.services.iter().filter(|_| written == WrittenData::Refuse) {
+    pub(crate) fn check(&self, written: WrittenDataRule) -> Result<(), Failure> {
+        for service in self.services.iter().filter(|_| written == WrittenDataRule::Refuse) {
             if calve_db::is_written(&self.home, service)? {
                 return Err(Error::ServiceWritten(service.service.clone()).into());
             }
@@ -379,7 +379,7 @@ impl LeavingServices {
     }
 
     /// Ends the servers, and fails as [`LeavingServices::check`] does.
-    pub(crate) fn end(&mut self, written: WrittenData) -> Result<(), Failure> {
+    pub(crate) fn end(&mut self, written: WrittenDataRule) -> Result<(), Failure> {
         for service in &self.services {
             match calve_db::doom(&self.home, &service.name, written) {
                 Ok(doomed) => self.doomed.push(doomed),

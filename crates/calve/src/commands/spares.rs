@@ -106,7 +106,7 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
 
 /// Keeps the spares that the user's own configuration asks for. Returns what to tell the user where the project proposes them, or where they
 /// cannot be kept.
-pub(crate) fn wished(added: &AddReport) -> Option<String> {
+pub(crate) fn keep_requested(added: &AddReport) -> Option<String> {
     let request = added.spares_request?;
     let keep = || {
         let store = store()?;
@@ -232,9 +232,9 @@ fn sentence(set: &SpareSet) -> String {
         Some(bytes) => format!(", the next one takes {}", size(bytes)),
     };
     let source = named(&set.source);
-    let (source, place) = (ShownPath(source), ShownPath(&set.directory));
+    let (source, directory) = (ShownPath(source), ShownPath(&set.directory));
     format!(
-        "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{place}`",
+        "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{directory}`",
         counted(set.count as u64, "spare")
     )
 }

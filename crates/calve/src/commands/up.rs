@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
-use calve_db::UnsavedData;
+use calve_db::UnsavedDataRule;
 use calve_git::environment::root_of;
 use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServicesReceipt, path};
@@ -24,7 +24,7 @@ pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<
 
 pub(crate) fn down(arguments: &DownArguments) -> Result<(), Failure> {
     let (root, services) = here()?;
-    let stopped = services.stop(if arguments.force { UnsavedData::Lose } else { UnsavedData::Refuse })?;
+    let stopped = services.stop(if arguments.force { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse })?;
     report(&root, &services, &arguments.common, "stopped", &stopped)
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
     *IGNORED & mask(signal) != 0
 }
 
-/// Listens for the signals that stop the program, and returns the switch that they throw. A second Ctrl-C ends it with the exit code `code`.
+/// Listens for the signals that stop the program, and returns the token that they cancel. A second Ctrl-C ends it with the exit code `code`.
 pub(crate) fn listen(code: u8) -> io::Result<CancelToken> {
     let thrown = Arc::new(AtomicBool::new(false));
     for signal in STOPPING {
@@ -51,7 +51,7 @@ pub(crate) fn listen(code: u8) -> io::Result<CancelToken> {
     Ok(CancelToken::from_flag(thrown))
 }
 
-/// Listens for signals again after a command has ended, with a new switch: the earlier signals may have been meant for that command. A
+/// Listens for signals again after a command has ended, with a new token: the earlier signals may have been meant for that command. A
 /// second signal does no more than the first.
 #[cfg(unix)]
 pub(crate) fn listen_again() -> io::Result<CancelToken> {

@@ -14,7 +14,7 @@ use calve_db::Record;
 use calve_receipt::bench::{NotRun, Side};
 
 use self::mitosis::Mitosis;
-use self::workers::{AheadWorker, Database, MarkWorker, RestoreWorker};
+use self::workers::{Database, MarkWorker, PreparedWorker, RestoreWorker};
 use super::DatabaseBench;
 use super::client::Session;
 use crate::error::BenchError;
@@ -105,7 +105,7 @@ impl Suite<'_> {
             let way = "CREATE DATABASE ... TEMPLATE ... STRATEGY file_copy";
             found.rows.push(self.way(way, &made(" STRATEGY file_copy"))?);
         }
-        let ahead = |number| Ok(Box::new(AheadWorker::begin(server, number)) as Box<dyn SuiteWorker>);
+        let ahead = |number| Ok(Box::new(PreparedWorker::begin(server, number)) as Box<dyn SuiteWorker>);
         found.rows.push(self.way("databases made ahead from a template, as IntegreSQL does", &ahead)?);
         match Mitosis::begin(server, scratch.path(), self.bench.setup.cancel)? {
             Ok(mitosis) => {

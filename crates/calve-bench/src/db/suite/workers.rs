@@ -77,7 +77,7 @@ impl Drop for Database {
 }
 
 /// Two databases that take turns: one is made while the other is used.
-pub(super) struct AheadWorker {
+pub(super) struct PreparedWorker {
     record: Record,
     ready: Receiver<io::Result<Database>>,
     /// `None` from the end on.
@@ -86,7 +86,7 @@ pub(super) struct AheadWorker {
     maker: Option<JoinHandle<()>>,
 }
 
-impl AheadWorker {
+impl PreparedWorker {
     pub(super) fn begin(record: &Record, number: u32) -> Self {
         let (tell, ready) = channel();
         let (used, remake) = channel::<Database>();
@@ -106,7 +106,7 @@ impl AheadWorker {
     }
 }
 
-impl Drop for AheadWorker {
+impl Drop for PreparedWorker {
     /// Ends the thread that makes databases: it ends when nobody gives it a database any more.
     fn drop(&mut self) {
         self.used = None;
@@ -114,7 +114,7 @@ impl Drop for AheadWorker {
     }
 }
 
-impl SuiteWorker for AheadWorker {
+impl SuiteWorker for PreparedWorker {
     fn fresh(&mut self) -> Result<Session, BenchError> {
         if let (Some(database), Some(used)) = (self.in_use.take(), &self.used) {
             let _ = used.send(database);

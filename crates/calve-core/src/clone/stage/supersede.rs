@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, Stat};
 
 use super::{Origin, StageReport, StagedTree, conclude, report, start};
 use crate::choice::Requirement;
-use crate::clone::finish::{refusal, require_quiet};
+use crate::clone::finish::{refusal, require_stable};
 use crate::error::{Error, ShownPath};
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::staging::{Oversight, Publication, RootKind, Verdict};
@@ -45,7 +45,7 @@ pub fn supersede<E: From<Error>>(
     let mut trouble: Option<E> = None;
     let published = staged.exchange(&notes, &mut |old| {
         let judged = is_left(&hidden)
-            .and_then(|()| require_quiet(old, "changed while the clone took its place").map_err(E::from));
+            .and_then(|()| require_stable(old, "changed while the clone took its place").map_err(E::from));
         trouble = judged.err();
         trouble.is_none()
     });
@@ -75,7 +75,7 @@ fn changed_in_both(path: &Path, kept: &Path) -> Error {
     refusal(Requirement::Stable, detail)
 }
 
-fn quiet<'a>(
+fn stability_check<'a>(
     origin: &'a Origin,
     since: Moment,
     options: &'a CloneOptions,
@@ -87,7 +87,7 @@ fn quiet<'a>(
 }
 
 impl StagedTree<'_> {
-    /// Exchanges the two trees. `is_fine` looks at the old one after that; `quiet` of it has its new name.
+    /// Exchanges the two trees. `is_fine` looks at the old one after that; `StabilityCheck` of it has its new name.
     fn exchange(
         mut self,
         notes: &Notes,
@@ -101,12 +101,12 @@ impl StagedTree<'_> {
         let new =
             Origin { source: Source::open(&self.path())?, exclude: Exclusions::new(&[])?, whole: None, started: None };
         let published_at = Moment::of_clock();
-        require_quiet(&quiet(&origin, since, options, None), "changed while the clone was made")?;
+        require_stable(&stability_check(&origin, since, options, None), "changed while the clone was made")?;
         let is_quiet = || {
-            let quiet = quiet(&new, published_at, options, Some(new.source.stat()));
+            let quiet = stability_check(&new, published_at, options, Some(new.source.stat()));
             matches!(changed(&quiet), Ok(None))
         };
-        let old = quiet(&origin, since, options, Some(origin.source.stat()));
+        let old = stability_check(&origin, since, options, Some(origin.source.stat()));
         let parent = self.destination.parent();
         let is_old = |name: &CStr| {
             rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)

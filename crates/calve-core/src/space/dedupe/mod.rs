@@ -100,7 +100,7 @@ pub struct DedupeReport {
     pub groups: u64,
     /// Files that share now, and did not, or not wholly, before. In a dry run: that would be tried.
     pub shared_files: u64,
-    /// Bytes that lie in a common place now and did not before, from the files' extents before and after. In a dry run: those that
+    /// Bytes that have a common address now and did not before, from the files' extents before and after. In a dry run: those that
     /// would be asked for.
     pub shared_bytes: u64,
     /// Files that shared already.
@@ -179,7 +179,7 @@ fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<Dedup
     let free =
         |used: &[&Arc<Volume>]| used.iter().filter(|one| one.device == one.file_system).map(|one| free(one)).sum();
     if options.mode == DedupeMode::Share {
-        // Data that wait in memory have no place yet, and would be written file by file.
+        // Data that wait in memory have no address yet, and would be written file by file.
         for volume in &used {
             let _ = sys::sync_file_system(volume.directory());
         }

@@ -133,7 +133,7 @@ pub(crate) fn btrfs_was_snapshotted(directory: BorrowedFd<'_>, subvolume: u64) -
     answer.ok_or(Errno::NOENT)
 }
 
-/// The data extents of a btrfs in the order of their places, from wherever they are asked for.
+/// The data extents of a btrfs in the order of their addresses, from wherever they are asked for.
 pub(crate) struct DiskExtents<'a> {
     directory: BorrowedFd<'a>,
     query: Box<Search>,

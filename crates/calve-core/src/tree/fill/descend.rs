@@ -14,7 +14,7 @@ use crate::operation::Operation;
 use crate::tree::ahead;
 use crate::tree::node::{Node, open_source};
 
-pub(super) type DirectoriesToFill = ahead::PendingDirectories<Pair, ()>;
+pub(super) type NamedSubdirectories = ahead::PendingDirectories<Pair, ()>;
 
 /// A directory that is about to be filled.
 pub(super) struct DirectoryToFill {
@@ -74,7 +74,7 @@ impl FillWorker<'_> {
     }
 
     /// Opens a directory and its copy. `None` when it is gone, and its copy with it.
-    fn open_child(&self, parent: &mut DirectoriesToFill, name: &CStr) -> Result<Option<DirectoryToFill>, Error> {
+    fn open_child(&self, parent: &mut NamedSubdirectories, name: &CStr) -> Result<Option<DirectoryToFill>, Error> {
         if name.is_empty() {
             let pair = self.open_pair(&parent.node)?;
             let stat = rustix::fs::fstat(&pair.src).map_err(|e| self.src_error(Operation::Stat, Path::new(""), e))?;

@@ -114,7 +114,7 @@ fn a_device_is_left_out_and_told() {
 }
 
 #[test]
-fn what_cannot_be_read_is_left_out_if_that_is_wished() {
+fn what_cannot_be_read_is_left_out_if_that_is_asked_for() {
     if let Some(directory) = child::directory() {
         let options = options(|options| options.unreadable = UnreadableEntry::Skip);
         let report = clone_with(&options, directory.join("src"), directory.join("dst"));
@@ -126,7 +126,7 @@ fn what_cannot_be_read_is_left_out_if_that_is_wished() {
         assert_holds(directory.join("dst/sub"), &["fine"]);
         return;
     }
-    let name = "conformance::privileges::what_cannot_be_read_is_left_out_if_that_is_wished";
+    let name = "conformance::privileges::what_cannot_be_read_is_left_out_if_that_is_asked_for";
     as_somebody_else(name, &FileSystem::ALL, |theirs| {
         Tree::new(theirs.join("src"))
             .file("file", "1")

@@ -41,7 +41,7 @@ pub struct CloneOptions {
     pub prompts: Prompts,
     /// How long the objects left on the server are counted.
     pub count_for: Duration,
-    /// A switch to stop it.
+    /// Ends it early.
     pub cancel: CancelToken,
 }
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
-use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPath};
+use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
@@ -138,7 +138,7 @@ fn audited(request: &AddRequest, here: &Path, below: Vec<PathBuf>, options: &Add
         below,
         others: others.map(|one| one.path.clone()).collect(),
         will_be: None,
-        moved: FormerPath::Ignored,
+        moved: FormerPathRule::Ignored,
         tracked: None,
         threads: options.clone.threads,
         cancel: options.clone.cancel.clone(),

@@ -20,7 +20,7 @@ use calve_core::{CloneOptions, CloneReport, StagedTree, UnreadableEntry, stage};
 
 use crate::config::{Hooks, ServiceConfig, SparesRequest};
 use crate::error::{Error, Result};
-use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPath};
+use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
 use crate::repository::Repository;
 use crate::worktree::add::ignored::dependencies::Dependency;
@@ -134,7 +134,7 @@ pub struct AddReport {
     pub tracked_cloned: u64,
     /// How many tracked files git wrote, for each reason.
     pub tracked_written: BTreeMap<NotClonedReason, u64>,
-    /// The ignored entries that were carried (and with [`Changes::CarryFacts`] the untracked ones).
+    /// The ignored entries that were carried (and with [`Changes::Carry`] the untracked ones).
     pub carried: Vec<PathBuf>,
     /// The entries that were not, and why.
     pub left: Vec<LeftEntry>,
@@ -146,7 +146,7 @@ pub struct AddReport {
     pub spares_wanted: bool,
     /// How many spares of the donor its configuration asks for.
     pub spares_request: Option<SparesRequest>,
-    /// How many changed and untracked files stay in the donor; 0 with [`Changes::CarryFacts`].
+    /// How many changed and untracked files stay in the donor; 0 with [`Changes::Carry`].
     pub uncommitted: u64,
     /// The references that pointed back into the donor.
     pub audit: AuditReport,
@@ -336,7 +336,7 @@ fn audit(
         below: built.carried.clone(),
         others: others.collect(),
         will_be: Some(request.path.clone()),
-        moved: FormerPath::Ignored,
+        moved: FormerPathRule::Ignored,
         tracked: Some(built.tracked_below.clone()),
         threads: options.clone.threads,
         cancel: options.clone.cancel.clone(),

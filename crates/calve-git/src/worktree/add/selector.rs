@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use calve_core::{Decision, DirectorySelector, EntrySelector};
+use calve_core::{Decision, EntryDecider, EntrySelector};
 
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftReason};
@@ -144,7 +144,7 @@ impl EntrySelector for Selector {
         self.decide(self.directory(above), path, name, is_directory)
     }
 
-    fn inside<'a>(&'a self, directory: &Path) -> Box<DirectorySelector<'a>> {
+    fn inside<'a>(&'a self, directory: &Path) -> Box<EntryDecider<'a>> {
         let known = self.directory(directory.as_os_str().as_bytes());
         Box::new(move |path, is_directory| self.decide(known, path, split(path.as_os_str().as_bytes()).1, is_directory))
     }

@@ -4,8 +4,10 @@ use calve_db::Error;
 
 use super::{copies, home};
 use crate::cli::db::StopArguments;
+use crate::db_receipt;
 use crate::failure::Failure;
 use crate::output;
+use calve_receipt::DbServersReceipt;
 use calve_receipt::human::duration;
 
 pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
@@ -16,17 +18,21 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
     } else {
         arguments.names.clone()
     };
-    let mut worst = 0;
+    let (mut servers, mut worst) = (Vec::new(), 0);
     for name in &names {
         match calve_db::stop(&home, name) {
-            Ok(_) if arguments.quiet => {}
             Ok(stopped) => {
-                output::say(&format!("stopped `{name}` in {}", duration(stopped.took)));
-                copies::tell(&stopped.copied);
+                if !arguments.quiet {
+                    output::say(&format!("stopped `{name}` in {}", duration(stopped.took)));
+                    copies::tell(&stopped.copied);
+                }
+                servers.push(db_receipt::server(&stopped.record));
             }
             // Its owner ended, or it got too old, in this moment.
             Err(Error::UnknownServer(_) | Error::ServerEnded { .. }) if arguments.all => {}
             // The others are still stopped.
+            // For one server the document of the error is printed.
+            Err(error) if arguments.json && names.len() == 1 => return Err(error.into()),
             Err(error) => {
                 let failure = Failure::from(error);
                 output::failure(&failure);
@@ -34,5 +40,9 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
             }
         }
     }
-    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
+    match worst {
+        0 if arguments.json => output::json(&DbServersReceipt { servers, ended: None }),
+        0 => Ok(()),
+        worst => Err(Failure::Reported(worst)),
+    }
 }

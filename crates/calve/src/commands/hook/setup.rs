@@ -10,7 +10,7 @@ use calve_git::worktree::{self, AddOptions, FillReport, LeftReason};
 use calve_receipt::human;
 
 use crate::cli::hook::WorktreeSetupArguments;
-use crate::commands::ahead::AheadClones;
+use crate::commands::ahead::EarlyClones;
 use crate::commands::env;
 use crate::commands::services::Services;
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     let ports = env::leased(root, &config)?;
     let mut services = Services::of(root, config.services)?;
     let donor = Some(filled.donor.as_path()).filter(|_| !filled.is_untrusted);
-    services.make(root, donor, AheadClones::default(), cancel)?;
+    services.make(root, donor, EarlyClones::default(), cancel)?;
     let variables = env::variables(&ports, &services)?;
     for (name, value) in &variables {
         output::say(&format!("{name}={value}"));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
-use calve_db::WrittenData;
+use calve_db::WrittenDataRule;
 use calve_git::Config;
 use calve_git::environment::{EnvFile, Port, is_own_env_file, write_env_file};
 use calve_git::escape::{Action, AuditReport};
@@ -16,7 +16,7 @@ use calve_git::worktree::{
 };
 
 use crate::cli::worktree::{AddArguments, DataFrom};
-use crate::commands::ahead::AheadClones;
+use crate::commands::ahead::EarlyClones;
 use crate::commands::services::{LeavingServices, Services};
 use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
@@ -40,12 +40,12 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     }
     let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
     let mut hook = None;
-    let mut ahead = AheadClones::default();
+    let mut ahead = EarlyClones::default();
     let added = worktree::add_after(&options, |upcoming| {
         let requests = arguments.data_from.check(&upcoming.services, &upcoming.donor)?;
         hook = hook_to_run(upcoming, arguments)?;
         if !requests.is_empty() {
-            ahead = AheadClones::begin(&db::unswept_home()?, requests, cancel);
+            ahead = EarlyClones::begin(&db::unswept_home()?, requests, cancel);
         }
         Ok::<_, Failure>(())
     });
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     {
         reap::start(parent);
     }
-    let proposed = spares::wished(&added);
+    let proposed = spares::keep_requested(&added);
     if added.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
         sys::start_refill();
     }
@@ -102,7 +102,7 @@ struct Environment {
 fn environment(
     added: &AddReport,
     arguments: &AddArguments,
-    ahead: AheadClones,
+    ahead: EarlyClones,
     cancel: &CancelToken,
 ) -> Result<Environment, Failure> {
     let config = match env::config(&added.path) {
@@ -150,7 +150,7 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &CancelToken) -> Fail
     let hint = match worktree::take_back(added, &options) {
         Ok(removed) => {
             if let Some(mut leaving) = leaving
-                && let Err(failure) = leaving.end(WrittenData::Accept).and_then(|()| leaving.remove())
+                && let Err(failure) = leaving.end(WrittenDataRule::Accept).and_then(|()| leaving.remove())
             {
                 output::failure(&failure);
             }

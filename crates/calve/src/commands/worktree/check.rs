@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::{CancelToken, ShownPath};
 use calve_git::Remedy;
-use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, FormerPath};
+use calve_git::escape::{self, Action, AuditOptions, AuditReport, Finding, Fix, FormerPathRule};
 
 use crate::cli::worktree::CheckArguments;
 use crate::failure::{FAILED, Failure, USAGE};
@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &CheckArguments, cancel: &CancelToken) -> Result<()
     let (tree, others) = trees(arguments)?;
     let mut options = AuditOptions::default();
     options.fix = if arguments.fix { Fix::Yes } else { Fix::No };
-    options.moved = FormerPath::Sought;
+    options.moved = FormerPathRule::Sought;
     // Without another one, it may still name the path that it had itself.
     let old = others.first().unwrap_or(&tree);
     options.others = others.iter().skip(1).cloned().collect();

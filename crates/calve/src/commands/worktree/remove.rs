@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_core::{CancelToken, RemovalWait, ShownPath};
-use calve_db::WrittenData;
+use calve_db::WrittenDataRule;
 use calve_git::Config;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, BranchFate, RemoveReport, RemoveWorktreeOptions, Worktree};
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
 
 /// Refuses where the data of its services would be lost.
 pub(super) fn check_services(worktree: &Worktree) -> Result<(), Failure> {
-    LeavingServices::of(worktree)?.map_or(Ok(()), |leaving| leaving.check(WrittenData::Refuse))
+    LeavingServices::of(worktree)?.map_or(Ok(()), |leaving| leaving.check(WrittenDataRule::Refuse))
 }
 
 /// Removes a worktree as `calve worktree remove PATH` does.
@@ -114,7 +114,7 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
 
 /// Removes one worktree, and returns its receipt.
 fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> Result<WorktreeRemoval, Failure> {
-    let written = if arguments.force { WrittenData::Accept } else { WrittenData::Refuse };
+    let written = if arguments.force { WrittenDataRule::Accept } else { WrittenDataRule::Refuse };
     if arguments.dry_run {
         let worktree = worktree::plan_removal(options)?;
         LeavingServices::of(&worktree)?.map_or(Ok(()), |leaving| leaving.check(written))?;

@@ -319,6 +319,7 @@ fn remedies(cases: &[Case]) -> BTreeSet<String> {
 fn the_packages_word_remedies_that_there_are() {
     let all: BTreeSet<String> =
         variants("calve-db/src/remedy.rs", "pub enum Remedy {").iter().map(|name| in_json(name)).collect();
+    let mut tables = Vec::new();
     for (file, quote) in [("node/src/remedies.ts", ""), ("python/calve/_remedies.py", "\"")] {
         let text = fs_err::read_to_string(crates().join("..").join(file)).unwrap();
         let (_, table) = text.split_once("DATABASE_REMEDIES").unwrap();
@@ -329,7 +330,9 @@ fn the_packages_word_remedies_that_there_are() {
         let keys: BTreeSet<String> = keys.collect();
         assert!(keys.len() > 5, "{file}: {keys:?}");
         assert!(keys.is_subset(&all), "{file}: {:?}", keys.difference(&all));
+        tables.push(keys);
     }
+    assert_eq!(tables[0], tables[1]);
 }
 
 #[test]

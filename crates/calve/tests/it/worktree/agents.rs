@@ -33,7 +33,7 @@ fn an_agent_is_set_up_after_it_was_shown_and_exactly_that_is_taken_away() {
     let repo = Repo::anywhere();
     let root = repo.path.clone();
     for agent in AGENTS {
-        // ShownPath, and not written: nobody agrees.
+        // It is shown, and not written: nobody agrees.
         let refused = hook(&repo, &["install", agent]).fails(3).hints();
         refused.says(&["+", "calve", "mcp"]);
         hook(&repo, &["install", agent, "-n"]).succeeds();

@@ -1,5 +1,5 @@
 //! Chooses the untracked entries of a worktree that go into the new one: those that git ignores, narrowed by `.worktreeinclude` and
-//! `.calve.toml`, and with [`Changes::CarryFacts`](super::Changes) the others.
+//! `.calve.toml`, and with [`Changes::Carry`](super::Changes) the others.
 
 pub(crate) mod dependencies;
 pub(crate) mod rules;
