@@ -132,84 +132,27 @@ operations! {
 }
 
 impl Operation {
+    // Exhaustive, so that a new operation has its kind. One name to a line would be too long.
+    #[rustfmt::skip]
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::Open => Kind::Open,
             Self::EnterDirectory => Kind::Enter,
-            Self::Compare
-            | Self::Find
-            | Self::FindData
-            | Self::FindHoles
-            | Self::FindMounts
-            | Self::FindVolume
-            | Self::OpenDirectory
-            | Self::OpenStagedTree
-            | Self::Read
-            | Self::ReadDirectory
-            | Self::ReadExtents
-            | Self::ReadLink
-            | Self::ReadPermissions
-            | Self::ReadTemporary
-            | Self::ReadXattrs => Kind::Read,
-            Self::DeleteContents | Self::MoveToTrash | Self::Remove | Self::RemoveDirectory | Self::RemoveReplaced => {
-                Kind::Delete
-            }
-            Self::CloneFile
-            | Self::CreateFile
-            | Self::EmptyFile
-            | Self::OpenToWrite
-            | Self::SetFileMode
-            | Self::SyncFile
+            Self::Compare | Self::Find | Self::FindData | Self::FindHoles | Self::FindMounts | Self::FindVolume |
+            Self::OpenDirectory | Self::OpenStagedTree | Self::Read | Self::ReadDirectory | Self::ReadExtents |
+            Self::ReadLink | Self::ReadPermissions | Self::ReadTemporary | Self::ReadXattrs => Kind::Read,
+            Self::CloneFile | Self::CreateFile | Self::EmptyFile | Self::OpenToWrite | Self::SetFileMode | Self::SyncFile
             | Self::WriteFile => Kind::WriteFile,
             Self::SyncName => Kind::SyncName,
-            Self::ChangeOwner
-            | Self::Clone
-            | Self::CloneDirectory
-            | Self::Copy
-            | Self::CopyOnServer
-            | Self::CopyStream
-            | Self::Create
-            | Self::CreateDirectory
-            | Self::CreateLink
-            | Self::CreateSpecialFile
-            | Self::CreateStaging
-            | Self::CreateStagingFor
-            | Self::CreateSubvolume
-            | Self::CreateSymlink
-            | Self::CreateUpper
-            | Self::ExchangeBack
-            | Self::FinishStagedTree
-            | Self::ListStreams
-            | Self::LockSpares
-            | Self::Listen
-            | Self::LockTemplates
-            | Self::LookAtVolume
-            | Self::LookForMounts
-            | Self::MountOverlay
-            | Self::MountOverlayOf
-            | Self::MoveSpare
-            | Self::Publish
-            | Self::ReplaceEmptyDirectory
-            | Self::SetAside
-            | Self::SetMode
-            | Self::SetSize
-            | Self::SetStagedMode
-            | Self::SetTimes
-            | Self::SetXattrs
-            | Self::ShareExtents
-            | Self::SkipMount
-            | Self::Snapshot
-            | Self::SnapshotNested
-            | Self::StartThread
-            | Self::Stat
-            | Self::Sync
-            | Self::TellTime
-            | Self::Unmount
-            | Self::Watch
-            | Self::Write
-            | Self::WriteBack
-            | Self::WriteRecord
-            | Self::WriteTemporary => Kind::Other,
+            Self::ChangeOwner | Self::Clone | Self::CloneDirectory | Self::Copy | Self::CopyOnServer | Self::CopyStream |
+            Self::Create | Self::CreateDirectory | Self::CreateLink | Self::CreateSpecialFile | Self::CreateStaging |
+            Self::CreateStagingFor | Self::CreateSubvolume | Self::CreateSymlink | Self::CreateUpper | Self::ExchangeBack
+            | Self::FinishStagedTree | Self::ListStreams | Self::LockSpares | Self::Listen | Self::LockTemplates |
+            Self::LookAtVolume | Self::LookForMounts | Self::MountOverlay | Self::MountOverlayOf | Self::MoveSpare |
+            Self::Publish | Self::ReplaceEmptyDirectory | Self::SetAside | Self::SetMode | Self::SetSize |
+            Self::SetStagedMode | Self::SetTimes | Self::SetXattrs | Self::ShareExtents | Self::SkipMount | Self::Snapshot
+            | Self::SnapshotNested | Self::StartThread | Self::Stat | Self::Sync | Self::TellTime | Self::Unmount |
+            Self::Watch | Self::Write | Self::WriteBack | Self::WriteRecord | Self::WriteTemporary => Kind::Other,
         }
     }
 }
