@@ -143,6 +143,8 @@ impl Operation {
             Self::ReadLink | Self::ReadPermissions | Self::ReadTemporary | Self::ReadXattrs => Kind::Read,
             Self::CloneFile | Self::CreateFile | Self::EmptyFile | Self::OpenToWrite | Self::SetFileMode | Self::SyncFile
             | Self::WriteFile => Kind::WriteFile,
+            Self::DeleteContents | Self::MoveToTrash | Self::Remove | Self::RemoveDirectory | Self::RemoveReplaced =>
+                Kind::Delete,
             Self::SyncName => Kind::SyncName,
             Self::ChangeOwner | Self::Clone | Self::CloneDirectory | Self::Copy | Self::CopyOnServer | Self::CopyStream |
             Self::Create | Self::CreateDirectory | Self::CreateLink | Self::CreateSpecialFile | Self::CreateStaging |
