@@ -1,4 +1,4 @@
-//! Patterns as in gitignore(5): `--exclude`, `.worktreeinclude` and the lists in `.calve.toml`.
+//! Patterns as in gitignore(5), for what a clone leaves out or takes.
 
 use std::path::Path;
 

@@ -138,7 +138,7 @@ pub struct CloneReport {
     pub changed: Vec<PathBuf>,
     /// Other facts that the user should know.
     pub warnings: Vec<Warning>,
-    /// The entry that `--replace` moved away.
+    /// The entry that [`crate::ExistingDestination::Replace`] moved away.
     pub trashed: Option<TrashedTree>,
     /// Whether there is trash beside the destination, of this run or of earlier ones: work for [`crate::reap`].
     pub trash_waits: bool,

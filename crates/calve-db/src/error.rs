@@ -113,7 +113,7 @@ pub enum Error {
         log: String,
     },
     /// It holds what nothing else does.
-    #[error("the data of the service `{0}` may have been changed since it was cloned")]
+    #[error("the data of the service `{0}` may have changes that are nowhere else")]
     ServiceWritten(String),
     /// This engine has no tables.
     #[error("the data of {0} cannot be compared")]

@@ -1,4 +1,4 @@
-//! Comparing a clone with its source before it is published (`--verify`).
+//! Comparing a clone with its source before it is published ([`CloneVerification::Contents`](crate::CloneVerification)).
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString};
@@ -166,7 +166,7 @@ impl CompareWorker<'_> {
         Ok(is_kind(&a, FileType::Directory) && !self.stays_out(&a))
     }
 
-    /// Returns whether a directory is a mount point that `--one-file-system` leaves empty in the clone.
+    /// Returns whether a directory is a mount point that [`Mounts::Stay`] leaves empty in the clone.
     fn stays_out(&self, directory: &Stat) -> bool {
         self.comparison.mounts == Mounts::Stay && identity(directory).0 != self.root
     }

@@ -438,7 +438,7 @@ impl<'f> FillWorker<'f> {
         }
     }
 
-    /// Returns whether another file system is mounted at this directory. Told by the device, as cp does, and only with `--one-file-system`.
+    /// Returns whether another file system is mounted at this directory. Told by the device, as cp does, and only with [`Mounts::Stay`].
     fn is_other_file_system(&self, stat: &Stat) -> Result<bool, Error> {
         if self.fill.mounts == Mounts::Cross {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! `--require stable`: whether anything in the source changed between the first look at it and the last.
+//! [`Requirement::Stable`]: whether anything in the source changed between the first look at it and the last.
 //!
 //! A change shows in an entry's change time. A store through a shared mapping (mmap(2)) to a page that is already dirty changes no time:
 //! the kernel notices only the first store to a clean page. So [`begin`] writes everything back once, after the moment from which changes

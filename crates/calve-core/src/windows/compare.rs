@@ -1,4 +1,4 @@
-//! Comparing a staged tree with its source before it is published (`--verify`).
+//! Comparing a staged tree with its source before it is published ([`CloneVerification::Contents`](crate::CloneVerification)).
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

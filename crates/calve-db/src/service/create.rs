@@ -8,7 +8,7 @@ use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
-use super::{DATA, DOCUMENT, Service, TURN, find, read, run, take_turn};
+use super::{DATA, DOCUMENT, Donor, Service, TURN, find, read, run, take_turn};
 use crate::address::Address;
 use crate::engine;
 use crate::error::{Error, Result};
@@ -100,6 +100,7 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
         keeper_id: String::new(),
         keeper: OsString::new(),
         written: engine::named(&template.engine)?.written(&data, None),
+        donor: None,
         engine: template.engine,
         template: template.name,
         made_unix_s: 0,
@@ -116,6 +117,8 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
 /// Clones the data of a service into `place`, whether its server runs or not.
 pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &CancelToken) -> Result<Service> {
     let (_turn, source) = take_turn(home, source)?;
+    let donor = Donor::of(home, &source)?;
+    let source = Service { donor, ..source };
     if let Some(record) = source.server(home) {
         let to = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match control::ask(&record, Request::Copy(to), &mut |_| ()) {

@@ -77,8 +77,40 @@ pub struct Service {
     runtime: String,
     /// The number of [`Engine::written`] when it was cloned.
     written: Option<String>,
+    /// The service that it was cloned from, if that had data which its template lacks.
+    #[serde(default)]
+    donor: Option<Donor>,
     #[serde(skip)]
     place: PathBuf,
+}
+
+/// A service whose data another one was cloned from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Donor {
+    name: String,
+    /// When its data was made: a reset makes it anew.
+    made_unix_s: u64,
+    /// The number of [`Engine::written`] just before it was cloned, if there is one.
+    written: Option<String>,
+}
+
+impl Donor {
+    /// Returns the service as the donor of a clone that is about to be made, if it has data which its template lacks.
+    fn of(home: &Home, service: &Service) -> Result<Option<Self>> {
+        if !service.was_started() && service.donor.is_none() {
+            return Ok(None);
+        }
+        let now = written(home, service)?;
+        let has_more = service.donor.is_some() || now.is_none() || now != service.written;
+        Ok(has_more.then(|| Self { name: service.name.clone(), made_unix_s: service.made_unix_s, written: now }))
+    }
+
+    /// Returns whether it has still all that was cloned from it. It does not if that cannot be told.
+    fn has_all(&self, home: &Home) -> bool {
+        let service = find(home, &self.name).ok().filter(|service| service.made_unix_s == self.made_unix_s);
+        let now = service.and_then(|service| written(home, &service).ok().flatten());
+        now.is_some() && now == self.written
+    }
 }
 
 impl Service {
@@ -135,9 +167,12 @@ pub fn find(home: &Home, name: &str) -> Result<Service> {
     read(&home.services().join(name)).ok_or_else(|| Error::UnknownService(name.into()))
 }
 
-/// Returns whether its data may differ from what was cloned. It does not if no server was started on it; PostgreSQL also tells when nothing
-/// has been written since.
+/// Returns whether its data may have what neither its template nor the service that it was cloned from has. It was not changed if no server
+/// was started on it; PostgreSQL also tells when nothing has been written since.
 pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
+    if service.donor.as_ref().is_some_and(|donor| !donor.has_all(home)) {
+        return Ok(true);
+    }
     if !service.was_started() {
         return Ok(false);
     }
@@ -161,7 +196,7 @@ pub(crate) fn written(home: &Home, service: &Service) -> Result<Option<String>> 
 pub(crate) fn set_written(home: &Home, name: &str, written: Option<String>) -> Result<()> {
     let (_turn, service) = take_turn(home, name)?;
     let place = service.place.clone();
-    private::write_json(&place.join(DOCUMENT), &Service { written, ..service })
+    private::write_json(&place.join(DOCUMENT), &Service { written, donor: None, ..service })
 }
 
 /// Notes that its keeper is elsewhere now.

@@ -53,6 +53,18 @@ pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
     matches!(found, Ok(PresentFile::Own))
 }
 
+/// Removes those of these files that Calve made for another worktree, and returns their paths. Whatever happens next, no program finds the
+/// ports and databases of that worktree in them.
+pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut removed = Vec::new();
+    for path in paths.iter().filter(|path| is_own_env_file(root, path)) {
+        let place = EnvFilePlace::open(root, path)?;
+        unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?;
+        removed.push(path.clone());
+    }
+    Ok(removed)
+}
+
 /// Writes the variables to the file at `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
 pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);

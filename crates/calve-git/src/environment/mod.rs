@@ -9,7 +9,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-pub use file::{EnvFile, env_file_text, is_own_env_file, write_env_file};
+pub(crate) use file::is_own_env_file;
+pub use file::{EnvFile, env_file_text, remove_own_env_files, write_env_file};
 pub use keeper::Keeper;
 pub use leases::Leases;
 

@@ -1,9 +1,7 @@
 //! `calve hook worktree-setup`.
 
-use std::path::PathBuf;
-
 use calve_core::{CancelToken, ShownPath};
-use calve_git::environment::{is_own_env_file, write_env_file};
+use calve_git::environment::{remove_own_env_files, write_env_file};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, AddOptions, FillReport, LeftReason};
@@ -41,6 +39,7 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
 /// Gives the worktree its ports and data, and writes them to the files that had those of the donor.
 fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String, String)>, Failure> {
     let root = &filled.path;
+    let donors = remove_own_env_files(root, &filled.carried)?;
     let config = env::config(root)?;
     let ports = env::leased(root, &config)?;
     let mut services = Services::of(root, config.services)?;
@@ -51,8 +50,7 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
         output::say(&format!("{name}={value}"));
     }
     if !variables.is_empty() {
-        let own: Vec<&PathBuf> = filled.carried.iter().filter(|path| is_own_env_file(root, path)).collect();
-        for path in own {
+        for path in &donors {
             write_env_file(root, path, &variables)?;
         }
     }

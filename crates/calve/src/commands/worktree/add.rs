@@ -7,7 +7,7 @@ use std::sync::Arc;
 use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
-use calve_git::environment::{EnvFile, Port, is_own_env_file, write_env_file};
+use calve_git::environment::{EnvFile, Port, remove_own_env_files, write_env_file};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -105,6 +105,7 @@ fn environment(
     ahead: EarlyClones,
     cancel: &CancelToken,
 ) -> Result<Environment, Failure> {
+    let donors = remove_own_env_files(&added.path, &added.carried)?;
     let config = match env::config(&added.path) {
         // The branch has a file of its own, maybe for another version of calve.
         Err(Failure::Git(error @ calve_git::Error::Config { .. })) => {
@@ -120,7 +121,7 @@ fn environment(
         let source = if added.is_untrusted { None } else { arguments.data_from.source(&added.donor)? };
         services.make(&added.path, source.as_deref(), ahead, cancel)?;
     }
-    let files = env_files(added, arguments.env_file.as_deref(), &env::variables(&ports, &services)?)?;
+    let files = env_files(&added.path, arguments.env_file.as_deref(), &donors, &env::variables(&ports, &services)?)?;
     if !arguments.quiet {
         say_ports(&ports);
         say_services(&services)?;
@@ -322,10 +323,11 @@ fn say_services(services: &Services) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the variables where they are wanted, and where the donor has its own, which must not stay those of two worktrees.
+/// Writes the variables where they are wanted, and where the donor has its own.
 fn env_files(
-    added: &AddReport,
+    root: &Path,
     wanted: Option<&Path>,
+    donors: &[PathBuf],
     variables: &[(String, String)],
 ) -> Result<Vec<(PathBuf, EnvFile)>, Failure> {
     if variables.is_empty() {
@@ -334,10 +336,9 @@ fn env_files(
         }
         return Ok(Vec::new());
     }
-    let carried = added.carried.iter().map(PathBuf::as_path).filter(|path| Some(*path) != wanted);
-    let own = carried.filter(|path| is_own_env_file(&added.path, path));
-    let one = |path: &Path| Ok((path.to_path_buf(), write_env_file(&added.path, path, variables)?));
-    wanted.into_iter().chain(own).map(one).collect()
+    let donors = donors.iter().map(PathBuf::as_path).filter(|path| Some(*path) != wanted);
+    let one = |path: &Path| Ok((path.to_path_buf(), write_env_file(root, path, variables)?));
+    wanted.into_iter().chain(donors).map(one).collect()
 }
 
 fn say_env_file(file: &Path, outcome: EnvFile) {

@@ -129,6 +129,11 @@ fn excluded_entries_are_left_out_and_listed() {
     cp().args(["--exclude", "*.log", "src/a.log", "a.log"]).within(&spot).succeeds();
     cp().args(["--exclude", "src", "src", "all"]).within(&spot).succeeds();
     assert_same(spot.join("src"), spot.join("all"));
+    // A negation alone leaves nothing out, and the last pattern that matches counts.
+    cp().args(["--exclude", "!kept", "src", "none"]).within(&spot).succeeds();
+    assert_same(spot.join("src"), spot.join("none"));
+    cp().args(["--exclude", "*", "--exclude", "!kept", "src", "one"]).within(&spot).succeeds();
+    assert_eq!(paths_below(spot.join("one")), ["kept"]);
     cp().args(["--exclude", "[", "src", "newer"]).within(&spot).fails(2).says(&["pattern", "["]).hints();
 }
 

@@ -1,5 +1,6 @@
 //! `calve db diff` and `calve db promote`: the data of worktrees, beside each other and as the new template.
 
+use calve_testkit::require_program;
 use serde_json::{Value, json};
 
 use super::services::{MARIADB, MYSQL, POSTGRES, Shop};
@@ -165,6 +166,25 @@ fn what_has_no_data_is_told() {
     db(&["diff", "one"]).fails(1).says(&["there is no template `shop`"]);
     db(&["promote", "--yes", "one"]).succeeds().says(&["table postgres.public.t: only in `one` (3 rows)"]);
     assert_eq!(shop.rows(shop.repo.added("two")), [1, 2, 3]);
+}
+
+#[test]
+fn a_service_that_cannot_be_compared_does_not_hide_the_others() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    if !require_program("redis-server") {
+        return;
+    }
+    let services = "[services.cache]\ntemplate = 'cache'\n[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n";
+    shop.repo.write(".calve.toml", services);
+    shop.repo.commit("two services");
+    shop.within(&shop.repo.path, &["db", "template", "create", "cache", "--engine", "redis"]).succeeds();
+    let one = shop.repo.added("one");
+    shop.sql(&one, "INSERT INTO t VALUES (4)");
+    let diff = |more: &[&str]| shop.within(&one, &[&["db", "diff", "one"], more].concat());
+    let printed = diff(&[]).succeeds().says(&["left out the service `cache`: the data of redis cannot be compared"]);
+    assert!(printed.stdout.contains("table postgres.public.t"), "{}", printed.stdout);
+    diff(&["--service", "cache"]).fails(1).hints();
+    shop.within(&one, &["down"]).succeeds();
 }
 
 /// A service whose data is broken does not hide that the one before it was promoted.

@@ -137,8 +137,13 @@ fn removed_worktrees_free_their_ports_and_moved_ones_keep_them() {
 #[test]
 fn an_exhausted_range_is_an_error_and_takes_what_absent_worktrees_had() {
     let repo = with_ports("web = 65534");
-    let one = repo.added("one");
+    repo.within(&repo.path, &["worktree", "add", "one", "--env-file", ".env.local"]).succeeds();
+    let one = repo.spot.join("proj.one");
     assert_eq!(repo.env_of(&one), "export WEB_PORT=65535\n");
+    // Made from there it does not keep the file with the port of the other one.
+    repo.within(&one, &["worktree", "add", "from-one"]).fails(1);
+    assert!(!repo.spot.join("proj.from-one/.env.local").exists());
+    assert!(one.join(".env.local").exists());
     let refused = repo.adding("two").fails(1).says(&["no port is free for `web`", "65534 to 65535"]).hints();
     assert!(refused.stdout.is_empty());
     // An agent gets it with all or not at all.

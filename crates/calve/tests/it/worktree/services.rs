@@ -173,7 +173,10 @@ fn lives_of_its_own(engine: &'static str) {
     assert_eq!(shop.rows(&shop.repo.path), [1, 2, 3]);
     shop.within(&one, &["logs"]).succeeds();
     for worktree in [&one, &two] {
-        shop.remove(worktree, &[]).fails(1).says(&["the data of the service `db` may have been changed"]).hints();
+        shop.remove(worktree, &[])
+            .fails(1)
+            .says(&["the data of the service `db` may have changes that are nowhere else"])
+            .hints();
         assert_eq!(shop.state(worktree), "running", "a refusal ends nothing");
         shop.remove(worktree, &["-f"]).succeeds();
     }
@@ -292,6 +295,40 @@ fn data_that_nobody_wrote_to_goes_with_its_worktree() {
         shop.repo.git(["branch", "-D", "written"]);
     }
     assert!(shop.data().iter().all(|name| !name.starts_with("db-")), "{:?}", shop.data());
+}
+
+/// The last copy of data does not go unasked, wherever it is.
+#[test]
+fn data_of_another_worktree_goes_unasked_only_while_that_has_it() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let from = |donor: &str, name: &str| {
+        shop.repo.adding(name).args(["--data-from", donor]).succeeds();
+        shop.repo.spot.join(format!("proj.{name}"))
+    };
+    let donor = shop.repo.added("donor");
+    shop.sql(&donor, "UPDATE t SET a = 7 WHERE a = 3");
+    let of_running = from("donor", "of-running");
+    shop.within(&donor, &["down"]).succeeds();
+    let of_stopped = from("donor", "of-stopped");
+    let third = from("of-stopped", "third");
+    for worktree in [&of_running, &of_stopped, &third] {
+        shop.remove(worktree, &["-n"]).succeeds();
+    }
+    let last = from("donor", "last");
+    shop.sql(&donor, "UPDATE t SET a = 8 WHERE a = 7");
+    shop.remove(&last, &["-n"]).fails(1).says(&["may have changes that are nowhere else"]);
+    shop.remove(&last, &["-f"]).succeeds();
+    shop.within(&donor, &["down"]).succeeds();
+    let last = from("donor", "lasting");
+    shop.remove(&last, &["-n"]).succeeds();
+    shop.within(&donor, &["reset", "--yes"]).succeeds();
+    for worktree in [&of_running, &of_stopped, &last] {
+        shop.remove(worktree, &[]).fails(1).says(&["may have changes that are nowhere else"]);
+    }
+    shop.within(&last, &["reset"]).fails(3);
+    shop.remove(&of_stopped, &["-f"]).succeeds();
+    shop.remove(&third, &[]).fails(1);
+    assert_eq!(shop.rows(&third), [1, 2, 7]);
 }
 
 #[test]
