@@ -57,22 +57,22 @@ export async function cloneTree(src: PathLike, dst: PathLike, options?: CloneOpt
   return clone(src, dst, false, options);
 }
 
-/** The same for one file: a directory is refused. */
+/** Clones one file. Refuses a directory. */
 export async function cloneFile(src: PathLike, dst: PathLike, options?: CloneOptions): Promise<CloneReceipt> {
   return clone(src, dst, true, options);
 }
 
-/** The same as `cloneTree`, and blocks until it is done. */
+/** Clones as `cloneTree` does, and blocks until it is done. */
 export function cloneTreeSync(src: PathLike, dst: PathLike, options?: CloneOptionsSync): CloneReceipt {
   return cloneSync(src, dst, false, options);
 }
 
-/** The same as `cloneFile`, and blocks until it is done. */
+/** Clones as `cloneFile` does, and blocks until it is done. */
 export function cloneFileSync(src: PathLike, dst: PathLike, options?: CloneOptionsSync): CloneReceipt {
   return cloneSync(src, dst, true, options);
 }
 
-/** What a place, or a pair of places, can do, found out by trying. */
+/** Tries what a place, or a pair of places, can do. */
 export async function probe(src: PathLike, dst: PathLike = src): Promise<ProbeReceipt> {
   const [from, to] = [pathBytes(src, 'src'), pathBytes(dst, 'dst')];
   const receipt = JSON.parse(await watched({}, () => native().startProbe(from, to))) as ProbeReceipt;

@@ -94,7 +94,7 @@ export interface StandIns {
   discardSync(path: Buffer, home: string): boolean | Failure;
 }
 
-/** @internal The value, unless it is a failure. */
+/** @internal Returns the value, or throws the failure. */
 export function done<T>(answer: T | Failure): T {
   if (typeof answer === 'object' && answer !== null && 'failure' in answer) throw fromDocument(answer.failure);
   return answer;
@@ -121,7 +121,7 @@ function find(file: string): string {
   }
 }
 
-/** @internal The path of the program `calve`. */
+/** @internal Returns the path of the program `calve`. */
 export function program(): string {
   return find(process.platform === 'win32' ? 'bin/calve.exe' : 'bin/calve');
 }

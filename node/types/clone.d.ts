@@ -42,11 +42,11 @@ export interface CloneOptions extends CloneOptionsSync {
  * `src` may be `@NAME`, a template that `calve template create` has made; a path that begins with @ is written `./@NAME`.
  */
 export declare function cloneTree(src: PathLike, dst: PathLike, options?: CloneOptions): Promise<CloneReceipt>;
-/** The same for one file: a directory is refused. */
+/** Clones one file. Refuses a directory. */
 export declare function cloneFile(src: PathLike, dst: PathLike, options?: CloneOptions): Promise<CloneReceipt>;
-/** The same as `cloneTree`, and blocks until it is done. */
+/** Clones as `cloneTree` does, and blocks until it is done. */
 export declare function cloneTreeSync(src: PathLike, dst: PathLike, options?: CloneOptionsSync): CloneReceipt;
-/** The same as `cloneFile`, and blocks until it is done. */
+/** Clones as `cloneFile` does, and blocks until it is done. */
 export declare function cloneFileSync(src: PathLike, dst: PathLike, options?: CloneOptionsSync): CloneReceipt;
-/** What a place, or a pair of places, can do, found out by trying. */
+/** Tries what a place, or a pair of places, can do. */
 export declare function probe(src: PathLike, dst?: PathLike): Promise<ProbeReceipt>;

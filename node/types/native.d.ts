@@ -78,9 +78,9 @@ export interface StandIns {
     startDiscard(path: Buffer, home: string, handle: Handle): Promise<boolean | Failure>;
     discardSync(path: Buffer, home: string): boolean | Failure;
 }
-/** @internal The value, unless it is a failure. */
+/** @internal Returns the value, or throws the failure. */
 export declare function done<T>(answer: T | Failure): T;
-/** @internal The path of the program `calve`. */
+/** @internal Returns the path of the program `calve`. */
 export declare function program(): string;
 /** @internal Loaded when it is first needed. */
 export declare function native(): Native;

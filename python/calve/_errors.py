@@ -65,7 +65,7 @@ KINDS = {
 
 
 def path_of(value: Any) -> Any:
-    """A path of a receipt, with undecodable bytes as ``os.fsdecode`` has them."""
+    """Return a path of a receipt, with undecodable bytes as ``os.fsdecode`` has them."""
     if isinstance(value, dict):
         return os.fsdecode(base64.b64decode(value["bytes_base64"]))
     return value

@@ -113,7 +113,7 @@ def pairs_of(entries: Any) -> Iterator[Any]:
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """What the native part raises, as an error for the caller."""
+    """Raise what the native part raises as an error for the caller."""
     try:
         yield
     except _native.Failed as failed:

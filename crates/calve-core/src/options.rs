@@ -233,7 +233,7 @@ pub struct CloneOptions {
     pub keep: KeptProperties,
     /// Entries that cannot be read.
     pub unreadable: UnreadableEntry,
-    /// An existing destination.
+    /// The fate of an entry that has the name of the destination.
     pub existing: ExistingDestination,
     /// Mounts below the source.
     pub mounts: Mounts,

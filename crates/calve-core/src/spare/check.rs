@@ -29,7 +29,7 @@ use crate::tree::node::{Node, open_source};
 use crate::tree::pool::Pool;
 use crate::tree::source::Source;
 
-/// One check.
+/// A comparison of a source with the record of a spare.
 pub(crate) struct CheckRequest<'a> {
     pub(crate) source: &'a Source,
     pub(crate) exclude: &'a Exclusions,

@@ -25,7 +25,7 @@ use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 
-/// One update.
+/// An update of a clone to what its source is now.
 pub(crate) struct UpdateRequest<'a> {
     pub(crate) source: &'a Source,
     pub(crate) exclude: &'a Exclusions,

@@ -28,7 +28,7 @@ pub(crate) enum WatchEventKind {
     Overflow,
 }
 
-/// One event.
+/// A change that the kernel has told of.
 pub(crate) struct WatchEvent<'a> {
     pub(crate) watch: i32,
     pub(crate) happening: WatchEventKind,

@@ -12,7 +12,7 @@ use crate::operation::Operation;
 use crate::sys;
 use crate::tree::location::{Location, identity, is_inside};
 
-/// An open source.
+/// A source, opened once: what has its name later does not count.
 pub(crate) struct Source {
     path: PathBuf,
     stat: Stat,

@@ -16,6 +16,8 @@ use crate::worktree::unsaved::{check_broken, check_forgettable};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {
+    /// Git's own directory of the repository.
+    pub common: PathBuf,
     /// Worktrees whose directories are gone, and which git no longer lists.
     pub forgotten: Vec<PathBuf>,
     /// Worktrees that are not where git lists them, and that it goes on to list.
@@ -43,7 +45,8 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
     let repository = Repository::open(start)?;
     let swept = sweep(&repository.common)?;
     let repository = if swept.places.is_empty() { repository } else { Repository::open(start)? };
-    let mut pruned = PruneReport { swept: swept.trees, ..PruneReport::default() };
+    let common = repository.common.clone();
+    let mut pruned = PruneReport { common, swept: swept.trees, ..PruneReport::default() };
     registration::remove_broken(&repository.common, |entry| {
         pruned.may_go(entry.to_path_buf(), check_broken(&repository, entry))
     })?;

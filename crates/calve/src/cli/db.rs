@@ -62,7 +62,7 @@ Examples:
   calve db template create shop-full --base shop --input seed.sql -- sh -c 'psql -v ON_ERROR_STOP=1 -f seed.sql'
   calve db template create legacy --engine mariadb --from /backup/mysql")]
 pub(crate) struct TemplateCreateArguments {
-    /// Its name
+    /// The name of the template
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// postgres, mariadb, mysql, redis or valkey [default: that of --base]
@@ -108,7 +108,7 @@ pub(crate) struct TemplateCreateArguments {
 /// Their names are free at once. Files that a server still needs go when it has ended.
 #[derive(Debug, Args)]
 pub(crate) struct TemplateRemoveArguments {
-    /// Which
+    /// The names of the templates
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
     /// Print nothing but errors
@@ -222,7 +222,7 @@ pub(crate) struct RunArguments {
 /// damaged, or now of another version. If the template has a pool, Calve prepares the server for the next reset ahead of time.
 #[derive(Debug, Args)]
 pub(crate) struct ResetArguments {
-    /// Which
+    /// The names of the servers
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
     /// Go back to this mark
@@ -276,7 +276,7 @@ pub(crate) struct PoolArguments {
 /// are disconnected, and what they had not committed is not in the mark. The URL stays the same. Marks go with their server.
 #[derive(Debug, Args)]
 pub(crate) struct MarkArguments {
-    /// The server
+    /// The name of the server
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
     /// The name of the mark
@@ -293,7 +293,7 @@ pub(crate) struct MarkArguments {
 /// List the marks of a server, the oldest first
 #[derive(Debug, Args)]
 pub(crate) struct MarksArguments {
-    /// The server
+    /// The name of the server
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
     /// Print the marks as JSON on stdout (schema calve.db.marks/1)
@@ -304,10 +304,10 @@ pub(crate) struct MarksArguments {
 /// Remove marks of a server
 #[derive(Debug, Args)]
 pub(crate) struct UnmarkArguments {
-    /// The server
+    /// The name of the server
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
-    /// Which
+    /// The names of the marks
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
     /// Print nothing but errors
@@ -318,7 +318,7 @@ pub(crate) struct UnmarkArguments {
 /// End servers, and remove their files
 #[derive(Debug, Args)]
 pub(crate) struct StopArguments {
-    /// Which
+    /// The names of the servers
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) names: Vec<String>,
     /// All of them
@@ -346,7 +346,7 @@ pub(crate) struct ListArguments {
 /// servers for three days, where only you can read them.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// The server
+    /// The name of the server
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }

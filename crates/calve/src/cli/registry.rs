@@ -9,7 +9,7 @@ use super::threads;
 
 #[derive(Debug, Args)]
 pub(crate) struct PushOptions {
-    /// Which
+    /// The name of the template
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// The destination: HOST[:PORT]/REPOSITORY[:TAG]; the tag is `latest` if none is named

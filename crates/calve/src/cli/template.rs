@@ -73,7 +73,7 @@ pub(crate) struct ListArguments {
 /// Show one template: its key, its source, and where its files and its manifest are
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// Which
+    /// The name of the template
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Print it as JSON on stdout (schema calve.template/1)
@@ -87,7 +87,7 @@ pub(crate) struct ShowArguments {
 /// again.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
-    /// Which
+    /// The name of the template
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Number of worker threads, 1 to 64 [default: one for each processor, at most 8]
@@ -107,7 +107,7 @@ pub(crate) struct VerifyArguments {
 /// whole, or the new one.
 #[derive(Debug, Args)]
 pub(crate) struct RefreshArguments {
-    /// Which
+    /// The name of the template
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Another directory, which from then on is its source
@@ -122,7 +122,7 @@ pub(crate) struct RefreshArguments {
 /// Clones of them stay as they are.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArguments {
-    /// Which
+    /// The names of the templates
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
     /// Print nothing but errors

@@ -62,7 +62,7 @@ Examples:
   cd $(calve volume attach work)
   calve volume attach work --print | sudo sh")]
 pub(crate) struct AttachArguments {
-    /// Its name
+    /// The name of the volume
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) root: Root,
@@ -76,7 +76,7 @@ pub(crate) struct AttachArguments {
 /// Unmount a volume, which keeps what is in it
 #[derive(Debug, Args)]
 pub(crate) struct DetachArguments {
-    /// Its name
+    /// The name of the volume
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) root: Root,
@@ -89,7 +89,7 @@ pub(crate) struct DetachArguments {
 /// An attached volume is larger at once, which needs root as attaching does; another one when it is attached next.
 #[derive(Debug, Args)]
 pub(crate) struct GrowArguments {
-    /// Its name
+    /// The name of the volume
     pub(crate) name: String,
     /// Its new size, as in 80G
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -101,7 +101,7 @@ pub(crate) struct GrowArguments {
 /// Delete a detached volume, with everything in it
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArguments {
-    /// Its name
+    /// The name of the volume
     pub(crate) name: String,
     /// Delete it without asking
     #[arg(short, long)]

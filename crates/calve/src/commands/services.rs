@@ -316,6 +316,35 @@ fn sweep(home: &Home) -> Result<(), Failure> {
     Ok(calve_db::sweep_doomed(home, &is_gone)?)
 }
 
+/// Ends the servers of a repository's worktrees that are gone, whoever removed them, and removes their data. Data that may have changes which
+/// are nowhere else stays, and is named. `common`: git's own directory of the repository.
+pub(crate) fn remove_of_gone(common: &Path) -> Result<(), Failure> {
+    let (Ok(common), Ok(home)) = (fs_err::canonicalize(common), db::unswept_home()) else { return Ok(()) };
+    let entries = common.join("worktrees");
+    for service in calve_db::services(&home)? {
+        let entry = Path::new(&service.keeper);
+        if !entry.starts_with(&entries) || Keeper::is_at(entry, &service.keeper_id) {
+            continue;
+        }
+        let name = entry.file_name().unwrap_or_default();
+        let whose = format!("service `{}` of the worktree `{}`, which is gone", service.service, ShownPath(name));
+        match calve_db::doom(&home, &service.name, WrittenDataRule::Refuse) {
+            Ok(doomed) => {
+                doomed.remove()?;
+                output::say(&format!("removed the data of the {whose}"));
+            }
+            Err(Error::ServiceWritten(_)) => output::say(&format!(
+                "kept the data of the {whose}: it may have changes that are nowhere else; `calve rm {}` deletes it",
+                ShownPath(service.data_directory().parent().unwrap_or(Path::new("")))
+            )),
+            Err(error) => {
+                output::failure(&error.into());
+            }
+        }
+    }
+    db::reap_trash(&home)
+}
+
 /// Returns the services of each of these worktrees. The caller wants to know more, so errors are only said.
 pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
     let none = || all.iter().map(|_| Vec::new()).collect();

@@ -36,7 +36,7 @@ pub struct WatchOptions<'a> {
     pub told: &'a mut dyn FnMut(WatchNote<'_>),
     /// When it ends by itself.
     pub end: WatchEnd,
-    /// Ends the watching.
+    /// Ends the watch early.
     pub cancel: CancelToken,
 }
 

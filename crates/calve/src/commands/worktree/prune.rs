@@ -41,6 +41,7 @@ fn forget(start: &Path) -> Result<WorktreePruneReceipt, Failure> {
     for kept in &pruned.kept {
         output::say(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
     }
+    services::remove_of_gone(&pruned.common)?;
     for path in &pruned.swept {
         output::say(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }

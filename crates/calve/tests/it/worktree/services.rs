@@ -297,6 +297,30 @@ fn data_that_nobody_wrote_to_goes_with_its_worktree() {
     assert!(shop.data().iter().all(|name| !name.starts_with("db-")), "{:?}", shop.data());
 }
 
+#[test]
+fn what_git_has_removed_goes_with_the_next_prune_but_for_data_that_is_nowhere_else() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let (read, written) = (shop.repo.added("read"), shop.repo.added("written"));
+    assert_eq!(shop.rows(&read), [1, 2, 3]);
+    shop.sql(&written, "UPDATE t SET a = 7 WHERE a = 3");
+    let kept = shop.data().into_iter().filter(|name| name.starts_with("db-")).count();
+    assert_eq!(kept, 2);
+    shop.repo.git(["worktree", "remove", "--force", read.to_str().unwrap()]);
+    fs_err::remove_dir_all(&written).unwrap();
+    let prune = || shop.within(&shop.repo.path, &["worktree", "prune"]).succeeds();
+    prune().says(&[
+        "removed the data of the service `db` of the worktree `proj.read`, which is gone\n",
+        "kept the data of the service `db` of the worktree `proj.written`, which is gone: it may have changes that are",
+    ]);
+    let left: Vec<String> = shop.data().into_iter().filter(|name| name.starts_with("db-")).collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(shop.within(&shop.repo.path, &["db", "list", "--json"]).succeeds().json()["servers"], json!([]));
+    let data = shop.home().join("db/services").join(&left[0]);
+    assert!(data.join("data/PG_VERSION").exists());
+    shop.within(&shop.repo.path, &["rm", "-q", data.to_str().unwrap()]).succeeds();
+    assert!(!prune().stderr.contains("data of"));
+}
+
 /// The last copy of data does not go unasked, wherever it is.
 #[test]
 fn data_of_another_worktree_goes_unasked_only_while_that_has_it() {
