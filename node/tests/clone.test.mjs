@@ -73,6 +73,21 @@ test('a tree is cloned, with a receipt, and is independent', async () => {
   assert.deepEqual(fs.readdirSync(folder).sort(), ['dst', 'dst2', 'dst3', 'src']);
 });
 
+test('a source that nobody writes to is stable, where the file system can tell', async () => {
+  const src = tree('src', 3, 4);
+  const { file_system } = (await probe(src)).src;
+  if (['ext4', 'xfs', 'btrfs'].includes(file_system)) {
+    await cloneTree(src, at('dst'), { require: 'stable' });
+    cloneTreeSync(src, at('dst2'), { require: ['stable'], verify: true });
+    await cloneFile(path.join(src, 'd0', 'f0'), at('file'), { require: 'stable', verify: true });
+    for (const made of ['dst', 'dst2']) execFileSync('diff', ['-r', src, at(made)]);
+    assert.equal(fs.readFileSync(at('file'), 'utf8'), 'contents 0 0');
+  } else {
+    const error = await cloneTree(src, at('dst'), { require: 'stable' }).catch((reason) => reason);
+    assert.ok(error.schema === 'calve.clone/1' || error.code === 'ERR_CALVE_REQUIREMENT_REFUSED', `${file_system}: ${error}`);
+  }
+});
+
 test('required from CommonJS it is the same', () => {
   const required = createRequire(import.meta.url)('calve');
   assert.equal(required.cloneTree, cloneTree);

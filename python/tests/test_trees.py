@@ -90,6 +90,21 @@ def test_a_tree_is_cloned_and_independent(tmp_path):
     assert (tmp_path / "file").read_text() == "contents 1 1" and seen[0] == (0, 0)
 
 
+def test_a_source_that_nobody_writes_to_is_stable_where_the_file_system_can_tell(tmp_path):
+    src = tree(tmp_path / "src")
+    file_system = calve.probe(src)["src"]["file_system"]
+    if file_system in ("ext4", "xfs", "btrfs"):
+        calve.clone_tree(src, tmp_path / "dst", require="stable", verify=True)
+        calve.clone_file(src / "d0/f0", tmp_path / "file", require=["stable"])
+        subprocess.run(["diff", "-r", src, tmp_path / "dst"], check=True)
+        assert (tmp_path / "file").read_text() == "contents 0 0"
+        return
+    try:
+        calve.clone_tree(src, tmp_path / "dst", require="stable")
+    except calve.CalveError as refused:
+        assert refused.code == "ERR_CALVE_REQUIREMENT_REFUSED", file_system
+
+
 def test_names_need_not_be_utf8(tmp_path):
     src = os.fsencode(tmp_path) + b"/a\xff"
     os.mkdir(src)

@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    Background, CancelToken, CloneOptions, CloneReport, Readiness, RefillOptions, SpareCheck, SpareOptions,
-    SpareOrigin, SpareSource, SpareUse, Spares, Strategy, clone_tree,
+    Background, CancelToken, CloneOptions, CloneReport, CloneVerification, Error, Readiness, RefillOptions, SpareCheck,
+    SpareOptions, SpareOrigin, SpareSource, SpareUse, Spares, Strategy, clone_tree,
 };
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, fingerprint};
 use fs_err as fs;
@@ -135,6 +135,36 @@ fn a_spare_is_everything_that_its_source_is() {
         assert_eq!(fixture.refill(), (2, 0));
         fixture.claim("four");
     }
+}
+
+/// What somebody did to a spare shows only in its contents.
+#[test]
+fn a_clone_from_a_spare_is_verified() {
+    for file_system in DISKS {
+        let Some(fixture) = SpareFixture::new(file_system) else { return };
+        Tree::new(fixture.src()).file("a", "contents").file("d/b", "more");
+        fixture.add(2);
+        let mut options = fixture.options();
+        options.verify = CloneVerification::Contents;
+        let report = clone_tree(&fixture.src(), &fixture.path("place/fine"), &options).unwrap();
+        assert_eq!(report.strategy, Strategy::Spare, "{file_system:?}");
+        assert_same(fixture.src(), fixture.path("place/fine"));
+        let spare = below(&fixture.home(), "a").expect("the other spare");
+        fs::write(&spare, "CONTENTS").unwrap();
+        let changed = clone_tree(&fixture.src(), &fixture.path("place/changed"), &options);
+        match changed {
+            // It was not taken, or the comparison has found it.
+            Ok(_) => assert_same(fixture.src(), fixture.path("place/changed")),
+            Err(error) => assert!(matches!(error, Error::VerifyFailed { .. }), "{error}"),
+        }
+    }
+}
+
+/// Finds a file of this name.
+fn below(directory: &Path, name: &str) -> Option<PathBuf> {
+    let entries: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let found = entries.iter().find(|path| path.is_file() && path.ends_with(name)).cloned();
+    found.or_else(|| entries.iter().filter(|path| path.is_dir()).find_map(|path| below(path, name)))
 }
 
 #[test]
