@@ -32,8 +32,8 @@ calve_core::operations! {
         TakePort = "take a port of",
         Talk = "talk on",
         Use = "use",
-        Work = "work on",
         Watch = "watch",
+        Work = "work on",
         Write = "write",
         ; Clone(calve_core::Operation)
     }

@@ -117,7 +117,7 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
 /// Clones the data of a service into `place`, whether its server runs or not.
 pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &CancelToken) -> Result<Service> {
     let (_turn, source) = take_turn(home, source)?;
-    let donor = Donor::of(home, &source)?;
+    let donor = Donor::of(home, &source);
     let source = Service { donor, ..source };
     if let Some(record) = source.server(home) {
         let to = place.file_name().unwrap_or_default().to_string_lossy().into_owned();

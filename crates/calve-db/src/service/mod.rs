@@ -96,13 +96,14 @@ struct Donor {
 
 impl Donor {
     /// Returns the service as the donor of a clone that is about to be made, if it has data which its template lacks.
-    fn of(home: &Home, service: &Service) -> Result<Option<Self>> {
+    fn of(home: &Home, service: &Service) -> Option<Self> {
         if !service.was_started() && service.donor.is_none() {
-            return Ok(None);
+            return None;
         }
-        let now = written(home, service)?;
+        // Its server may end in this moment. Then it cannot be told what it has.
+        let now = written(home, service).ok().flatten();
         let has_more = service.donor.is_some() || now.is_none() || now != service.written;
-        Ok(has_more.then(|| Self { name: service.name.clone(), made_unix_s: service.made_unix_s, written: now }))
+        has_more.then(|| Self { name: service.name.clone(), made_unix_s: service.made_unix_s, written: now })
     }
 
     /// Returns whether it has still all that was cloned from it. It does not if that cannot be told.
