@@ -15,6 +15,7 @@ use self::wire::{LoginError, NAME};
 use super::{Engine, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::engine::DatabaseObject;
+use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
 use crate::runtime;
 
@@ -88,6 +89,18 @@ impl Postgres {
             && self.version(version).is_some_and(|version| version.major >= 14)
             && numbers(&kernel.release().to_string_lossy()).is_some_and(|release| release >= (5, 8))
     }
+}
+
+/// Opens a session for the superuser.
+fn session(server: &Address) -> Result<Session<Connection>> {
+    Session::open(&server.socket, USER, DATABASE, PATIENCE).map_err(|error| match error {
+        LoginError::NotYet => refused("it does not answer".into()),
+        LoginError::Message(said) => refused(said),
+    })
+}
+
+fn refused(said: String) -> Error {
+    Error::server_failed(format!("refused a query: {said}"))
 }
 
 impl Engine for Postgres {
@@ -191,21 +204,16 @@ impl Engine for Postgres {
         if instance.purpose != Purpose::TakeOver && instance.address.password.is_none() {
             return Ok(Vec::new());
         }
-        let failed = |said: String| Error::server_failed(format!("refused a query: {said}"));
-        let session = Session::open(&instance.address.socket, USER, DATABASE, PATIENCE);
-        let mut session = session.map_err(|refused| match refused {
-            LoginError::NotYet => failed("it does not answer".into()),
-            LoginError::Message(said) => failed(said),
-        })?;
+        let mut session = session(&instance.address)?;
         let mut done = Vec::new();
         if instance.purpose == Purpose::TakeOver {
             let sql = "UPDATE pg_subscription SET subenabled = false WHERE subenabled RETURNING subname";
-            let names = session.query(sql).map_err(failed)?;
+            let names = session.query(sql).map_err(refused)?;
             done.extend(names.into_iter().map(|name| format!("disabled the subscription `{name}`")));
         }
         if let Some(password) = &instance.address.password {
             // Made by Calve, of letters and digits.
-            session.query(&format!("ALTER ROLE {USER} PASSWORD '{password}'")).map_err(failed)?;
+            session.query(&format!("ALTER ROLE {USER} PASSWORD '{password}'")).map_err(refused)?;
         }
         Ok(done)
     }
@@ -223,25 +231,23 @@ impl Engine for Postgres {
         // A write takes a number of a transaction. Settings of `ALTER SYSTEM` are in a file, and take none.
         let next = match server {
             None => examine::next_transaction(data).ok()??,
-            Some(address) => {
-                let mut session = Session::open(&address.socket, USER, DATABASE, PATIENCE).ok()?;
-                session.query("SELECT txid_snapshot_xmax(txid_current_snapshot())").ok()?.pop()?.parse().ok()?
-            }
+            Some(address) => session(address)
+                .ok()?
+                .query("SELECT txid_snapshot_xmax(txid_current_snapshot())")
+                .ok()?
+                .pop()?
+                .parse()
+                .ok()?,
         };
         Some(format!("{next} {}", examine::settings(data).ok()?))
     }
 
     fn write_back(&self, server: &Address) -> Result<()> {
-        let refused = |said: String| Error::server_failed(format!("refused a query: {said}"));
-        match Session::open(&server.socket, USER, DATABASE, PATIENCE) {
-            Ok(mut session) => session.query("CHECKPOINT").map(drop).map_err(refused),
-            Err(LoginError::Message(said)) => Err(refused(said)),
-            Err(LoginError::NotYet) => Err(refused("it does not answer".into())),
-        }
+        session(server)?.query("CHECKPOINT").map(drop).map_err(refused)
     }
 
     fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
-        contents::read(&server.socket).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
+        contents::read(&server.socket).map_err(refused)
     }
 
     fn examine(&self, data: &Path, version: &Version) -> Result<()> {
