@@ -312,8 +312,11 @@ fn seen(home: &Home, keeper: &Keeper) -> Result<Option<Vec<Service>>, Failure> {
 
 /// Finishes what killed removals have begun.
 fn sweep(home: &Home) -> Result<(), Failure> {
-    let is_gone = |service: &Service| !Keeper::is_at(Path::new(&service.keeper), &service.keeper_id);
-    Ok(calve_db::sweep_doomed(home, &is_gone)?)
+    Ok(calve_db::sweep_doomed(home, &has_no_keeper)?)
+}
+
+fn has_no_keeper(service: &Service) -> bool {
+    !Keeper::is_at(Path::new(&service.keeper), &service.keeper_id)
 }
 
 /// Ends the servers of a repository's worktrees that are gone, whoever removed them, and removes their data. Data that may have changes which
@@ -321,12 +324,13 @@ fn sweep(home: &Home) -> Result<(), Failure> {
 pub(crate) fn remove_of_gone(common: &Path) -> Result<(), Failure> {
     let (Ok(common), Ok(home)) = (fs_err::canonicalize(common), db::unswept_home()) else { return Ok(()) };
     let entries = common.join("worktrees");
-    for service in calve_db::services(&home)? {
-        let entry = Path::new(&service.keeper);
-        if !entry.starts_with(&entries) || Keeper::is_at(entry, &service.keeper_id) {
-            continue;
-        }
-        let name = entry.file_name().unwrap_or_default();
+    let mut leaving = calve_db::services(&home)?;
+    leaving.retain(|service| Path::new(&service.keeper).starts_with(&entries) && has_no_keeper(service));
+    if leaving.is_empty() {
+        return Ok(());
+    }
+    for service in leaving {
+        let name = Path::new(&service.keeper).file_name().unwrap_or_default();
         let whose = format!("service `{}` of the worktree `{}`, which is gone", service.service, ShownPath(name));
         match calve_db::doom(&home, &service.name, WrittenDataRule::Refuse) {
             Ok(doomed) => {
