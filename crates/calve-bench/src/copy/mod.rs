@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use calve_core::{CancelToken, CloneOptions, Error, ProbeReport, ShownPath, Strategy, clone_tree, probe, stage};
-use calve_receipt::bench::{Facts, NotRun, PlacesFact, TreeFact};
+use calve_receipt::bench::{NotRun, PlacesFact, TreeFact};
 use calve_receipt::human::{entries, size};
 use calve_receipt::path;
 
@@ -200,18 +200,16 @@ impl PreparedTree {
         let source = ShownPath(&sources.tree);
         let places = format!("`{source}` (for hard links a copy of it), and a new path in the target for each run");
         report.circumstance("SRC, DST", places);
-        report.document.facts = Facts {
-            tree: Some(TreeFact {
-                file_system: Some(file_system),
-                mount_options: Some(mount_options),
-                copied_first: Some(*copied),
-                ..census.fact(tree)
-            }),
-            same_file_system: Some(!copied),
-            chosen,
-            places: Some(PlacesFact { src: path(&sources.tree), src_for_hard_links: path(&sources.to_link) }),
-            ..std::mem::take(&mut report.document.facts)
-        };
+        let facts = &mut report.document.facts;
+        facts.tree = Some(TreeFact {
+            file_system: Some(file_system),
+            mount_options: Some(mount_options),
+            copied_first: Some(*copied),
+            ..census.fact(tree)
+        });
+        facts.same_file_system = Some(!copied);
+        facts.chosen = chosen;
+        facts.places = Some(PlacesFact { src: path(&sources.tree), src_for_hard_links: path(&sources.to_link) });
         Ok(())
     }
 }

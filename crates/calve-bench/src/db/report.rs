@@ -3,7 +3,7 @@
 use calve_core::Strategy;
 use calve_db::Template;
 use calve_receipt::bench::{
-    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, DatabaseSuiteResult, Facts, NotRun, NotRunReason,
+    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, DatabaseSuiteResult, NotRun, NotRunReason,
     ResultDetails, Side, Spread, TemplateFact,
 };
 use calve_receipt::human::{count, size};
@@ -74,13 +74,11 @@ fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &Template,
     let program = load.program.as_ref().map(LoadProgram::in_words);
     let none = || load.missing.map_or_else(|| "none".into(), |program| format!("none: `{program}` is not installed"));
     report.circumstance("Write load", program.clone().unwrap_or_else(none));
-    report.document.facts = Facts {
-        template: Some(TemplateFact { name: name.clone(), engine: engine.clone(), files: *files, bytes: *bytes }),
-        query: Some(bench.query.to_owned()),
-        write: Some(load.write.clone()),
-        load: program,
-        ..std::mem::take(&mut report.document.facts)
-    };
+    let facts = &mut report.document.facts;
+    facts.template = Some(TemplateFact { name: name.clone(), engine: engine.clone(), files: *files, bytes: *bytes });
+    facts.query = Some(bench.query.to_owned());
+    facts.write = Some(load.write.clone());
+    facts.load = program;
     report.document.rounds = bench.runs;
     report
         .circumstance("Runs", format!("{} of each strategy, in another order each time, with warm caches", bench.runs));
