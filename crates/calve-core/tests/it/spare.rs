@@ -137,7 +137,7 @@ fn a_spare_is_everything_that_its_source_is() {
     }
 }
 
-/// What somebody did to a spare shows only in its contents.
+/// A change of a spare's contents shows nowhere but in a comparison.
 #[test]
 fn a_clone_from_a_spare_is_verified() {
     for file_system in DISKS {
