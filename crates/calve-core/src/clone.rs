@@ -7,6 +7,8 @@ pub(crate) mod build;
 #[cfg(unix)]
 mod finish;
 #[cfg(unix)]
+pub(crate) mod follow;
+#[cfg(unix)]
 pub(crate) mod merge;
 #[cfg(unix)]
 pub(crate) mod revert;

@@ -113,6 +113,7 @@ pub use {
         WriteReport, Writer, read_files, write_files,
     },
     clone::build::{BuildPaths, build_tree},
+    clone::follow::FollowedSource,
     clone::merge::{OverwriteRule, merge_tree},
     clone::revert::{CloneState, RevertOptions, RevertReport, revert},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},

@@ -20,7 +20,7 @@ use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
-use crate::spare::check::{CheckFailure, CheckRequest, DirectoryChanges, check, node};
+use crate::spare::check::{CheckFailure, CheckRequest, DirectoryChanges, SpareDifferences, check, node};
 use crate::spare::record::{self, RecordDraft, RecordedIdentity, Writers, blocks, device};
 use crate::spare::update::{UpdateRequest, update};
 use crate::staging::{RootKind, Staging};
@@ -28,6 +28,7 @@ use crate::strategy::facts::Facts;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::Contents;
+use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::location::{DIRECTORY, Location};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
@@ -134,19 +135,10 @@ pub fn revert(
         Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => return Ok(None),
         Err(CheckFailure::Error(error)) => return Err(error),
     };
-    let destination = Location::of_destination(clone)?;
-    let mut staging = Staging::reserve(&destination)?;
-    staging.make_root(RootKind::Closed)?;
-    let mut facts = Facts::between(&source, destination.parent());
-    let created = facts.try_in(&source, &staging)?;
-    let contents = match options.strategy {
-        Choice::Only(Strategy::Copy) => Contents::Copy,
-        Choice::Only(_) if facts.reflink.is_err() => return Ok(None),
-        _ => facts.contents(),
-    };
+    let Some(methods) = UpdateMethods::find(&source, clone, options.strategy)? else { return Ok(None) };
     let usual = OriginalDirectories {
         inodes: blocks.iter().map(|block| (block.path, block.identity.inode())).collect(),
-        flags: staging.root().map(sys::chosen_flags),
+        flags: methods.directory_flags,
     };
     for (path, changes) in &mut differences.directories {
         match undoing(&made, &source, path, std::mem::take(changes), &usual)? {
@@ -155,25 +147,63 @@ pub fn revert(
         }
     }
     let entries = differences.count;
-    let notes = Notes::default();
-    let work = UpdateRequest {
-        source: &source,
-        exclude: &exclude,
-        tree: made.directory(),
-        dst: clone,
-        contents,
-        strict: matches!(contents, Contents::Reflink { .. }),
-        created,
-        keeps_nocow: facts.may_inline,
-        notes: &notes,
-        options,
-    };
-    update(&work, differences)?;
-    // Telling the time has changed the root, so that its metadata were taken from it.
-    seal(&source, made.directory(), &options.keep, &notes, clone)?;
-    let told = notes.tell();
-    let is_complete = told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty();
+    let is_complete = methods.update(&source, &made, differences, options)?;
     Ok(is_complete.then_some(RevertReport { entries, began }))
+}
+
+/// The ways of bringing a clone up to date.
+pub(super) struct UpdateMethods {
+    contents: Contents,
+    created: NewFileDefaults,
+    keeps_nocow: bool,
+    /// The flags of a new directory there.
+    directory_flags: Option<u32>,
+}
+
+impl UpdateMethods {
+    /// Tries what can be done beside `clone`. Returns `None` where the strategy cannot.
+    pub(super) fn find(source: &Source, clone: &Path, strategy: Choice) -> Result<Option<Self>, Error> {
+        let destination = Location::of_destination(clone)?;
+        let mut staging = Staging::reserve(&destination)?;
+        staging.make_root(RootKind::Closed)?;
+        let mut facts = Facts::between(source, destination.parent());
+        let created = facts.try_in(source, &staging)?;
+        let contents = match strategy {
+            Choice::Only(Strategy::Copy) => Contents::Copy,
+            Choice::Only(_) if facts.reflink.is_err() => return Ok(None),
+            _ => facts.contents(),
+        };
+        let directory_flags = staging.root().map(sys::chosen_flags);
+        Ok(Some(Self { contents, created, keeps_nocow: facts.may_inline, directory_flags }))
+    }
+
+    /// Makes the clone what the source is, where they differ. Returns false if something was left out or has changed meanwhile.
+    pub(super) fn update(
+        &self,
+        source: &Source,
+        clone: &Source,
+        differences: SpareDifferences,
+        options: &CloneOptions,
+    ) -> Result<bool, Error> {
+        let notes = Notes::default();
+        let work = UpdateRequest {
+            source,
+            exclude: &Exclusions::new(&[])?,
+            tree: clone.directory(),
+            dst: clone.path(),
+            contents: self.contents,
+            strict: matches!(self.contents, Contents::Reflink { .. }),
+            created: self.created,
+            keeps_nocow: self.keeps_nocow,
+            notes: &notes,
+            options,
+        };
+        update(&work, differences)?;
+        // Telling the time has changed the root, so that its metadata were taken from it.
+        seal(source, clone.directory(), &options.keep, &notes, clone.path())?;
+        let told = notes.tell();
+        Ok(told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty())
+    }
 }
 
 /// The directories of a clone as they were made.

@@ -1,15 +1,16 @@
 //! Bringing a copy up to date: what differs is removed, then made again by the engine.
 //!
-//! All removals come before the first entry is made, and a directory gets its metadata when everything in it is done. Nothing is followed
+//! A large file of which little differs is not: it gets the ranges that do ([`super::ranges`]). All removals come before the first entry is made, and a directory gets its metadata when everything in it is done. Nothing is followed
 //! out of either tree.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{Gid, Mode, OFlags, Uid};
+use rustix::fs::{FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::check::{DirectoryChanges, SpareDifferences, node};
+use super::ranges::renew_ranges;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
@@ -96,7 +97,11 @@ fn prepare(update: &UpdateRequest<'_>, path: &Path, touched: DirectoryChanges) -
     for name in &touched.gone {
         delete(copy.as_fd(), name, &shown, &deletion)?;
     }
+    let may_renew = matches!(update.contents, Contents::Reflink { .. });
     for (kind, name) in &touched.made {
+        if may_renew && *kind == FileType::RegularFile && renew_ranges(update, src.as_fd(), copy.as_fd(), name) {
+            continue;
+        }
         delete(copy.as_fd(), name, &shown, &deletion)?;
         names.push(*kind, name);
     }

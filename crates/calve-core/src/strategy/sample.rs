@@ -74,7 +74,7 @@ fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> 
     const PART_BYTES: u64 = 64 * 1024;
     let stat = rustix::fs::fstat(src)?;
     let tried = match u64::try_from(stat.st_size).unwrap_or(0) > PART_BYTES {
-        true => sys::reflink_range(src, target, PART_BYTES),
+        true => sys::reflink_range(src, target, 0, PART_BYTES),
         false => sys::reflink(src, target),
     };
     match tried {

@@ -17,6 +17,8 @@ pub(crate) struct Extent {
     pub(crate) has_address: bool,
     /// Compressed.
     pub(crate) encoded: bool,
+    /// Reserved, and read as zeros.
+    pub(crate) unwritten: bool,
 }
 
 /// The blocks that clones of a file use too, where nothing tells which blocks these are (APFS).

@@ -11,6 +11,10 @@ pub(crate) fn extents(_file: BorrowedFd<'_>, _from: u64, _each: impl FnMut(&Exte
     Err(Errno::OPNOTSUPP)
 }
 
+pub(crate) fn settled_extents(_file: BorrowedFd<'_>, _each: impl FnMut(&Extent) -> bool) -> Result<()> {
+    Err(Errno::OPNOTSUPP)
+}
+
 pub(crate) fn dedupe_range(
     _src: BorrowedFd<'_>,
     _src_offset: u64,

@@ -15,7 +15,7 @@ pub(crate) fn reflink(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>) -> Result<()> 
 }
 
 /// Fails, as [`reflink`] does.
-pub(crate) fn reflink_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _bytes: u64) -> Result<()> {
+pub(crate) fn reflink_range(_src: BorrowedFd<'_>, _dst: BorrowedFd<'_>, _offset: u64, _bytes: u64) -> Result<()> {
     Err(Errno::OPNOTSUPP)
 }
 

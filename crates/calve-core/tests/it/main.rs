@@ -23,6 +23,7 @@ mod bulk;
 mod changing;
 #[cfg(target_os = "linux")]
 mod extents;
+mod follow;
 #[cfg(target_os = "linux")]
 mod hostile;
 #[cfg(target_os = "linux")]

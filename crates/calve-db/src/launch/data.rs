@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{
-    CancelToken, Choice, CloneOptions, InlinedBytes, OverlayMount, OverlayOptions, Refusal, Requirement, Strategy,
+    CancelToken, Choice, CloneOptions, FollowedSource, InlinedBytes, OverlayMount, OverlayOptions, Refusal,
+    Requirement, Strategy,
 };
 
 use crate::error::{Error, Result};
@@ -96,6 +97,36 @@ pub(crate) fn clone_sharing(
     let mut options = sharing(cancel);
     options.strategy = strategy.map_or(options.strategy, Choice::Only);
     Ok(cloned(src, dst, &options, Instant::now())?)
+}
+
+/// A clone of data that a server goes on to write. It is brought up to date when the server is held.
+pub(crate) struct FollowingClone<'a> {
+    source: FollowedSource,
+    clone: DataClone,
+    dst: &'a Path,
+    cancel: &'a CancelToken,
+}
+
+impl<'a> FollowingClone<'a> {
+    /// Clones the data directory `src` to `dst`. Returns `None` where that would not shorten the hold, or failed.
+    pub(crate) fn begin(src: &Path, dst: &'a Path, cancel: &'a CancelToken) -> Option<Self> {
+        let source = FollowedSource::record(src, dst.parent()?, cancel).ok()??;
+        let clone = clone_data(src, dst, None, Mounts::None, cancel).ok()?;
+        Some(Self { source, clone, dst, cancel })
+    }
+
+    /// Brings the clone nearly up to date, so that little is left to do when the server is held.
+    pub(crate) fn catch_up(&mut self) {
+        // A failure shows again.
+        let _ = self.source.catch_up(self.dst, Choice::Only(self.clone.strategy), self.cancel);
+    }
+
+    /// Brings the clone up to date with a server that is held. Returns its strategy, or `None` if it has to be made anew.
+    pub(crate) fn finish(self) -> Option<Strategy> {
+        let strategy = self.clone.strategy;
+        let is_complete = self.source.finish(self.dst, Choice::Only(strategy), self.cancel);
+        is_complete.unwrap_or(false).then_some(strategy)
+    }
 }
 
 fn options(cancel: &CancelToken) -> CloneOptions {

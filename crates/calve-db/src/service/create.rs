@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
-use crate::launch::data::{Mounts, clone_data};
+use crate::launch::data::{FollowingClone, Mounts, clone_data};
 use crate::messages::{Answer, Request, Spec};
 use crate::operation::Operation;
 use crate::registry::{self, Home, lock_all, name, unix_now};
@@ -143,13 +143,25 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     let (Some(files), true) = (&spec.durable, to.starts_with(registry::NEW_SERVICE) && !to.contains('/')) else {
         return Err(Error::UnknownService(to.to_owned()));
     };
-    // A server on the clone then has little to recover. Without that, it only takes longer.
-    let _ = engine::named(&spec.engine)?.write_back(server);
+    let (engine, data, clone) = (engine::named(&spec.engine)?, files.join(DATA), files.with_file_name(to).join(DATA));
+    let mut following = std::thread::scope(|scope| {
+        // A server on the clone then has little to recover. Without that, it only takes longer.
+        scope.spawn(|| engine.write_back(server));
+        FollowingClone::begin(&data, &clone, cancel)
+    });
+    if let Some(following) = &mut following {
+        following.catch_up();
+    }
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
     sys::sync_file_system(files).map_err(|error| Error::io(Operation::Sync, files, error))?;
-    // Until the end of this function.
-    let _frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
-    let placed = clone_data(&files.join(DATA), &files.with_file_name(to).join(DATA), None, Mounts::None, cancel)?;
+    let frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
+    if let Some(strategy) = following.and_then(FollowingClone::finish) {
+        return Ok(strategy.to_string());
+    }
+    trash::remove(&clone, RemovalWait::No)?;
+    let placed = clone_data(&data, &clone, None, Mounts::None, cancel)?;
+    drop(frozen);
+    trash::reap(clone.parent().unwrap_or(&clone))?;
     Ok(placed.strategy.to_string())
 }
 

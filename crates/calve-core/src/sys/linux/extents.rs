@@ -46,16 +46,27 @@ const UNKNOWN: u32 = 0x2;
 const DELAYED: u32 = 0x4;
 const ENCODED: u32 = 0x8;
 const INLINE: u32 = 0x200;
+const UNWRITTEN: u32 = 0x800;
 const SHARED: u32 = 0x2000;
 
 /// Shows every extent of an open file to `each`, in order, until it returns false.
 ///
 /// EOPNOTSUPP where the file system has no such map.
-pub(crate) fn extents(file: BorrowedFd<'_>, from: u64, mut each: impl FnMut(&Extent) -> bool) -> Result<()> {
+pub(crate) fn extents(file: BorrowedFd<'_>, from: u64, each: impl FnMut(&Extent) -> bool) -> Result<()> {
+    mapped(file, from, 0, each)
+}
+
+/// Shows extents as [`extents`] does, after all that was written to the file has its place on the disk.
+pub(crate) fn settled_extents(file: BorrowedFd<'_>, each: impl FnMut(&Extent) -> bool) -> Result<()> {
+    const SYNC: u32 = 0x1;
+    mapped(file, 0, SYNC, each)
+}
+
+fn mapped(file: BorrowedFd<'_>, from: u64, flags: u32, mut each: impl FnMut(&Extent) -> bool) -> Result<()> {
     let mut map = Map {
         start: from,
         length: u64::MAX - from,
-        flags: 0,
+        flags,
         mapped_extents: 0,
         extent_count: ROOM as u32,
         reserved: 0,
@@ -79,6 +90,7 @@ pub(crate) fn extents(file: BorrowedFd<'_>, from: u64, mut each: impl FnMut(&Ext
                 inline: raw.flags & INLINE != 0,
                 has_address: raw.flags & (UNKNOWN | DELAYED | INLINE) == 0,
                 encoded: raw.flags & ENCODED != 0,
+                unwritten: raw.flags & UNWRITTEN != 0,
             };
             if !each(&extent) {
                 return Ok(());

@@ -25,7 +25,8 @@ pub(crate) use btrfs::{
 };
 pub(crate) use btrfs_tree::{DiskExtents, btrfs_metadata_copies, btrfs_subvolume, btrfs_was_snapshotted};
 pub(crate) use extents::{
-    clone_family, dedupe_range, differ_in_nocow, extents, is_unchangeable, most_bytes_per_dedupe, space_rules,
+    clone_family, dedupe_range, differ_in_nocow, extents, is_unchangeable, most_bytes_per_dedupe, settled_extents,
+    space_rules,
 };
 pub(crate) use identity::{boot_identity, machine_identity};
 pub(crate) use mode::{make_accessible, set_mode_of_name};
@@ -65,11 +66,11 @@ struct CloneRange {
     dest_offset: u64,
 }
 
-/// Shares the first `bytes`, whole blocks, of `src` with the empty file `dst` (`FICLONERANGE`).
-pub(crate) fn reflink_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, bytes: u64) -> Result<()> {
+/// Shares `bytes` of `src`, from `offset` on, with the same place of `dst` (`FICLONERANGE`). Both are whole blocks, unless the file ends there.
+pub(crate) fn reflink_range(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
     const FICLONERANGE: Opcode = opcode::write::<CloneRange>(0x94, 13);
     let src_fd = i64::from(src.as_raw_fd());
-    let range = CloneRange { src_fd, src_offset: 0, src_length: bytes, dest_offset: 0 };
+    let range = CloneRange { src_fd, src_offset: offset, src_length: bytes, dest_offset: offset };
     // SAFETY: the opcode takes a pointer to `struct file_clone_range`, whose layout `CloneRange` has; it is only read.
     unsafe { ioctl(dst, Setter::<FICLONERANGE, CloneRange>::new(range)) }
 }

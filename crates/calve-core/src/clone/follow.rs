@@ -1,0 +1,163 @@
+//! Following a source that is being written to: a clone that was made meanwhile is brought up to date later, for as much as has changed.
+//!
+//! So a source has to be held only for that, and not while all of it is cloned. What has changed is found as for a spare
+//! (docs/spares-exact.md).
+
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::io::ErrorKind;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+
+use super::revert::UpdateMethods;
+use crate::choice::Choice;
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::options::{CloneOptions, Mounts};
+use crate::progress::CancelToken;
+use crate::spare::check::{CheckFailure, CheckRequest, SpareDifferences, check, node};
+use crate::spare::record::{self, RecordDraft, Writers};
+use crate::sys::{self, Listing, ListingBuffer};
+use crate::tree::exclude::Exclusions;
+use crate::tree::location::DIRECTORY;
+use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
+use crate::tree::stable;
+
+/// The state of a directory when it was cloned, by which what has changed in it since is found.
+pub struct FollowedSource {
+    path: PathBuf,
+    beside: PathBuf,
+    root: (u64, u64),
+    record: RecordDraft,
+}
+
+impl std::fmt::Debug for FollowedSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FollowedSource").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl FollowedSource {
+    /// Records the state of the directory `src`, which is going to be cloned. `beside` is a directory of the caller's on its file system: its
+    /// change time tells what time it is there, and it is closed to others for that.
+    ///
+    /// Returns `None` for a subvolume, whose snapshot needs no following, where the file system does not show every later change, and for a
+    /// directory that has something in it of which that cannot be said.
+    ///
+    /// # Errors
+    /// Fails if `src` cannot be read.
+    pub fn record(src: &Path, beside: &Path, cancel: &CancelToken) -> Result<Option<Self>, Error> {
+        let (source, clock) = (Source::open(src)?, Source::open(beside)?);
+        let failed = |operation| move |errno| Error::io(operation, src, errno);
+        let shows = sys::shows_stores(source.directory()).map_err(failed(Operation::Open))?;
+        if source.single().is_some() || !shows {
+            return Ok(None);
+        }
+        if sys::is_subvolume(source.directory(), source.stat()).map_err(failed(Operation::Stat))? {
+            return Ok(None);
+        }
+        let moment = stable::begin(&source, clock.directory(), Mounts::Stay)?;
+        let root = source.identity();
+        let record = taken(&source, moment, &with(cancel))?;
+        Ok(record.map(|record| Self { path: src.to_path_buf(), beside: beside.to_path_buf(), root, record }))
+    }
+
+    /// Makes `clone`, a clone that was begun after the state was recorded, what the source was at some moment since then, as far as it did not
+    /// change during this. May be called again. `strategy` is that of the clone. Nobody else may write to it.
+    ///
+    /// # Errors
+    /// Leaves a part of the work done.
+    pub fn catch_up(&mut self, clone: &Path, strategy: Choice, cancel: &CancelToken) -> Result<(), Error> {
+        let (source, made, clock) = (Source::open(&self.path)?, Source::open(clone)?, Source::open(&self.beside)?);
+        // What changes from here on is found the next time.
+        let moment = stable::begin(&source, clock.directory(), Mounts::Stay)?;
+        if let Some(next) = taken(&source, moment, &with(cancel))?
+            && self.update(&source, &made, strategy, cancel)?.is_some()
+        {
+            self.record = next;
+        }
+        Ok(())
+    }
+
+    /// Does what [`FollowedSource::catch_up`] does, while nothing writes to the source. Returns whether `clone` equals it now. If not, it has to
+    /// be made anew: because more than a quarter of the entries have changed, or files have several names.
+    ///
+    /// # Errors
+    /// Leaves a part of the work done, as it may if it returns false.
+    pub fn finish(self, clone: &Path, strategy: Choice, cancel: &CancelToken) -> Result<bool, Error> {
+        let (source, made) = (Source::open(&self.path)?, Source::open(clone)?);
+        Ok(self.update(&source, &made, strategy, cancel)? == Some(true))
+    }
+
+    /// Returns whether everything was done that was to be done; `None` if nothing was.
+    fn update(
+        &self,
+        source: &Source,
+        made: &Source,
+        strategy: Choice,
+        cancel: &CancelToken,
+    ) -> Result<Option<bool>, Error> {
+        let is_whole = sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty());
+        if made.single().is_some() || source.identity() != self.root || !is_whole {
+            return Ok(None);
+        }
+        let exclude = Exclusions::new(&[])?;
+        let options = &with(cancel);
+        let threads = thread_count(options.threads);
+        let work = CheckRequest { source, exclude: &exclude, only: None, threads, cancel };
+        let mut differences = match check(&work, self.record.body(), self.record.entries) {
+            Ok(differences) if differences.with_links.is_empty() => differences,
+            Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => return Ok(None),
+            Err(CheckFailure::Error(error)) => return Err(error),
+        };
+        if differences.directories.is_empty() {
+            return Ok(Some(true));
+        }
+        let Some(methods) = UpdateMethods::find(source, made.path(), strategy)? else { return Ok(None) };
+        find_gone(source, made, &mut differences)?;
+        methods.update(source, made, differences, options).map(Some)
+    }
+}
+
+fn with(cancel: &CancelToken) -> CloneOptions {
+    CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() }
+}
+
+/// Returns `None` if something is in the source that cannot be followed.
+fn taken(source: &Source, moment: stable::Moment, options: &CloneOptions) -> Result<Option<RecordDraft>, Error> {
+    match record::take(source, &Exclusions::new(&[])?, moment, Writers::Possible, options) {
+        Ok(record) => Ok(Some(record)),
+        Err(Error::NoSpare { .. }) => Ok(None),
+        // It went while it was looked at.
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Adds what the clone has and the source has not, in directories that have changed: what was made after the record, cloned, and removed.
+fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences) -> Result<(), Error> {
+    for (path, changes) in &mut differences.directories {
+        let node = node(path);
+        let failed = |operation| move |errno| Error::io(operation, made.path().join(path), errno);
+        let (src, copy) = match (node.open_source(source.directory()), node.open(made.directory(), DIRECTORY)) {
+            (Ok(src), Ok(copy)) => (src, copy),
+            // The directory above has it among what is made or gone.
+            _ => continue,
+        };
+        let known: HashSet<CString> = changes.gone.iter().cloned().collect();
+        let mut buffer = ListingBuffer::new();
+        let mut listing = Listing::new(copy.as_fd(), &mut buffer).map_err(failed(Operation::ReadDirectory))?;
+        while let Some(entry) = listing.next() {
+            let name = entry.map_err(failed(Operation::ReadDirectory))?.name;
+            let found = rustix::fs::statat(&src, name, AtFlags::SYMLINK_NOFOLLOW);
+            if found.err() == Some(Errno::NOENT) && !known.contains(name) {
+                changes.gone.push(name.to_owned());
+            }
+        }
+    }
+    Ok(())
+}
