@@ -50,6 +50,7 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     }
     home.prepare()?;
     let guard = lock_all(home)?;
+    let mut in_containers = Vec::new();
     for place in registry::places(home)? {
         // A place that its supervisor takes away at the same time is none of this process's business.
         let Some(lock) = found(registry::open_lock(&place))? else { continue };
@@ -57,31 +58,37 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
         if !try_lock(&lock, &place) || !registry::is_lock_of(&lock, &place) {
             continue;
         }
-        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let record = registry::read(&place);
-        keep_ending(home, &place);
-        let taken = take_away(home, &place, RemovalWait::No);
-        let name = record.map_or(name, |record| record.name);
-        if let Err(error) = taken {
-            swept.kept.push((name, error.to_string()));
-            continue;
-        }
-        match registry::built_template(&name) {
-            Some(template) => swept.builds.push(template.to_owned()),
-            None => swept.servers.push(name),
+        match container::is_noted(&place) {
+            true => in_containers.push((place, lock)),
+            false => swept.take_away(home, &place),
         }
     }
     remove_dead_links(home);
     remove_new_services(home)?;
     move_old_templates_to_trash(&home.templates())?;
     registry::sweep_endings(home);
+    // Others need not wait for what a runtime says.
     drop(guard);
+    in_containers.iter().for_each(|(place, _lock)| swept.take_away(home, place));
     for directory in [home.servers(), home.services(), home.templates(), home.runtime().to_path_buf()] {
         if trash::is_in(&directory) {
             swept.trash.push(directory);
         }
     }
     Ok(swept)
+}
+
+impl ServerSweepReport {
+    fn take_away(&mut self, home: &Home, place: &Path) {
+        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = registry::read(place).map_or(name, |record| record.name);
+        keep_ending(home, place);
+        match (take_away(home, place, RemovalWait::No), registry::built_template(&name)) {
+            (Err(error), _) => self.kept.push((name, error.to_string())),
+            (Ok(()), Some(template)) => self.builds.push(template.to_owned()),
+            (Ok(()), None) => self.servers.push(name),
+        }
+    }
 }
 
 /// Takes away the data that killed clones left. Whoever makes some now holds its lock, or makes it when this is done.

@@ -197,7 +197,8 @@ pub(crate) fn is_noted(place: &Path) -> bool {
     place.join(registry::CONTAINER).exists()
 }
 
-/// Removes the container that a place had. Its supervisor was killed, and all that this one had started in its session.
+/// Removes the container that a place had. Its supervisor was killed, and all that this one had started in its session, or it has removed
+/// the container as far as it could.
 pub(crate) fn remove_left(place: &Path) -> Result<()> {
     let path = place.join(registry::CONTAINER);
     let text = match fs::read(&path) {

@@ -1,12 +1,14 @@
 //! A server's first process: a child of this one, or in a container whose runtime is the child.
 
 use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use super::Container;
+use crate::error::{Error, Result};
 use crate::sys::{ProcessEnd, Server};
 
 /// The number that a runtime's exit code adds to that of the signal that ended a container's first process.
@@ -18,11 +20,13 @@ const NOTICES_IN: Duration = Duration::from_secs(10);
 pub(crate) struct ServerProcess {
     process: Server,
     container: Option<Container>,
+    /// Why its container could not be removed.
+    left: Mutex<Option<Error>>,
 }
 
 impl ServerProcess {
     pub(crate) fn new(process: Server, container: Option<Container>) -> Self {
-        Self { process, container }
+        Self { process, container, left: Mutex::new(None) }
     }
 
     /// Returns the number of the server's first process, or that of the container's runtime.
@@ -35,20 +39,29 @@ impl ServerProcess {
         self.process.end()
     }
 
-    /// Sends a signal. With [`Signal::KILL`] a container is removed too.
-    pub(crate) fn signal(&self, signal: Signal) {
+    /// Asks it to end by this signal.
+    pub(crate) fn ask_to_end(&self, signal: Signal) -> Result<()> {
         match &self.container {
             None => self.process.signal(signal),
-            Some(container) if signal != Signal::KILL => drop(container.signal(signal)),
-            Some(container) => {
-                // The runtime ends with its container. While that is still being made, it is ended first.
-                if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
-                    self.process.signal(Signal::KILL);
-                    self.ends_within(NOTICES_IN);
-                    let _ = container.remove_late();
-                }
-            }
+            Some(container) => container.signal(signal)?,
         }
+        Ok(())
+    }
+
+    /// Kills it. A container is removed too.
+    pub(crate) fn kill(&self) {
+        let Some(container) = &self.container else { return self.process.signal(Signal::KILL) };
+        // The runtime ends with its container. While that is still being made, it is ended first.
+        if !matches!(container.remove(), Ok(true)) || !self.ends_within(NOTICES_IN) {
+            self.process.signal(Signal::KILL);
+            self.ends_within(NOTICES_IN);
+            *self.left.lock().unwrap_or_else(PoisonError::into_inner) = container.remove_late().err();
+        }
+    }
+
+    /// Fails if it was killed, and its container could not be removed.
+    pub(crate) fn check_removed(&self) -> Result<()> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
     fn ends_within(&self, limit: Duration) -> bool {
@@ -81,8 +94,9 @@ impl ServerProcess {
             (Some(_), ProcessEnd::Exit(code)) if code > BY_SIGNAL => ProcessEnd::Signal(code - BY_SIGNAL),
             (Some(container), ProcessEnd::Signal(_)) => {
                 // Somebody has killed the runtime, which leaves its container.
-                if container.remove().is_ok() {
-                    self.container = None;
+                match container.remove() {
+                    Ok(_) => self.container = None,
+                    Err(error) => *self.left.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(error),
                 }
                 ended
             }
@@ -94,7 +108,7 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         if self.container.is_some() && self.ended().is_none() {
-            self.signal(Signal::KILL);
+            self.kill();
             let _ = self.wait();
         }
     }

@@ -1,8 +1,12 @@
 //! Podman and Docker: finding them, their images, and what they say.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +29,9 @@ for program in "$(command -v "$0")" "$@"; do
     if [ -x "$program" ]; then echo "$program"; exec "$program" --version; fi
 done
 exit 127"#;
+
+/// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The address of a Docker engine that may be on this machine.
 const LOCAL: &str = "unix://";
@@ -100,7 +107,8 @@ impl Image {
     pub(super) fn options(&self) -> Vec<OsString> {
         match (self.is_docker(), rustix::process::geteuid().is_root()) {
             (true, _) => self.volumes.iter().map(|path| format!("--tmpfs={path}").into()).collect(),
-            (false, true) => vec!["--image-volume=ignore".into()],
+            // The user may have set another one as the default.
+            (false, true) => vec!["--image-volume=ignore".into(), "--userns=host".into()],
             (false, false) => vec!["--image-volume=ignore".into(), "--userns=keep-id".into()],
         }
     }
@@ -187,8 +195,12 @@ fn mounted(path: &Path) -> OsString {
 fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
     let mut command = Command::new(runtime);
     command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
-    let output = command.current_dir("/").stdin(Stdio::null()).output();
-    let output = output.map_err(|error| Error::io(Operation::Run, runtime, error))?;
+    command.current_dir("/").stdin(Stdio::null());
+    let Some(output) = output_within(command, PATIENCE).map_err(|error| Error::io(Operation::Run, runtime, error))?
+    else {
+        let said = format!("it did not answer within {} s", PATIENCE.as_secs());
+        return Err(Error::Runtime { runtime: runtime.to_path_buf(), code: None, said });
+    };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() {
         return Ok(text(&output.stdout));
@@ -199,6 +211,34 @@ fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = imp
         true => Error::NoSubordinateIds { runtime, said },
         false => Error::Runtime { runtime, code: output.status.code(), said },
     })
+}
+
+/// Runs a command, and returns its output, or `None` if it had to be killed because it took longer.
+fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (ended, end) = mpsc::channel();
+    let read = |from: Option<Box<dyn Read + Send>>| {
+        let ended = ended.clone();
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let result = from.map_or(Ok(0), |mut from| from.read_to_end(&mut bytes)).map(|_| bytes);
+            let _ = ended.send(());
+            result
+        })
+    };
+    let readers = [read(stdout.map(|pipe| Box::new(pipe) as _)), read(stderr.map(|pipe| Box::new(pipe) as _))];
+    let until = Instant::now() + limit;
+    let is_over = readers.iter().all(|_| end.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok());
+    if !is_over {
+        child.kill()?;
+        child.wait()?;
+        // What it has started may hold the pipes for longer, so nobody waits for their end.
+        return Ok(None);
+    }
+    let status = child.wait()?;
+    let [stdout, stderr] = readers.map(|reader| reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+    Ok(Some(Output { status, stdout: stdout?, stderr: stderr? }))
 }
 
 /// Finds the programs that may run containers: `named`, by its name or path, or else those of `names` in `search`, in this order.

@@ -3,7 +3,6 @@
 use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::Signal;
 
 use super::Supervisor;
 use crate::engine::DatabaseObject;
@@ -20,7 +19,7 @@ impl Supervisor<'_> {
                 let limit = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
                 if matches!(rustix::event::poll(&mut fds, Some(&limit)), Ok(1..)) {
                     // It hung up. The query ends with the server.
-                    self.launched.server.signal(Signal::KILL);
+                    self.launched.server.kill();
                     break;
                 }
             }

@@ -168,7 +168,7 @@ impl Supervisor<'_> {
     /// Begins that. An error: the server goes on as if it had not been asked.
     pub(super) fn ask_to_end(&self) -> Result<()> {
         if !self.engine.ask_to_end(&self.address, self.spec.purpose, &self.files.join("data"))? {
-            self.launched.server.signal(self.engine.stop_signal());
+            self.launched.server.ask_to_end(self.engine.stop_signal())?;
         }
         Ok(())
     }

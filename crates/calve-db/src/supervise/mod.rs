@@ -22,6 +22,7 @@ use calve_core::{CancelToken, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
+use crate::container;
 use crate::copy_up::{self, CopiedFile};
 use crate::end_reason::EndReason;
 use crate::engine::{self, Engine};
@@ -106,7 +107,10 @@ fn clear(spec: &Spec, isolated: bool) {
         sweep::end_children(engine, spec.files(), None, isolated);
     }
     runtime::remove(&spec.directory, RemovalWait::Yes);
-    let _ = trash::remove(&spec.place, RemovalWait::Yes);
+    // Otherwise the place tells the next sweep which container is left.
+    if container::remove_left(&spec.place).is_ok() {
+        let _ = trash::remove(&spec.place, RemovalWait::Yes);
+    }
 }
 
 struct Supervisor<'a> {
@@ -454,7 +458,7 @@ impl<'a> Supervisor<'a> {
 
     /// Ends the server and all its children.
     fn kill(&mut self) {
-        self.launched.server.signal(rustix::process::Signal::KILL);
+        self.launched.server.kill();
         let _ = self.launched.server.wait();
         self.end_children();
     }
@@ -505,12 +509,15 @@ impl<'a> Supervisor<'a> {
                 if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some() && !self.record.waits) {
                     Ending::of(self.spec.files(), &self.record.name, *reason, copied.clone()).keep(&self.spec.logs);
                 }
-                let _ = trash::remove(&self.spec.place, RemovalWait::No);
-                match end {
-                    End::Asked(mut asked) => {
-                        let _ = send(&mut asked, &Answer::Stopped { copied });
-                    }
-                    End::Unasked(_) | End::Leave(_) => {}
+                let removed = self.launched.server.check_removed();
+                match &removed {
+                    Ok(()) => _ = trash::remove(&self.spec.place, RemovalWait::No),
+                    // The place tells the next sweep which container is left.
+                    Err(_) => registry::forget(&self.spec.place),
+                }
+                if let End::Asked(mut asked) = end {
+                    let answer = removed.map_or_else(Answer::failed, |()| Answer::Stopped { copied });
+                    let _ = send(&mut asked, &answer);
                 }
                 let _ = self.spec.place.parent().map(trash::reap);
                 self.delete_old_templates();

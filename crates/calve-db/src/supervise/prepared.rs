@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use calve_core::{CancelToken, RemovalWait};
-use rustix::process::Signal;
 
 use super::next_data::NextData;
 use super::{Supervisor, WARM_IN};
@@ -54,7 +53,7 @@ pub(super) struct PreparedServer {
 impl Drop for PreparedServer {
     fn drop(&mut self) {
         let Some(mut launched) = self.launched.take() else { return };
-        launched.server.signal(Signal::KILL);
+        launched.server.kill();
         let _ = launched.server.wait();
         launched.seen.hide();
         if let Some(overlay) = launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
@@ -191,7 +190,7 @@ impl Supervisor<'_> {
             return None;
         }
         std::mem::swap(&mut self.launched, &mut launched);
-        launched.server.signal(Signal::KILL);
+        launched.server.kill();
         let mut old = next.server;
         std::mem::swap(&mut self.files, &mut old.files);
         std::mem::swap(&mut self.directory, &mut old.directory);

@@ -31,7 +31,11 @@ fn every_engine_has_the_same_life_in_a_container() {
 
         // Its files belong to the user that a server of this machine would have, and to nobody of the image.
         let owner = rustix::fs::stat(&data).unwrap().st_uid;
-        assert_ne!((owner, owner), (0, 999));
+        let stranger = Command::new("find").arg(&data).args(["!", "-user", &owner.to_string()]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&stranger.stdout), "");
+        // Where this user is root, a server gets an account that is not.
+        let user = rustix::process::geteuid();
+        assert_eq!(owner == user.as_raw(), !user.is_root());
         assert_eq!(rustix::fs::stat(a["socket"].as_str().unwrap()).unwrap().st_uid, owner);
 
         let reset = world.db(["reset", "a", "--json"]).succeeds().json();
@@ -243,20 +247,41 @@ fn with(program: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_server_that_is_stopped_is_known_for_as_long_as_its_container_is_there() {
+    for containers in Containers::each(Postgres) {
+        let world = &containers.world;
+        let failing = template_of_failing(&containers);
+        world.start("a");
+        world.start("b");
+        fs::write(&failing, "").unwrap();
+        world.db(["stop", "a"]).fails(1, &["podman"]);
+        fs::remove_file(&failing).unwrap();
+        world.db(["gc"]).succeeds();
+        assert_eq!(containers.names().len(), 1);
+        assert_eq!(containers.rows(&world.db(["url", "b", "--json"]).succeeds().json()), "1000");
+        world.db(["stop", "b"]).succeeds();
+        containers.nothing_left();
+    }
+}
+
+/// Makes a template whose runtime fails for as long as there is a file, and returns that.
+fn template_of_failing(containers: &Containers) -> PathBuf {
+    let world = &containers.world;
+    let (podman, failing) = (world.path().join("podman"), world.path().join("failing"));
+    let runtime = containers.runtime.display();
+    let script = format!("#!/bin/sh\n[ ! -e {} ] || exit 125\nexec {runtime} \"$@\"\n", failing.display());
+    write_program(&podman, &script);
+    let arguments =
+        ["template", "create", "t", "-q", "--engine", "postgres", "--image", &containers.image, "--runtime"];
+    world.db(arguments).arg(&podman).succeeds();
+    failing
+}
+
+#[test]
 fn a_place_stays_for_as_long_as_its_container_cannot_be_removed() {
     for containers in Containers::each(Postgres) {
         let world = &containers.world;
-        let podman = world.path().join("podman");
-        let failing = world.path().join("failing");
-        let script = format!(
-            "#!/bin/sh\n[ ! -e {} ] || exit 125\nexec {} \"$@\"\n",
-            failing.display(),
-            containers.runtime.display()
-        );
-        write_program(&podman, &script);
-        let runtime =
-            ["template", "create", "t", "-q", "--engine", "postgres", "--image", &containers.image, "--runtime"];
-        world.db(runtime).arg(&podman).succeeds();
+        let failing = template_of_failing(&containers);
         world.start("a");
         fs::write(&failing, "").unwrap();
         for supervisor in world.supervisors() {
