@@ -7,3 +7,9 @@ use std::path::PathBuf;
 pub(crate) fn directory() -> Result<PathBuf, &'static str> {
     calve_core::home_directory(|name| env::var_os(name), env::home_dir())
 }
+
+/// Returns the directory in which all users of this machine write down which ports they have: `$CALVE_PORTS`, by default one that is kept over
+/// reboots.
+pub(crate) fn ports_of_machine() -> PathBuf {
+    env::var_os("CALVE_PORTS").map_or_else(|| "/var/tmp/calve-ports".into(), PathBuf::from)
+}

@@ -1,6 +1,7 @@
 //! A worktree's environment: the ports that `[ports]` of `.calve.toml` asks for, leased so that no two worktrees have the same one; and whose
 //! the data of `[services.NAME]` is.
 
+mod claims;
 mod file;
 mod keeper;
 mod leases;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use file::is_own_env_file;
 pub use file::{EnvFile, env_file_text, remove_own_env_files, write_env_file};
 pub use keeper::Keeper;
-pub use leases::Leases;
+pub use leases::{LeasedPorts, Leases};
 
 use crate::error::Result;
 use crate::paths::{path_of, real};
