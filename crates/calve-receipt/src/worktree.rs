@@ -331,7 +331,7 @@ pub struct ListedWorktree {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.worktree-prune/1")]
 pub struct WorktreePruneReceipt {
-    /// Worktrees that are gone, and that git no longer lists.
+    /// Worktrees that are gone, and that git no longer lists, or would not.
     pub forgotten: Vec<ReceiptPath>,
     /// Worktrees that are not at their paths, and that git still lists; with `--merged` also those that are merged and stay.
     pub kept: Vec<KeptWorktree>,

@@ -24,7 +24,7 @@ pub use agent::{AgentBranch, finish_for_agent, for_agent, take_back};
 pub use convert::{ConvertReport, convert};
 pub use list::{WorktreeInfo, list};
 pub use merged::{MergedWorktree, is_still_merged, merged};
-pub use prune::{KeptEntry, PruneReport, prune};
+pub use prune::{KeptEntry, PruneReport, plan_prune, prune};
 pub use remove::{BranchFate, RemoveReport, RemoveWorktreeOptions, find_all, plan_removal, remove};
 pub use tracked::NotClonedReason;
 

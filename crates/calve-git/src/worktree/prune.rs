@@ -51,20 +51,8 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
         pruned.may_go(entry.to_path_buf(), check_broken(&repository, entry))
     })?;
     target::sweep_fetched(&repository.git())?;
-    for worktree in repository.worktrees.iter().filter(|worktree| worktree.locked.is_none()) {
-        let (Some(entry), Some(problem)) = (&worktree.entry, worktree.standing.problem(&worktree.path)) else {
-            continue;
-        };
-        let forgettable = match worktree.standing {
-            WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) => {
-                check_forgettable(&repository, worktree, entry)
-            }
-            _ => Err(problem),
-        };
-        if pruned.may_go(worktree.path.clone(), forgettable) {
-            registration::remove(entry)?;
-            pruned.forgotten.push(worktree.path.clone());
-        }
+    for entry in pruned.find_gone(&repository) {
+        registration::remove(&entry)?;
     }
     let mut places: BTreeSet<PathBuf> =
         repository.worktrees.iter().filter_map(|worktree| Some(worktree.path.parent()?.to_path_buf())).collect();
@@ -82,7 +70,36 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
     Ok(pruned)
 }
 
+/// Plans [`prune`]: returns which worktrees would be forgotten, and which kept. Changes nothing.
+pub fn plan_prune(start: &Path) -> Result<PruneReport> {
+    let repository = Repository::open(start)?;
+    let mut planned = PruneReport { common: repository.common.clone(), ..PruneReport::default() };
+    planned.find_gone(&repository);
+    Ok(planned)
+}
+
 impl PruneReport {
+    /// Adds the worktrees that are not where git lists them. Returns the entries of those to forget.
+    fn find_gone(&mut self, repository: &Repository) -> Vec<PathBuf> {
+        let mut gone = Vec::new();
+        for worktree in repository.worktrees.iter().filter(|worktree| worktree.locked.is_none()) {
+            let (Some(entry), Some(problem)) = (&worktree.entry, worktree.standing.problem(&worktree.path)) else {
+                continue;
+            };
+            let forgettable = match worktree.standing {
+                WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) => {
+                    check_forgettable(repository, worktree, entry)
+                }
+                _ => Err(problem),
+            };
+            if self.may_go(worktree.path.clone(), forgettable) {
+                gone.push(entry.clone());
+                self.forgotten.push(worktree.path.clone());
+            }
+        }
+        gone
+    }
+
     fn may_go(&mut self, path: PathBuf, checked: Result<()>) -> bool {
         let Err(error) = checked else { return true };
         self.kept.push(KeptEntry { path, reason: error.to_string(), remedy: error.remedy() });

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use calve_core::{CancelToken, ShownPath};
-use calve_git::worktree::{self, KeptEntry, MergedWorktree};
+use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
 use calve_receipt::human::{age, counted, size};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
 
@@ -16,14 +16,22 @@ use crate::{consent, output, wording};
 
 pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let start = super::here()?;
-    let mut receipt = match arguments.dry_run {
-        true => WorktreePruneReceipt { forgotten: vec![], kept: vec![], swept: vec![], merged: vec![] },
-        false => forget(&start)?,
-    };
-    let removed = match arguments.merged {
-        true => remove_merged(&start, arguments, &mut receipt, cancel),
-        false => Ok(()),
-    };
+    if !arguments.merged {
+        let receipt = forget(&start)?;
+        return if arguments.json { output::json(&receipt) } else { Ok(()) };
+    }
+    let gone = worktree::plan_prune(&start)?;
+    for path in &gone.forgotten {
+        let words = if arguments.dry_run { "would forget" } else { "to forget:" };
+        output::say(&format!("{words} `{}`, which is gone", ShownPath(path)));
+    }
+    let (found, kept) = find_merged(&start, arguments, cancel)?;
+    // What is gone is forgotten unasked, but not if the question about the others is answered with no.
+    let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || asked(found.len())?);
+    let mut receipt = if is_agreed { forget(&start)? } else { receipt_of(&gone) };
+    receipt.kept.extend(kept);
+    receipt.merged.extend(found.iter().map(merged_receipt));
+    let removed = if is_agreed { remove_all(&start, &found, &mut receipt, cancel) } else { Ok(()) };
     if arguments.json && removed.as_ref().err().is_none_or(|failure| matches!(failure, Failure::Reported(_))) {
         output::json(&receipt)?;
     }
@@ -45,28 +53,31 @@ fn forget(start: &Path) -> Result<WorktreePruneReceipt, Failure> {
     for path in &pruned.swept {
         output::say(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }
+    Ok(receipt_of(&pruned))
+}
+
+fn receipt_of(pruned: &PruneReport) -> WorktreePruneReceipt {
     let kept =
         |kept: &KeptEntry| KeptWorktree { path: path(&kept.path), reason: kept.reason.clone(), hint: hint(kept) };
-    Ok(WorktreePruneReceipt {
+    WorktreePruneReceipt {
         forgotten: paths(&pruned.forgotten),
         kept: pruned.kept.iter().map(kept).collect(),
         swept: paths(&pruned.swept),
         merged: vec![],
-    })
+    }
 }
 
 fn hint(kept: &KeptEntry) -> String {
     kept.remedy.as_ref().map(wording::git::hint).unwrap_or_default()
 }
 
-/// Shows what would be removed, asks, and removes it.
-fn remove_merged(
+/// Finds the merged worktrees, and shows which would be removed and which not.
+fn find_merged(
     start: &Path,
     arguments: &PruneArguments,
-    receipt: &mut WorktreePruneReceipt,
     cancel: &CancelToken,
-) -> Result<(), Failure> {
-    let mut found = Vec::new();
+) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
+    let (mut found, mut stay) = (Vec::new(), Vec::new());
     for mut one in worktree::merged(start, arguments.older_than.unwrap_or_default(), cancel)? {
         let refused = match one.refused.take() {
             Some(error) => Some(error.into()),
@@ -74,7 +85,7 @@ fn remove_merged(
         };
         match refused.as_ref().and_then(Failure::receipt) {
             None => found.push(one),
-            Some(why) => receipt.kept.push(kept(&one, &why)),
+            Some(why) => stay.push(kept(&one, &why)),
         }
     }
     if let Some(most) = arguments.keep_disk {
@@ -86,13 +97,15 @@ fn remove_merged(
     if found.is_empty() {
         output::say("no worktree is merged and free to be removed");
     }
-    receipt.merged.extend(found.iter().map(merged_receipt));
-    if found.is_empty() || arguments.dry_run {
-        return Ok(());
-    }
-    if !arguments.yes && !asked(found.len())? {
-        return Ok(());
-    }
+    Ok((found, stay))
+}
+
+fn remove_all(
+    start: &Path,
+    found: &[MergedWorktree],
+    receipt: &mut WorktreePruneReceipt,
+    cancel: &CancelToken,
+) -> Result<(), Failure> {
     let mut worst = 0;
     for (number, one) in found.iter().enumerate() {
         // It may have changed since it was shown.

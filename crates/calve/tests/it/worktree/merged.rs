@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use calve_testkit::SplitMix64;
 
 use super::repo::{Repo, git, write};
+use super::services::{POSTGRES, Shop};
 use crate::terminal::Terminal;
 
 fn path(value: &serde_json::Value) -> PathBuf {
@@ -52,6 +53,26 @@ fn on_a_terminal_it_asks() {
         assert_eq!(terminal.end().0, Some(0));
         assert_eq!(done.exists(), stays, "{answer:?}");
     }
+}
+
+#[test]
+fn worktrees_that_are_gone_are_part_of_the_plan() {
+    let repo = Repo::anywhere();
+    let [gone, done] = ["gone", "done"].map(|branch| repo.add([branch]));
+    fs_err::remove_dir_all(&gone).unwrap();
+    let is_listed = || repo.git(["worktree", "list"]).contains("proj.gone");
+    let planned = repo.calve(["prune", "--merged", "-n", "--json"]).succeeds();
+    let planned = planned.says(&[&format!("would forget `{}`, which is gone", gone.display())]).json();
+    assert_eq!(path(&planned["forgotten"][0]), gone);
+    assert!(is_listed());
+    // Nobody is there to answer.
+    repo.calve(["prune", "--merged"]).fails(3).says(&["to forget:"]);
+    let mut terminal = Terminal::new(&repo.calve(["prune", "--merged"]).command());
+    terminal.after("[y/N]", "n\n");
+    assert_eq!(terminal.end().0, Some(0));
+    assert!(is_listed() && done.exists());
+    repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&["forgot"]);
+    assert!(!is_listed() && !done.exists());
 }
 
 #[test]
@@ -167,8 +188,9 @@ fn the_oldest_go_until_there_is_room() {
     repo.calve(["prune", "--keep-disk", "1G"]).run().ended(2);
 }
 
-/// A thing that may be done to a worktree, and whether it leaves something that exists nowhere else.
-const DEEDS: [(&str, bool); 15] = [
+/// A thing that may be done to a worktree, and whether the worktree has to stay then: because something in it exists nowhere else, or because
+/// it is in use.
+const DEEDS: [(&str, bool); 19] = [
     ("true", false),
     ("git merge -q --ff-only main", false),
     ("touch src/main.ts", false),
@@ -187,7 +209,19 @@ const DEEDS: [(&str, bool); 15] = [
     ),
     ("git update-index --skip-worktree run.sh && echo 2 >>run.sh", true),
     (SQUASH, false),
+    ("git worktree lock .", true),
+    (PROCESS, true),
+    (DATA, false),
+    (WRITTEN_DATA, true),
 ];
+
+/// Starts a process there.
+const PROCESS: &str = "sleep 900 & echo $!";
+/// Clones the data of a service.
+const DATA: &str = "calve up -q && calve down -q";
+/// Writes to data of its own.
+const WRITTEN_DATA: &str =
+    "calve exec -- sh -c 'psql -Xq \"$DATABASE_URL\" -c \"INSERT INTO t VALUES ($RANDOM)\"' && calve down -q";
 
 /// Commits one new file, and has the main worktree take everything of the branch as one commit.
 const SQUASH: &str = "branch=$(git symbolic-ref -q --short HEAD) && new=squashed-$branch && [ ! -e $new ] && echo 1 >$new && git add $new \
@@ -199,37 +233,54 @@ const COMMIT: &str = "git commit -q --allow-empty -m own";
 #[test]
 fn whatever_exists_nowhere_else_is_never_removed() {
     let states: u64 = std::env::var("CALVE_PRUNE_STATES").map_or(60, |states| states.parse().unwrap());
+    let Some(shop) = Shop::new(POSTGRES) else { return };
     let mut random = SplitMix64::new(190);
     for _ in 0..states.div_ceil(20) {
         let repo = Repo::anywhere();
+        repo.write(".calve.toml", "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n");
+        repo.commit("services");
+        let mut inside = Vec::new();
         let made: Vec<(PathBuf, Vec<&str>, bool)> = (0..20)
             .map(|number| {
-                let path = repo.add([format!("w{number}")]);
-                let done: Vec<_> = (0..=random.below(2)).map(|_| DEEDS[random.below(15) as usize]).collect();
+                let add = shop.within(&repo.path, &["worktree", "add", "-q", "--data-from", "none"]);
+                let path = PathBuf::from(add.arg(format!("w{number}")).succeeds().stdout.trim_end());
+                let done: Vec<_> = (0..=random.below(2)).map(|_| *random.pick(&DEEDS)).collect();
                 let deeds = done.iter().map(|(deed, _)| *deed).collect();
-                let (mut holds, mut is_squashed) = (false, false);
+                let (mut stays, mut is_squashed) = (false, false);
                 for (deed, own) in &done {
-                    let is_done = has_succeeded(&path, deed);
-                    holds |= is_done && *own && *deed != COMMIT;
+                    let output = outcome(&shop, &path, deed);
+                    let is_done = output.is_some();
+                    inside.extend(output.filter(|_| *deed == PROCESS));
+                    stays |= is_done && *own && *deed != COMMIT;
                     is_squashed |= is_done && *deed == SQUASH;
                 }
-                holds |= !is_squashed && done.iter().any(|(deed, _)| *deed == COMMIT);
-                (path, deeds, holds)
+                stays |= !is_squashed && done.iter().any(|(deed, _)| *deed == COMMIT);
+                (path, deeds, stays)
             })
             .collect();
-        repo.calve(["prune", "--merged", "--yes"]).succeeds();
-        for (path, deeds, holds) in made {
-            assert_eq!(path.exists(), holds, "{deeds:?}");
+        shop.within(&repo.path, &["worktree", "prune", "--merged", "--yes"]).succeeds();
+        for process in inside {
+            Command::new("kill").arg(process.trim()).status().unwrap();
+        }
+        for (path, deeds, stays) in made {
+            assert_eq!(path.exists(), stays, "{deeds:?}");
+            shop.within(&repo.path, &["worktree", "remove", "-qff"]).arg(&path).run();
         }
     }
 }
 
-fn has_succeeded(at: &Path, deed: &str) -> bool {
+/// Returns what a command printed, or `None` if it failed.
+fn outcome(shop: &Shop, at: &Path, deed: &str) -> Option<String> {
+    let calve = shop.within(at, &[]).command();
     let mut command = Command::new("bash");
-    command.args(["-c", deed]).current_dir(at).env("GIT_CONFIG_GLOBAL", "/dev/null");
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(["-c", &format!("calve() {{ '{}' \"$@\"; }}; {deed}", calve.get_program().display())]);
+    command.envs(calve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(at).stderr(Stdio::null()).env("GIT_CONFIG_GLOBAL", "/dev/null");
     for name in ["GIT_AUTHOR", "GIT_COMMITTER"] {
         command.env(format!("{name}_NAME"), "A").env(format!("{name}_EMAIL"), "a@example.org");
     }
-    command.status().unwrap().success()
+    // The process that stays would hold a pipe.
+    let printed = at.with_extension("printed");
+    let status = command.stdout(fs_err::File::create(&printed).unwrap().into_parts().0).status().unwrap();
+    status.success().then(|| fs_err::read_to_string(&printed).unwrap())
 }
