@@ -47,6 +47,14 @@ pub(super) struct Worktree {
 }
 
 impl Worktree {
+    /// Returns the paths of the data of its services.
+    pub(super) fn data_directories(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().filter_map(|service| match &service.data_directory {
+            Some(PathText::Utf8(text)) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     pub(super) fn is_at(&self, path: &Path) -> bool {
         matches!(&self.path, PathText::Utf8(text) if Path::new(text) == path)
     }
@@ -82,6 +90,8 @@ pub(super) struct Service {
     pub(super) template: String,
     #[serde(skip_serializing)]
     pub(super) server: Option<String>,
+    #[serde(default, skip_serializing)]
+    data_directory: Option<PathText>,
 }
 
 /// The first answer of `remove_worktree`.

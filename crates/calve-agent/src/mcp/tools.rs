@@ -232,7 +232,10 @@ impl Call<'_> {
 
     async fn disk_usage(&self) -> Result<Value, Problem> {
         let path = self.named()?;
-        let line = [OsStr::new("du"), "--json".as_ref(), path.as_os_str()];
+        let worktree = self.one(&path).await?;
+        let data = worktree.data_directories().map(OsStr::new);
+        let line: Vec<&OsStr> =
+            ["du", "--json", "--"].map(OsStr::new).into_iter().chain([path.as_os_str()]).chain(data).collect();
         let usage: DiskUsage = self.server.program.json(self.repository, &line).await?;
         value(DiskUsageResult { path: path.to_str(), space: usage.total })
     }

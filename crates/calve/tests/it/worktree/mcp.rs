@@ -1,7 +1,7 @@
 //! `calve mcp`: by the client of the protocol's SDK, and by hand where that would not send such a thing.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use rmcp::ServiceExt as _;
@@ -148,6 +148,14 @@ fn the_url_of_a_database_and_its_reset() {
     assert_eq!((&db["state"], &db["variable"]), (&json!("running"), &json!("DATABASE_URL")));
     shop.sql(&path, "DELETE FROM t; INSERT INTO t VALUES (9)");
     assert_eq!(shop.rows(&path), [9]);
+    let usage = session.call("disk_usage", json!({"worktree": "topic"})).unwrap()["apparent"].as_u64().unwrap();
+    let data = PathBuf::from(shop.status(&path)[0]["data_directory"].as_str().unwrap());
+    let alone = |path: &Path| {
+        let usage = shop.within("/", &["du", "--json"]).arg(path).succeeds().json();
+        usage["total"]["apparent"].as_u64().unwrap()
+    };
+    let (files, data) = (alone(Path::new(&path)), alone(&data));
+    assert!(data > 1 << 20 && usage >= files + data / 2, "{usage} for {files} + {data}");
     // The template is that which the data was made from, whatever the configuration names now.
     let config = Path::new(&path).join(".calve.toml");
     let before = fs_err::read_to_string(&config).unwrap();
