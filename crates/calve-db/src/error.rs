@@ -115,9 +115,6 @@ pub enum Error {
     /// It holds what nothing else does.
     #[error("the data of the service `{0}` may have changes that are nowhere else")]
     ServiceWritten(String),
-    /// This engine has no tables.
-    #[error("the data of {0} cannot be compared")]
-    NotComparable(String),
     /// It holds the data of a worktree, which no command can make again.
     #[error("the template `{0}` holds the data of a worktree, which would be lost")]
     TemplatePromoted(String),
@@ -349,7 +346,6 @@ impl Error {
                 Remedy::ReadHelp
             }
             Self::PoolSize { .. } | Self::BadPattern { .. } | Self::NotUtf8(_) | Self::NoOwner(_) => Remedy::ReadHelp,
-            Self::NotComparable(_) => Remedy::ReadHelp,
             Self::EngineNeeded => Remedy::NameEngine,
             Self::TwoSources => Remedy::NameOneSource,
             Self::NoAccount(names) => Remedy::CreateAccount(names.clone()),

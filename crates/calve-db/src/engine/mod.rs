@@ -103,9 +103,7 @@ pub(crate) trait Engine: Sync {
     }
 
     /// Returns what the databases of a server hold. Nobody else uses it.
-    fn contents(&self, _server: &Address) -> Result<Vec<DatabaseObject>> {
-        Err(Error::NotComparable(self.name().into()))
-    }
+    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>>;
 
     /// Returns whether a server of the version `server` takes data that one of `maker` has made. It tells early; [`Engine::examine`] decides.
     fn takes(&self, maker: &Version, server: &Version) -> bool {

@@ -3,6 +3,7 @@
 //! The data is in the server's memory. A template holds a dump of it (`dump.rdb`), which each server loads. Data that is kept is in
 //! append-only files too, so that no write that was confirmed is lost.
 
+mod contents;
 mod dump;
 mod session;
 
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use self::session::{Refusal, Session};
-use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use super::{DatabaseObject, Engine, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
 use crate::runtime;
@@ -62,7 +63,7 @@ const PATIENCE_TO_WRITE: Duration = Duration::from_secs(600);
 const OWN_BYTES: u64 = 16 << 20;
 
 /// The server writes a dump when Calve asks for one, and at no other time: `FLUSHALL` would write one each time. A dump that failed does
-/// not keep clients from writing.
+/// not keep clients from writing. `DEBUG DIGEST-VALUE` tells whether two values are the same.
 const FIXED: &str = "\
 dbfilename dump.rdb
 save \"\"
@@ -73,6 +74,7 @@ set-proc-title no
 always-show-logo no
 logfile \"\"
 unixsocketperm 700
+enable-debug-command local
 ";
 
 impl Engine for Redis {
@@ -223,6 +225,10 @@ impl Engine for Redis {
             ended => ended.map_err(failed)?,
         }
         Ok(true)
+    }
+
+    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
+        Session::open(server, PATIENCE_TO_WRITE).and_then(|mut session| contents::read(&mut session)).map_err(failed)
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {

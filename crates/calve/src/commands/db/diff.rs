@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_core::{CancelToken, ShownPath};
-use calve_db::{DatabaseObject, Difference, Error, Home, Service, ServiceOrigin};
+use calve_db::{DatabaseObject, Difference, Home, Service, ServiceOrigin};
 use calve_receipt::human::counted;
 use calve_receipt::{DbDiffReceipt, DbDifference, DbObjectState};
 use similar::{ChangeTag, TextDiff};
@@ -35,19 +35,11 @@ pub(crate) fn run(arguments: &DiffArguments, cancel: &CancelToken) -> Result<(),
         if after.is_none() { ([names[1].clone(), names[0].clone()], true) } else { (names, false) };
     let mut receipt = DbDiffReceipt { differences: Vec::new() };
     let mut text = String::new();
-    let (supervisor, is_one) = (supervisor()?, pairs.len() == 1);
+    let supervisor = supervisor()?;
     for (service, [first, second]) in pairs {
         let contents = |origin| calve_db::contents(&home, origin, &supervisor, cancel);
         let (first, second) = if is_turned { (second, first) } else { (first, second) };
-        let (first, second) = match contents(first).and_then(|first| Ok((first, contents(second)?))) {
-            // The others are compared all the same.
-            Err(error @ Error::NotComparable(_)) if !is_one => {
-                output::say(&format!("left out the service `{service}`: {error}"));
-                continue;
-            }
-            both => both?,
-        };
-        for difference in calve_db::differences(first, second) {
+        for difference in calve_db::differences(contents(first)?, contents(second)?) {
             text.push_str(&described(&difference, [&names[0], &names[1]]));
             receipt.differences.push(one(service, &difference));
         }
