@@ -22,7 +22,6 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::Strategy;
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -135,11 +134,6 @@ impl Service {
     /// Returns its data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.place.join(DATA)
-    }
-
-    /// Returns true if its data shares blocks with its source, so that cloning it copies nothing.
-    pub fn shares_blocks(&self) -> bool {
-        self.strategy.parse() == Ok(Strategy::Reflink)
     }
 
     /// Returns the last lines that its servers have logged.

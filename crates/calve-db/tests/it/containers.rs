@@ -255,6 +255,7 @@ fn a_server_that_is_stopped_is_known_for_as_long_as_its_container_is_there() {
         world.start("b");
         fs::write(&failing, "").unwrap();
         world.db(["stop", "a"]).fails(1, &["podman"]);
+        eventually(|| if world.supervisors().len() == 1 { Ok(()) } else { Err("it is still there".into()) });
         fs::remove_file(&failing).unwrap();
         world.db(["gc"]).succeeds();
         assert_eq!(containers.names().len(), 1);

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use calve_core::ShownPath;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
+#[cfg(target_os = "linux")]
+use {rustix::fs::linkat, std::os::fd::AsRawFd as _};
 
 use crate::error::Result;
 use crate::git::Git;
@@ -53,8 +55,8 @@ pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
     matches!(found, Ok(PresentFile::Own))
 }
 
-/// Removes those of these files that Calve made for another worktree, and returns their paths. Whatever happens next, no program finds the
-/// ports and databases of that worktree in them.
+/// Removes those of these files that Calve made, and returns their paths. Whatever happens next, no program finds the ports and databases of
+/// another worktree in them.
 pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for path in paths.iter().filter(|path| is_own_env_file(root, path)) {
@@ -81,13 +83,41 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
         }
         PresentFile::Nothing => {}
     }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file =
-        openat(&place.directory, &place.name, flags, Mode::from_raw_mode(0o644)).map_err(place.failed("create"))?;
-    let written = File::from(file).write_all(env_file_text(variables).as_bytes());
-    written.map_err(|error| place.error("write", &error))?;
+    let file = NewFile::create(&place).map_err(place.failed("create"))?;
+    file.write(&place, &env_file_text(variables)).map_err(|error| place.error("write", &error))?;
     let ignored = git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?;
     Ok(if ignored.status.success() { EnvFile::Written } else { EnvFile::WrittenUnignored })
+}
+
+/// A file to be written: with no name before it is complete, where the file system has such files.
+enum NewFile {
+    #[cfg(target_os = "linux")]
+    Unnamed(File),
+    Named(File),
+}
+
+impl NewFile {
+    fn create(place: &EnvFilePlace) -> rustix::io::Result<Self> {
+        let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o644));
+        #[cfg(target_os = "linux")]
+        if let Ok(file) = openat(&place.directory, ".", flags | OFlags::TMPFILE, mode) {
+            return Ok(Self::Unnamed(file.into()));
+        }
+        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        openat(&place.directory, &place.name, flags, mode).map(|file| Self::Named(file.into()))
+    }
+
+    fn write(self, place: &EnvFilePlace, text: &str) -> io::Result<()> {
+        match self {
+            Self::Named(mut file) => file.write_all(text.as_bytes()),
+            #[cfg(target_os = "linux")]
+            Self::Unnamed(mut file) => {
+                file.write_all(text.as_bytes())?;
+                let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+                Ok(linkat(CWD, own, &place.directory, &place.name, AtFlags::SYMLINK_FOLLOW)?)
+            }
+        }
+    }
 }
 
 enum PresentFile {

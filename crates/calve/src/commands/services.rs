@@ -251,13 +251,8 @@ impl DataFrom {
                 _ => calve_db::check_service_template(&home, &config.template)?,
             }
         }
-        // Where a running server is held for as long as a copy takes, nothing else is to make that longer.
-        let is_held_long = |(_, source): &DataRequest| {
-            let donor = donated.iter().find(|found| *source == Source::Service(found.name.clone()));
-            donor.is_some_and(|donor| !donor.shares_blocks() && donor.server(&home).is_some())
-        };
         let request = |(name, config): (&String, &ServiceConfig)| (name.clone(), Source::of(name, config, &donated));
-        Ok(wanted.iter().map(request).filter(|request| !is_held_long(request)).collect())
+        Ok(wanted.iter().map(request).collect())
     }
 
     /// Returns the root of the worktree that data is cloned from.

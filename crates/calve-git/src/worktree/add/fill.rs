@@ -28,8 +28,10 @@ pub struct FillReport {
     pub donor: PathBuf,
     /// It is a pull request's, or the donor is, and not trusted.
     pub is_untrusted: bool,
-    /// The entries that were carried, now or by a run that did not get to its end: the files of variables that Calve made.
+    /// The entries that were carried.
     pub carried: Vec<PathBuf>,
+    /// The files of variables that Calve made for the donor, or for this one.
+    pub env_files: Vec<PathBuf>,
     /// The entries that were not, and why.
     pub left: Vec<LeftEntry>,
     /// The references that pointed back into the donor.
@@ -64,15 +66,14 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor);
     let parts: Vec<_> = own.chain(foreign.map(|one| (one.path.clone(), one.from.join(&one.path)))).collect();
     let mut left = survey.left;
-    let mut carried = Vec::new();
+    let (mut carried, mut env_files) = (Vec::new(), Vec::new());
     let mut audited_too = Vec::new();
     for (path, from) in parts {
         let to = here.join(&path);
         if !leads_through_no_link(&here, &path, false)? {
             left.push(LeftEntry { path, reason: LeftReason::BehindLink });
-        } else if is_own_env_file(&here, &path) {
-            // It may be the donor's.
-            carried.push(path);
+        } else if is_own_env_file(&here, &path) || is_own_env_file(&request.donor, &path) {
+            env_files.push(path);
         } else if fs_err::symlink_metadata(&to).is_ok() {
             audited_too.push(path.clone());
             left.push(LeftEntry { path, reason: LeftReason::Collides });
@@ -97,7 +98,15 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         true => AuditReport::default(),
         false => audited(&request, &here, audited_too, options)?,
     };
-    Ok(FillReport { path: here, donor: request.donor, is_untrusted: request.is_untrusted, carried, left, audit })
+    Ok(FillReport {
+        path: here,
+        donor: request.donor,
+        is_untrusted: request.is_untrusted,
+        carried,
+        env_files,
+        left,
+        audit,
+    })
 }
 
 /// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use calve_core::{CloneOptions, CloneReport, StagedTree, UnreadableEntry, stage};
 
 use crate::config::{Hooks, ServiceConfig, SparesRequest};
+use crate::environment::remove_own_env_files;
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
@@ -136,7 +137,9 @@ pub struct AddReport {
     pub tracked_written: BTreeMap<NotClonedReason, u64>,
     /// The ignored entries that were carried (and with [`Changes::Carry`] the untracked ones).
     pub carried: Vec<PathBuf>,
-    /// The entries that were not, and why.
+    /// The files of variables that Calve made for the donor, whose ports and databases are in them: they were not carried.
+    pub env_files: Vec<PathBuf>,
+    /// The other entries that were not, and why.
     pub left: Vec<LeftEntry>,
     /// Where directories of dependencies came from.
     pub dependencies: Vec<Dependency>,
@@ -275,6 +278,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         tracked_cloned: built.tracked.cloned,
         tracked_written: built.tracked.written,
         carried: built.carried,
+        env_files: built.env_files,
         left: built.left,
         dependencies: built.dependencies,
         spares: built.spares.used,
@@ -298,6 +302,7 @@ struct StagedWorktree {
     clone: CloneReport,
     tracked: TrackedCounts,
     carried: Vec<PathBuf>,
+    env_files: Vec<PathBuf>,
     left: Vec<LeftEntry>,
     dependencies: Vec<Dependency>,
     spares: SpareRoots,
@@ -388,6 +393,9 @@ fn build(
     let git = entry.git(&files);
     let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
     carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
+    // Before anybody can see them, and take the donor's database for that of the new worktree.
+    let env_files = remove_own_env_files(&files, &carried)?;
+    carried.retain(|path| !env_files.contains(path));
     let tracked_below = tracked_below(&tracked, &carried);
     let threads = options.clone.threads.map_or(2, std::num::NonZeroUsize::get);
     let checkout = Checkout {
@@ -410,6 +418,7 @@ fn build(
         clone: report,
         tracked,
         carried,
+        env_files,
         left,
         dependencies,
         spares,

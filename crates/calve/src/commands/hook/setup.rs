@@ -39,7 +39,8 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
 /// Gives the worktree its ports and data, and writes them to the files that had those of the donor.
 fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String, String)>, Failure> {
     let root = &filled.path;
-    let donors = remove_own_env_files(root, &filled.carried)?;
+    let donors = &filled.env_files;
+    remove_own_env_files(root, donors)?;
     let config = env::config(root)?;
     let ports = env::leased(root, &config)?;
     let mut services = Services::of(root, config.services)?;
@@ -50,7 +51,7 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
         output::say(&format!("{name}={value}"));
     }
     if !variables.is_empty() {
-        for path in &donors {
+        for path in donors {
             write_env_file(root, path, &variables)?;
         }
     }

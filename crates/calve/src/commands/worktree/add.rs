@@ -3,11 +3,12 @@
 use calve_receipt::human;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
-use calve_git::environment::{EnvFile, Port, remove_own_env_files, write_env_file};
+use calve_git::environment::{EnvFile, Port, write_env_file};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -30,6 +31,7 @@ use calve_receipt::{
 };
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
+    let started = Instant::now();
     let options = options(arguments, cancel)?;
     if arguments.dry_run {
         let planned = worktree::plan(&options)?;
@@ -50,7 +52,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
         Ok::<_, Failure>(())
     });
     drop(watch);
-    let added = added?;
+    let mut added = added?;
     if added.trash_waits
         && let Some(parent) = added.path.parent()
     {
@@ -60,6 +62,8 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     if added.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
         sys::start_refill();
     }
+    let environment = environment(&added, arguments, ahead, cancel);
+    added.elapsed = started.elapsed();
     if !arguments.quiet {
         say(&added, arguments.detach);
         proposed.iter().for_each(|proposed| output::say(proposed));
@@ -70,9 +74,11 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
             output::say("warning: git's hook post-checkout failed; the worktree is complete all the same");
         }
     }
-    let environment = environment(&added, arguments, ahead, cancel);
     let environment = environment
         .map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure, cancel) } else { failure })?;
+    if !arguments.quiet {
+        say_environment(&environment)?;
+    }
     if let Some((text, main)) = hook {
         let mut surroundings = HookEnvironment::of(&added.path);
         surroundings.main = main;
@@ -105,7 +111,6 @@ fn environment(
     ahead: EarlyClones,
     cancel: &CancelToken,
 ) -> Result<Environment, Failure> {
-    let donors = remove_own_env_files(&added.path, &added.carried)?;
     let config = match env::config(&added.path) {
         // The branch has a file of its own, maybe for another version of calve.
         Err(Failure::Git(error @ calve_git::Error::Config { .. })) => {
@@ -121,13 +126,16 @@ fn environment(
         let source = if added.is_untrusted { None } else { arguments.data_from.source(&added.donor)? };
         services.make(&added.path, source.as_deref(), ahead, cancel)?;
     }
-    let files = env_files(&added.path, arguments.env_file.as_deref(), &donors, &env::variables(&ports, &services)?)?;
-    if !arguments.quiet {
-        say_ports(&ports);
-        say_services(&services)?;
-        files.iter().for_each(|(file, outcome)| say_env_file(file, *outcome));
-    }
+    let files =
+        env_files(&added.path, arguments.env_file.as_deref(), &added.env_files, &env::variables(&ports, &services)?)?;
     Ok(Environment { ports, services, files })
+}
+
+fn say_environment(environment: &Environment) -> Result<(), Failure> {
+    say_ports(&environment.ports);
+    say_services(&environment.services)?;
+    environment.files.iter().for_each(|(file, outcome)| say_env_file(file, *outcome));
+    Ok(())
 }
 
 /// Returns the text of the project's hook and the main worktree, or `None` without a hook to run. Fails if the user does not approve the
