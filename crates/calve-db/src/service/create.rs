@@ -149,11 +149,11 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
         scope.spawn(|| engine.write_back(server));
         FollowingClone::begin(&data, &clone, cancel)
     });
-    if let Some(following) = &mut following {
-        following.catch_up();
-    }
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
-    sys::sync_file_system(files).map_err(|error| Error::io(Operation::Sync, files, error))?;
+    match &mut following {
+        Some(following) => following.catch_up(),
+        None => sys::sync_file_system(files).map_err(|error| Error::io(Operation::Sync, files, error))?,
+    }
     let frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
     if let Some(strategy) = following.and_then(FollowingClone::finish) {
         return Ok(strategy.to_string());
