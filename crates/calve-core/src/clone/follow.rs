@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::revert::UpdateMethods;
-use crate::choice::Choice;
+use super::revert::{UpdateMethods, now};
+use crate::choice::{Choice, Strategy};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Mounts};
@@ -31,6 +31,7 @@ use crate::tree::stable;
 pub struct FollowedSource {
     path: PathBuf,
     beside: PathBuf,
+    strategy: Choice,
     root: (u64, u64),
     record: RecordDraft,
 }
@@ -42,15 +43,15 @@ impl std::fmt::Debug for FollowedSource {
 }
 
 impl FollowedSource {
-    /// Records the state of the directory `src`, which is going to be cloned. `beside` is a directory of the caller's on its file system: its
-    /// change time tells what time it is there, and it is closed to others for that.
+    /// Records the state of the directory `src`, which is going to be cloned by this strategy. `beside` is a directory of the caller's on its
+    /// file system: its change time tells what time it is there.
     ///
     /// Returns `None` for a subvolume, whose snapshot needs no following, where the file system does not show every later change, and for a
     /// directory that has something in it of which that cannot be said.
     ///
     /// # Errors
     /// Fails if `src` cannot be read.
-    pub fn record(src: &Path, beside: &Path, cancel: &CancelToken) -> Result<Option<Self>, Error> {
+    pub fn record(src: &Path, beside: &Path, strategy: Choice, cancel: &CancelToken) -> Result<Option<Self>, Error> {
         let (source, clock) = (Source::open(src)?, Source::open(beside)?);
         let failed = |operation| move |errno| Error::io(operation, src, errno);
         let shows = sys::shows_stores(source.directory()).map_err(failed(Operation::Open))?;
@@ -60,23 +61,21 @@ impl FollowedSource {
         if sys::is_subvolume(source.directory(), source.stat()).map_err(failed(Operation::Stat))? {
             return Ok(None);
         }
-        let moment = stable::begin(&source, clock.directory(), Mounts::Stay)?;
-        let root = source.identity();
-        let record = taken(&source, moment, &with(cancel))?;
-        Ok(record.map(|record| Self { path: src.to_path_buf(), beside: beside.to_path_buf(), root, record }))
+        let record = taken(&source, &clock, strategy, cancel)?;
+        let (path, beside, root) = (src.to_path_buf(), beside.to_path_buf(), source.identity());
+        Ok(record.map(|record| Self { path, beside, strategy, root, record }))
     }
 
     /// Makes `clone`, a clone that was begun after the state was recorded, what the source was at some moment since then, as far as it did not
-    /// change during this. May be called again. `strategy` is that of the clone. Nobody else may write to it.
+    /// change during this. May be called again. Nobody else may write to the clone.
     ///
     /// # Errors
     /// Leaves a part of the work done.
-    pub fn catch_up(&mut self, clone: &Path, strategy: Choice, cancel: &CancelToken) -> Result<(), Error> {
+    pub fn catch_up(&mut self, clone: &Path, cancel: &CancelToken) -> Result<(), Error> {
         let (source, made, clock) = (Source::open(&self.path)?, Source::open(clone)?, Source::open(&self.beside)?);
         // What changes from here on is found the next time.
-        let moment = stable::begin(&source, clock.directory(), Mounts::Stay)?;
-        if let Some(next) = taken(&source, moment, &with(cancel))?
-            && self.update(&source, &made, strategy, cancel)?.is_some()
+        if let Some(next) = taken(&source, &clock, self.strategy, cancel)?
+            && self.update(&source, &made, cancel)?.is_some()
         {
             self.record = next;
         }
@@ -88,19 +87,13 @@ impl FollowedSource {
     ///
     /// # Errors
     /// Leaves a part of the work done, as it may if it returns false.
-    pub fn finish(self, clone: &Path, strategy: Choice, cancel: &CancelToken) -> Result<bool, Error> {
+    pub fn finish(self, clone: &Path, cancel: &CancelToken) -> Result<bool, Error> {
         let (source, made) = (Source::open(&self.path)?, Source::open(clone)?);
-        Ok(self.update(&source, &made, strategy, cancel)? == Some(true))
+        Ok(self.update(&source, &made, cancel)? == Some(true))
     }
 
     /// Returns whether everything was done that was to be done; `None` if nothing was.
-    fn update(
-        &self,
-        source: &Source,
-        made: &Source,
-        strategy: Choice,
-        cancel: &CancelToken,
-    ) -> Result<Option<bool>, Error> {
+    fn update(&self, source: &Source, made: &Source, cancel: &CancelToken) -> Result<Option<bool>, Error> {
         let is_whole = sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty());
         if made.single().is_some() || source.identity() != self.root || !is_whole {
             return Ok(None);
@@ -117,7 +110,7 @@ impl FollowedSource {
         if differences.directories.is_empty() {
             return Ok(Some(true));
         }
-        let Some(methods) = UpdateMethods::find(source, made.path(), strategy)? else { return Ok(None) };
+        let Some(methods) = UpdateMethods::find(source, made.path(), self.strategy)? else { return Ok(None) };
         find_gone(source, made, &mut differences)?;
         methods.update(source, made, differences, options).map(Some)
     }
@@ -128,8 +121,19 @@ fn with(cancel: &CancelToken) -> CloneOptions {
 }
 
 /// Returns `None` if something is in the source that cannot be followed.
-fn taken(source: &Source, moment: stable::Moment, options: &CloneOptions) -> Result<Option<RecordDraft>, Error> {
-    match record::take(source, &Exclusions::new(&[])?, moment, Writers::Possible, options) {
+fn taken(
+    source: &Source,
+    clock: &Source,
+    strategy: Choice,
+    cancel: &CancelToken,
+) -> Result<Option<RecordDraft>, Error> {
+    // A store through a mapping shows only if the page was clean. Sharing the extents of a file writes its pages back, so that each later
+    // store shows; reading does not.
+    let moment = match strategy {
+        Choice::Only(Strategy::Reflink) => now(clock)?,
+        _ => stable::begin(source, clock.directory(), Mounts::Stay)?,
+    };
+    match record::take(source, &Exclusions::new(&[])?, moment, Writers::Possible, &with(cancel)) {
         Ok(record) => Ok(Some(record)),
         Err(Error::NoSpare { .. }) => Ok(None),
         // It went while it was looked at.

@@ -75,7 +75,7 @@ impl CloneState {
 }
 
 /// Returns the present time of the clone's file system: a change of an inode tells it, also one that changes nothing.
-fn now(made: &Source) -> Result<Moment, Error> {
+pub(super) fn now(made: &Source) -> Result<Moment, Error> {
     rustix::fs::fchmod(made.directory(), Mode::from_raw_mode(made.stat().st_mode & 0o7777))
         .and_then(|()| rustix::fs::fstat(made.directory()))
         .map(|stat| Moment::of(&stat))

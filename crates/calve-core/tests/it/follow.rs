@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use calve_core::{
-    CancelToken, Choice, CloneOptions, DiskUsageOptions, FollowedSource, RemoveOptions, clone_tree, disk_usage,
-    remove_tree,
+    CancelToken, Choice, CloneOptions, DiskUsageOptions, FollowedSource, RemoveOptions, Strategy, clone_tree,
+    disk_usage, remove_tree,
 };
 use calve_testkit::{FileSystem, SplitMix64, Volume, assert_same, node_modules_like};
 use fs_err as fs;
@@ -16,6 +16,11 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::spare::edits::{Editor, Mapper};
 
 const DISKS: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+
+/// The strategy of the clones there.
+fn strategy(file_system: FileSystem) -> Choice {
+    Choice::Only(if file_system == FileSystem::Ext4 { Strategy::Copy } else { Strategy::Reflink })
+}
 
 struct FollowFixture {
     volume: Volume,
@@ -26,15 +31,17 @@ impl FollowFixture {
     fn new(file_system: FileSystem, make: impl FnOnce(PathBuf)) -> Option<Self> {
         let volume = Volume::new(file_system)?;
         make(volume.path().join("src"));
-        Some(Self::of(volume))
+        Some(Self::of(file_system, volume))
     }
 
-    fn of(volume: Volume) -> Self {
+    fn of(file_system: FileSystem, volume: Volume) -> Self {
         let (src, clone) = (volume.path().join("src"), volume.path().join("clone"));
         fs::create_dir_all(volume.path().join("beside")).unwrap();
-        let followed =
-            FollowedSource::record(&src, &volume.path().join("beside"), &CancelToken::default()).unwrap().unwrap();
-        clone_tree(&src, &clone, &CloneOptions::default()).unwrap();
+        let (beside, cancel) = (volume.path().join("beside"), CancelToken::default());
+        let followed = FollowedSource::record(&src, &beside, strategy(file_system), &cancel).unwrap().unwrap();
+        let mut options = CloneOptions::default();
+        options.strategy = strategy(file_system);
+        clone_tree(&src, &clone, &options).unwrap();
         Self { volume, followed }
     }
 
@@ -48,7 +55,7 @@ impl FollowFixture {
 
     fn catch_up(&mut self) {
         let clone = self.clone();
-        self.followed.catch_up(&clone, Choice::default(), &CancelToken::default()).unwrap();
+        self.followed.catch_up(&clone, &CancelToken::default()).unwrap();
     }
 
     #[track_caller]
@@ -66,7 +73,7 @@ impl FollowFixture {
     #[track_caller]
     fn finish_and_clear(self) -> (Volume, bool) {
         let (src, clone) = (self.src(), self.clone());
-        let is_complete = self.followed.finish(&clone, Choice::default(), &CancelToken::default()).unwrap();
+        let is_complete = self.followed.finish(&clone, &CancelToken::default()).unwrap();
         if is_complete {
             assert_same(&src, &clone);
         }
@@ -111,7 +118,7 @@ fn edits_of_every_kind_are_followed() {
             (0..editor.random.below(5)).for_each(|_| editor.edit());
             let (volume, is_complete) = fixture.finish_and_clear();
             complete += u32::from(is_complete);
-            fixture = FollowFixture::of(volume);
+            fixture = FollowFixture::of(file_system, volume);
         }
         assert!(complete > 10, "{file_system:?}: {complete} of 30; {:?}", editor.kinds);
     }
@@ -183,5 +190,5 @@ fn a_subvolume_is_not_followed() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let src = volume.path().join("src");
     calve_core::make_snapshotable_directory(&src).unwrap();
-    assert!(FollowedSource::record(&src, volume.path(), &CancelToken::default()).unwrap().is_none());
+    assert!(FollowedSource::record(&src, volume.path(), Choice::default(), &CancelToken::default()).unwrap().is_none());
 }

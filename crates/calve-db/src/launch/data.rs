@@ -102,30 +102,28 @@ pub(crate) fn clone_sharing(
 /// A clone of data that a server goes on to write. It is brought up to date when the server is held.
 pub(crate) struct FollowingClone<'a> {
     source: FollowedSource,
-    clone: DataClone,
+    strategy: Strategy,
     dst: &'a Path,
     cancel: &'a CancelToken,
 }
 
 impl<'a> FollowingClone<'a> {
-    /// Clones the data directory `src` to `dst`. Returns `None` where that would not shorten the hold, or failed.
-    pub(crate) fn begin(src: &Path, dst: &'a Path, cancel: &'a CancelToken) -> Option<Self> {
-        let source = FollowedSource::record(src, dst.parent()?, cancel).ok()??;
-        let clone = clone_data(src, dst, None, Mounts::None, cancel).ok()?;
-        Some(Self { source, clone, dst, cancel })
+    /// Clones the data directory `src` to `dst` by this strategy. Returns `None` where that would not shorten the hold, or failed.
+    pub(crate) fn begin(src: &Path, dst: &'a Path, strategy: Strategy, cancel: &'a CancelToken) -> Option<Self> {
+        let source = FollowedSource::record(src, dst.parent()?, Choice::Only(strategy), cancel).ok()??;
+        cloned(src, dst, &only(strategy, cancel), Instant::now()).ok()?;
+        Some(Self { source, strategy, dst, cancel })
     }
 
     /// Brings the clone nearly up to date, so that little is left to do when the server is held.
     pub(crate) fn catch_up(&mut self) {
         // A failure shows again.
-        let _ = self.source.catch_up(self.dst, Choice::Only(self.clone.strategy), self.cancel);
+        let _ = self.source.catch_up(self.dst, self.cancel);
     }
 
     /// Brings the clone up to date with a server that is held. Returns its strategy, or `None` if it has to be made anew.
     pub(crate) fn finish(self) -> Option<Strategy> {
-        let strategy = self.clone.strategy;
-        let is_complete = self.source.finish(self.dst, Choice::Only(strategy), self.cancel);
-        is_complete.unwrap_or(false).then_some(strategy)
+        self.source.finish(self.dst, self.cancel).unwrap_or(false).then_some(self.strategy)
     }
 }
 

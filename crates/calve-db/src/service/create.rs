@@ -147,7 +147,8 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     let mut following = std::thread::scope(|scope| {
         // A server on the clone then has little to recover. Without that, it only takes longer.
         scope.spawn(|| engine.write_back(server));
-        FollowingClone::begin(&data, &clone, cancel)
+        let strategy = spec.strategy.as_deref().and_then(|strategy| strategy.parse().ok())?;
+        FollowingClone::begin(&data, &clone, strategy, cancel)
     });
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
     match &mut following {
