@@ -7,7 +7,7 @@ import { checkText, flag, invalid, object, wrong } from './arguments.js';
 import { CalveError, fromDocument, type Document } from './errors.js';
 import { program } from './native.js';
 import type { DbServer } from './receipts.js';
-import { DATABASE_REMEDIES } from './remedies.js';
+import { DATABASE_REMEDIES, REMEDIES } from './remedies.js';
 
 /** How to start a server. */
 export interface StartOptions {
@@ -243,7 +243,8 @@ async function failure(done: Done): Promise<CalveError> {
   const document = parsed(done.stdout);
   if (document.schema === 'calve.error/1') {
     const error = document as unknown as Document;
-    return fromDocument({ ...error, hint: DATABASE_REMEDIES[error.remedy ?? ''] ?? error.hint ?? null });
+    const remedy = error.remedy ?? '';
+    return fromDocument({ ...error, hint: DATABASE_REMEDIES[remedy] ?? REMEDIES[remedy] ?? error.hint ?? null });
   }
   const told = done.stderr.trim();
   const version = (await said(done.program, ['--version'])).stdout.trim();

@@ -146,7 +146,7 @@ test('errors say what to do', async (t) => {
   assert.match(none.hint, /calve db template create none/);
   await assert.rejects(startDatabase('shop', { name: 'a b' }), { code: /^ERR_CALVE/, message: /name/ });
   const database = await startDatabase('shop');
-  await assert.rejects(database.reset({ to: 'never' }), CalveError);
+  await assert.rejects(database.reset({ to: 'never' }), { name: 'CalveError', hint: /`mark\(\)` has to keep/ });
   await database.stop();
   await assert.rejects(database.reset(), { name: 'CalveError', message: /there is no/ });
 });
