@@ -2,14 +2,9 @@ import { homedir } from 'node:os';
 import { flag, object, oneOf, pathBytes, texts, whole, type PathLike } from './arguments.js';
 import { done, native, type CloneRequest, type Failure } from './native.js';
 import { REMEDIES } from './remedies.js';
-import type { CloneReceipt, ProbeReceipt } from './receipts.js';
+import { REQUIREMENTS, STRATEGIES, type CloneReceipt, type ProbeReceipt, type Requirement, type Strategy } from './receipts.js';
 import { parent, reap, refill } from './remove.js';
 import { watched, type Progress } from './watch.js';
-
-/** A way to clone. */
-export type Strategy = 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink';
-/** A property without which no clone is made. */
-export type Requirement = 'instant' | 'cow' | 'stable';
 
 /** As the options of `calve cp`. */
 export interface CloneOptionsSync {
@@ -94,13 +89,11 @@ function cloneSync(src: PathLike, dst: PathLike, onlyFile: boolean, options?: Cl
 }
 
 function cloneRequest(options: CloneOptionsSync, onlyFile: boolean): CloneRequest {
-  const requirements = ['instant', 'cow', 'stable'] as const;
-  const strategies = ['spare', 'snapshot', 'clonefile', 'reflink', 'copy', 'hardlink'] as const;
   const { strategy } = options;
   const threads = whole(options.threads, 'threads', 1, 64);
   return {
-    ...(strategy === undefined ? {} : { strategy: oneOf(strategy, 'strategy', strategies, strategy) }),
-    require: texts(options.require, 'require').map((one) => oneOf(one, 'require', requirements, 'cow')),
+    ...(strategy === undefined ? {} : { strategy: oneOf(strategy, 'strategy', STRATEGIES, strategy) }),
+    require: texts(options.require, 'require').map((one) => oneOf(one, 'require', REQUIREMENTS, 'cow')),
     exclude: texts(options.exclude, 'exclude'),
     replace: flag(options.replace, 'replace'),
     oneFileSystem: flag(options.oneFileSystem, 'oneFileSystem'),

@@ -194,6 +194,64 @@ export interface ProbeReceipt {
   strategies: Offer[];
 }
 
+/** The kind of an error. A later version may have more. */
+export type ErrorCode =
+  | 'ERR_CALVE_ABORTED'
+  | 'ERR_CALVE_DB'
+  | 'ERR_CALVE_DESTINATION_EXISTS'
+  | 'ERR_CALVE_DESTINATION_INSIDE_SOURCE'
+  | 'ERR_CALVE_EXISTS'
+  | 'ERR_CALVE_GIT'
+  | 'ERR_CALVE_INTERNAL'
+  | 'ERR_CALVE_IO'
+  | 'ERR_CALVE_IS_A_DIRECTORY'
+  | 'ERR_CALVE_MISSING'
+  | 'ERR_CALVE_NO_DEDUPE'
+  | 'ERR_CALVE_NO_ROOM'
+  | 'ERR_CALVE_NOT_A_DIRECTORY'
+  | 'ERR_CALVE_NOT_A_FILE'
+  | 'ERR_CALVE_NOT_CLONABLE'
+  | 'ERR_CALVE_OTHER'
+  | 'ERR_CALVE_OUTSIDE_ROOT'
+  | 'ERR_CALVE_PARENT_MISSING'
+  | 'ERR_CALVE_PATTERN'
+  | 'ERR_CALVE_PERMISSION'
+  | 'ERR_CALVE_PROTECTED'
+  | 'ERR_CALVE_REGISTRY'
+  | 'ERR_CALVE_REPLACE_UNSUPPORTED'
+  | 'ERR_CALVE_REQUIREMENT_REFUSED'
+  | 'ERR_CALVE_SAME'
+  | 'ERR_CALVE_SOURCE_INSIDE_DESTINATION'
+  | 'ERR_CALVE_STAGING_LOST'
+  | 'ERR_CALVE_TEMPLATE'
+  | 'ERR_CALVE_USAGE'
+  | 'ERR_CALVE_VERIFY_FAILED'
+  | 'ERR_CALVE_VOLUME';
+
+/** An error. Whoever talks to people words the `hint`, from the name of the `remedy`. */
+export interface ErrorReceipt {
+  /** The kind of document and the version of its shape. */
+  schema: 'calve.error/1';
+  /** A stable word for each kind of error. */
+  code: ErrorCode;
+  /** The error in one sentence, for people. */
+  message: string;
+  /** The system's error number: its own, or the closest. */
+  errno: number | null;
+  /** The name of that number, such as `ENOSPC`. */
+  errno_name: string | null;
+  /** The path that the error is about. */
+  path: ReceiptPath | null;
+  /** The operation that failed, in words. */
+  operation: string | null;
+  /** The next step, in words. */
+  hint: string | null;
+  /** The strategies that were refused, with their reasons. */
+  refused: Refusal[] | null;
+  /** A stable name of what to do next. */
+  remedy: string | null;
+}
+
 /** A file that was not written. */
 export interface WriteFailure {
   /** The index of the entry, counted from 0. */
@@ -262,8 +320,8 @@ export interface DbServer {
   data_directory: ReceiptPath;
   /** The id of the server's first process. */
   pid: number;
-  /** How the data directory was cloned. */
-  strategy: string;
+  /** The strategy by which the data directory was cloned; `init` if it was made anew. */
+  strategy: 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink' | 'overlay' | 'init';
   /** The better strategies, and why they were not used. */
   refused: string[];
   /** Files that an overlay copies when the server first opens them for writing. */
@@ -281,3 +339,13 @@ export interface DbServer {
   /** True if the server was started ahead of time, and was waiting when it was asked for. Left out if not. */
   standby?: boolean;
 }
+
+/** @internal */
+export const STRATEGIES = ['spare', 'snapshot', 'clonefile', 'reflink', 'copy', 'hardlink'] as const;
+/** A way to clone. */
+export type Strategy = (typeof STRATEGIES)[number];
+
+/** @internal */
+export const REQUIREMENTS = ['instant', 'cow', 'stable'] as const;
+/** A property without which no clone is made. */
+export type Requirement = (typeof REQUIREMENTS)[number];

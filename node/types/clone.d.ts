@@ -1,10 +1,6 @@
 import { type PathLike } from './arguments.js';
-import type { CloneReceipt, ProbeReceipt } from './receipts.js';
+import { type CloneReceipt, type ProbeReceipt, type Requirement, type Strategy } from './receipts.js';
 import { type Progress } from './watch.js';
-/** A way to clone. */
-export type Strategy = 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink';
-/** A property without which no clone is made. */
-export type Requirement = 'instant' | 'cow' | 'stable';
 /** As the options of `calve cp`. */
 export interface CloneOptionsSync {
     /** This one or none. `hardlink` does not make independent trees. */

@@ -5,7 +5,7 @@
 export { CalveError } from './errors.js';
 export type { Code } from './errors.js';
 export { cloneFile, cloneFileSync, cloneTree, cloneTreeSync, probe } from './clone.js';
-export type { CloneOptions, CloneOptionsSync, Requirement, Strategy } from './clone.js';
+export type { CloneOptions, CloneOptionsSync } from './clone.js';
 export { Database, startDatabase } from './database.js';
 export type { StartOptions } from './database.js';
 export { database } from './worker.js';

@@ -7,18 +7,18 @@ import errno as numbers
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Optional, Sequence, Union
 
 from ._remedies import REMEDIES
 
 if TYPE_CHECKING:
-    from ._receipts import Refusal
+    from ._receipts import ErrorCode, Refusal
 
 
 class CalveError(OSError):
     """Why something could not be done."""
 
-    code: str = "ERR_CALVE_OTHER"
+    code: Union[ErrorCode, Literal["ERR_CALVE_NO_PROGRAM", "ERR_CALVE_OTHER_VERSION", "ERR_CALVE_UNSUPPORTED"]] = "ERR_CALVE_OTHER"
     """What kind of error it is: ``ERR_CALVE_...``."""
     hint: Optional[str] = None
     """What to do next."""

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Optional, TypedDict, Union
+from typing import TYPE_CHECKING, Literal, Optional, TypedDict, Union, get_args
 
 if TYPE_CHECKING:
     from ._errors import CalveError
@@ -232,6 +232,67 @@ class ProbeReceipt(TypedDict):
     """All strategies, in order of preference."""
 
 
+# The kind of an error. A later version may have more.
+ErrorCode = Literal[
+    "ERR_CALVE_ABORTED",
+    "ERR_CALVE_DB",
+    "ERR_CALVE_DESTINATION_EXISTS",
+    "ERR_CALVE_DESTINATION_INSIDE_SOURCE",
+    "ERR_CALVE_EXISTS",
+    "ERR_CALVE_GIT",
+    "ERR_CALVE_INTERNAL",
+    "ERR_CALVE_IO",
+    "ERR_CALVE_IS_A_DIRECTORY",
+    "ERR_CALVE_MISSING",
+    "ERR_CALVE_NO_DEDUPE",
+    "ERR_CALVE_NO_ROOM",
+    "ERR_CALVE_NOT_A_DIRECTORY",
+    "ERR_CALVE_NOT_A_FILE",
+    "ERR_CALVE_NOT_CLONABLE",
+    "ERR_CALVE_OTHER",
+    "ERR_CALVE_OUTSIDE_ROOT",
+    "ERR_CALVE_PARENT_MISSING",
+    "ERR_CALVE_PATTERN",
+    "ERR_CALVE_PERMISSION",
+    "ERR_CALVE_PROTECTED",
+    "ERR_CALVE_REGISTRY",
+    "ERR_CALVE_REPLACE_UNSUPPORTED",
+    "ERR_CALVE_REQUIREMENT_REFUSED",
+    "ERR_CALVE_SAME",
+    "ERR_CALVE_SOURCE_INSIDE_DESTINATION",
+    "ERR_CALVE_STAGING_LOST",
+    "ERR_CALVE_TEMPLATE",
+    "ERR_CALVE_USAGE",
+    "ERR_CALVE_VERIFY_FAILED",
+    "ERR_CALVE_VOLUME",
+]
+
+
+class ErrorReceipt(TypedDict):
+    """An error. Whoever talks to people words the `hint`, from the name of the `remedy`."""
+
+    schema: Literal["calve.error/1"]
+    """The kind of document and the version of its shape."""
+    code: ErrorCode
+    """A stable word for each kind of error."""
+    message: str
+    """The error in one sentence, for people."""
+    errno: Optional[int]
+    """The system's error number: its own, or the closest."""
+    errno_name: Optional[str]
+    """The name of that number, such as `ENOSPC`."""
+    path: Optional[ReceiptPath]
+    """The path that the error is about."""
+    operation: Optional[str]
+    """The operation that failed, in words."""
+    hint: Optional[str]
+    """The next step, in words."""
+    refused: Optional[list[Refusal]]
+    """The strategies that were refused, with their reasons."""
+    remedy: Optional[str]
+    """A stable name of what to do next."""
+
+
 class WriteFailure(TypedDict):
     """A file that was not written."""
 
@@ -302,8 +363,8 @@ class _DbServer(TypedDict):
     """The data directory."""
     pid: int
     """The id of the server's first process."""
-    strategy: str
-    """How the data directory was cloned."""
+    strategy: Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay", "init"]
+    """The strategy by which the data directory was cloned; `init` if it was made anew."""
     refused: list[str]
     """The better strategies, and why they were not used."""
     copied_on_first_open: list[DbFile]
@@ -327,3 +388,13 @@ class DbServer(_DbServer, total=False):
     """The environment variables by which programs find this server and no other. Null: the variable must not be set."""
     standby: bool
     """True if the server was started ahead of time, and was waiting when it was asked for. Left out if not."""
+
+
+# A way to clone.
+Strategy = Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"]
+STRATEGIES = get_args(Strategy)
+
+
+# A property without which no clone is made.
+Requirement = Literal["instant", "cow", "stable"]
+REQUIREMENTS = get_args(Requirement)

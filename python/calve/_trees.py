@@ -10,21 +10,16 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, Iterable, Iterator, Literal, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 from . import _native
 from ._errors import CalveMissing, Cancelled, from_document
 from ._program import reap, refill
-from ._receipts import CloneReceipt, ProbeReceipt, ReceiptPath, RemoveReceipt
+from ._receipts import REQUIREMENTS, STRATEGIES, CloneReceipt, ProbeReceipt, ReceiptPath, RemoveReceipt, Requirement, Strategy
 from ._remedies import REMEDIES
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Progress = Callable[[int, int], object]
-Strategy = Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"]
-Requirement = Literal["instant", "cow", "stable"]
-
-STRATEGIES = ("spare", "snapshot", "clonefile", "reflink", "copy", "hardlink")
-REQUIREMENTS = ("instant", "cow", "stable")
 
 
 @atexit.register

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Callable, I
 from . import _files, _native
 from ._errors import CalveError, CalveMissing
 from ._files import Flag, Fsync, Name
-from ._receipts import CloneReceipt, ProbeReceipt, RemoveReceipt, WriteReceipt
-from ._trees import Operation, Path, Progress, Requirement, Strategy, cloning, handle_of, nothing_removed, path_bytes, probed, probing, removing, switch, thread_count
+from ._receipts import CloneReceipt, ProbeReceipt, RemoveReceipt, Requirement, Strategy, WriteReceipt
+from ._trees import Operation, Path, Progress, cloning, handle_of, nothing_removed, path_bytes, probed, probing, removing, switch, thread_count
 
 if TYPE_CHECKING:
     from ._files import Contents, Entries

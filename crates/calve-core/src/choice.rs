@@ -7,6 +7,7 @@ use crate::remedy::Remedy;
 
 /// One way to clone. In order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Strategy {
     /// A clone that was made ahead of time, checked and renamed: see [`CloneOptions::spares`].
     Spare,
@@ -83,25 +84,31 @@ pub enum Requirement {
     Stable,
 }
 
-impl fmt::Display for Requirement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Requirement {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Instant, Self::Cow, Self::Stable];
+
+    /// Returns the name that the command line and the packages use.
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Instant => "instant",
             Self::Cow => "cow",
             Self::Stable => "stable",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
 impl FromStr for Requirement {
     type Err = String;
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "instant" => Ok(Self::Instant),
-            "cow" => Ok(Self::Cow),
-            "stable" => Ok(Self::Stable),
-            _ => Err("the properties are instant, cow and stable".into()),
-        }
+        let named = Self::ALL.into_iter().find(|requirement| requirement.name() == name);
+        named.ok_or_else(|| "the properties are instant, cow and stable".into())
     }
 }
 

@@ -5,7 +5,7 @@ mod unusable_data;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::{ShownPath, Strategy};
 use serde::{Deserialize, Serialize};
 
 use crate::end_reason::EndReason;
@@ -257,7 +257,7 @@ pub enum Error {
         most: usize,
     },
     #[error("the strategy `{strategy}` cannot be used: {reason}")]
-    Strategy { strategy: String, reason: String },
+    Strategy { strategy: Strategy, reason: String },
     #[error("the process that looks after the server `{0}` ended unexpectedly")]
     SupervisorGone(String),
     /// The caller cancelled.

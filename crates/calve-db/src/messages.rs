@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use calve_core::Strategy;
 use serde::{Deserialize, Serialize};
 
 use crate::container::Container;
@@ -39,8 +40,8 @@ pub(crate) struct Spec {
     pub(crate) control: PathBuf,
     pub(crate) origin: Origin,
     pub(crate) purpose: Purpose,
-    /// By name; `None` is the best.
-    pub(crate) strategy: Option<String>,
+    /// `None` is the best.
+    pub(crate) strategy: Option<Strategy>,
     /// The port wanted; 0 is any.
     pub(crate) tcp: Option<u16>,
     pub(crate) ttl: Option<Duration>,
@@ -211,7 +212,7 @@ pub(crate) enum Answer {
     /// The contents of the databases.
     Contents(Vec<DatabaseObject>),
     /// The data was cloned, by this strategy.
-    Copied(String),
+    Copied(Strategy),
     /// The state is kept.
     Marked(Box<Template>),
     /// The server is gone; this is what its overlay had copied.

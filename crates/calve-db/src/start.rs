@@ -81,7 +81,7 @@ pub fn start(
     let place = registry::reserve(home, &name)?;
     registry::forget_ending(home, &name);
     let mut spec = Spec {
-        strategy: options.strategy.map(|strategy| strategy.to_string()),
+        strategy: options.strategy,
         tcp: options.tcp,
         ttl: options.ttl,
         owner,

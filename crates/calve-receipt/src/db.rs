@@ -82,8 +82,9 @@ pub struct DbServer {
     pub data_directory: ReceiptPath,
     /// The id of the server's first process.
     pub pid: u32,
-    /// How the data directory was cloned.
-    pub strategy: String,
+    /// The strategy by which the data directory was cloned; `init` if it was made anew.
+    #[cfg_attr(test, schemars(extend("enum" = crate::values::strategies())))]
+    pub strategy: &'static str,
     /// The better strategies, and why they were not used.
     pub refused: Vec<String>,
     /// Files that an overlay copies when the server first opens them for writing.
@@ -324,8 +325,9 @@ pub struct DbTemplatePullReceipt {
 pub struct DbTraceReceipt {
     /// The name of the server.
     pub name: String,
-    /// How the data directory was cloned.
-    pub strategy: String,
+    /// The strategy by which the data directory was cloned; `init` if it was made anew.
+    #[cfg_attr(test, schemars(extend("enum" = crate::values::strategies())))]
+    pub strategy: &'static str,
     /// True if copies are watched as they are made.
     pub watched: bool,
     /// Facts about the processes that open files that cannot be known, and why. Null if all is known.

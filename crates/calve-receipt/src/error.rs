@@ -4,18 +4,59 @@ use std::io::{self, ErrorKind};
 
 use calve_core::{Error, Operation};
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::sys;
 use crate::values::{ReceiptPath, Refusal, path, refusals};
 
-/// The part of an error that programs go by. The `message` says what happened; `hint` is worded by whoever talks to people, from the
-/// name of the `remedy`.
+/// The kind of an error. A later version may have more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
+#[strum(serialize_all = "SCREAMING_SNAKE_CASE", prefix = "ERR_CALVE_")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("enum" = Self::VARIANTS)))]
+#[serde(into = "&'static str")]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum ErrorCode {
+    Aborted,
+    Db,
+    DestinationExists,
+    DestinationInsideSource,
+    Exists,
+    Git,
+    Internal,
+    Io,
+    IsADirectory,
+    Missing,
+    NoDedupe,
+    NoRoom,
+    NotADirectory,
+    NotAFile,
+    NotClonable,
+    Other,
+    OutsideRoot,
+    ParentMissing,
+    Pattern,
+    Permission,
+    Protected,
+    Registry,
+    ReplaceUnsupported,
+    RequirementRefused,
+    Same,
+    SourceInsideDestination,
+    StagingLost,
+    Template,
+    Usage,
+    VerifyFailed,
+    Volume,
+}
+
+/// An error. Whoever talks to people words the `hint`, from the name of the `remedy`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.error/1")]
 pub struct ErrorReceipt {
     /// A stable word for each kind of error.
-    pub code: &'static str,
+    pub code: ErrorCode,
     /// The error in one sentence, for people.
     pub message: String,
     /// The system's error number: its own, or the closest.
@@ -36,7 +77,7 @@ pub struct ErrorReceipt {
 
 impl ErrorReceipt {
     /// Returns an error that only has a message and perhaps a hint.
-    pub fn new(code: &'static str, message: String, hint: Option<String>) -> Self {
+    pub fn new(code: ErrorCode, message: String, hint: Option<String>) -> Self {
         Self {
             code,
             message,
@@ -82,48 +123,48 @@ pub fn errno(error: &Error) -> Option<i32> {
 }
 
 /// Returns a stable word for each kind of error.
-pub fn code(error: &Error) -> &'static str {
+fn code(error: &Error) -> ErrorCode {
     match error {
         // For files that are written many at a time: the directory that one should be in.
         Error::Io { operation: Operation::EnterDirectory, source, .. } if source.kind() == ErrorKind::NotFound => {
-            "ERR_CALVE_PARENT_MISSING"
+            ErrorCode::ParentMissing
         }
         Error::Io { source, .. } => code_of_system(source),
-        Error::LinkWithSlash(_) => "ERR_CALVE_NOT_A_DIRECTORY",
-        Error::DestinationExists(_) => "ERR_CALVE_DESTINATION_EXISTS",
-        Error::Missing(_) => "ERR_CALVE_MISSING",
-        Error::ParentMissing(_) => "ERR_CALVE_PARENT_MISSING",
-        Error::Same { .. } => "ERR_CALVE_SAME",
-        Error::DestinationInsideSource { .. } => "ERR_CALVE_DESTINATION_INSIDE_SOURCE",
-        Error::SourceInsideDestination { .. } => "ERR_CALVE_SOURCE_INSIDE_DESTINATION",
-        Error::NotClonable { .. } => "ERR_CALVE_NOT_CLONABLE",
-        Error::NoRoom { .. } => "ERR_CALVE_NO_ROOM",
-        Error::RequirementRefused { .. } => "ERR_CALVE_REQUIREMENT_REFUSED",
-        Error::Protected { .. } => "ERR_CALVE_PROTECTED",
-        Error::ReplaceUnsupported(_) => "ERR_CALVE_REPLACE_UNSUPPORTED",
-        Error::VerifyFailed { .. } => "ERR_CALVE_VERIFY_FAILED",
-        Error::NoDedupe { .. } => "ERR_CALVE_NO_DEDUPE",
-        Error::Pattern { .. } => "ERR_CALVE_PATTERN",
-        Error::OutsideRoot { .. } => "ERR_CALVE_OUTSIDE_ROOT",
-        Error::NotAFile { .. } => "ERR_CALVE_NOT_A_FILE",
-        Error::StagingLost(_) => "ERR_CALVE_STAGING_LOST",
+        Error::LinkWithSlash(_) => ErrorCode::NotADirectory,
+        Error::DestinationExists(_) => ErrorCode::DestinationExists,
+        Error::Missing(_) => ErrorCode::Missing,
+        Error::ParentMissing(_) => ErrorCode::ParentMissing,
+        Error::Same { .. } => ErrorCode::Same,
+        Error::DestinationInsideSource { .. } => ErrorCode::DestinationInsideSource,
+        Error::SourceInsideDestination { .. } => ErrorCode::SourceInsideDestination,
+        Error::NotClonable { .. } => ErrorCode::NotClonable,
+        Error::NoRoom { .. } => ErrorCode::NoRoom,
+        Error::RequirementRefused { .. } => ErrorCode::RequirementRefused,
+        Error::Protected { .. } => ErrorCode::Protected,
+        Error::ReplaceUnsupported(_) => ErrorCode::ReplaceUnsupported,
+        Error::VerifyFailed { .. } => ErrorCode::VerifyFailed,
+        Error::NoDedupe { .. } => ErrorCode::NoDedupe,
+        Error::Pattern { .. } => ErrorCode::Pattern,
+        Error::OutsideRoot { .. } => ErrorCode::OutsideRoot,
+        Error::NotAFile { .. } => ErrorCode::NotAFile,
+        Error::StagingLost(_) => ErrorCode::StagingLost,
         #[cfg(unix)]
-        Error::Template(_) => "ERR_CALVE_TEMPLATE",
-        Error::Interrupted => "ERR_CALVE_ABORTED",
-        _ => "ERR_CALVE_OTHER",
+        Error::Template(_) => ErrorCode::Template,
+        Error::Interrupted => ErrorCode::Aborted,
+        _ => ErrorCode::Other,
     }
 }
 
 /// Returns the same words for an error of the system, where there is one.
-fn code_of_system(source: &io::Error) -> &'static str {
+fn code_of_system(source: &io::Error) -> ErrorCode {
     match source.kind() {
-        ErrorKind::NotFound => "ERR_CALVE_MISSING",
-        ErrorKind::AlreadyExists => "ERR_CALVE_EXISTS",
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => "ERR_CALVE_PERMISSION",
-        ErrorKind::NotADirectory => "ERR_CALVE_NOT_A_DIRECTORY",
-        ErrorKind::IsADirectory => "ERR_CALVE_IS_A_DIRECTORY",
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "ERR_CALVE_NO_ROOM",
-        _ => "ERR_CALVE_IO",
+        ErrorKind::NotFound => ErrorCode::Missing,
+        ErrorKind::AlreadyExists => ErrorCode::Exists,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ErrorCode::Permission,
+        ErrorKind::NotADirectory => ErrorCode::NotADirectory,
+        ErrorKind::IsADirectory => ErrorCode::IsADirectory,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ErrorCode::NoRoom,
+        _ => ErrorCode::Io,
     }
 }
 
@@ -181,11 +222,11 @@ mod tests {
             code(&write_files(root, &entries, options).unwrap_err())
         };
         for (name, existing, expected) in [
-            ("file", ExistingFile::Refuse, "ERR_CALVE_EXISTS"),
-            ("none/file", ExistingFile::Overwrite, "ERR_CALVE_PARENT_MISSING"),
-            ("file/below", ExistingFile::Overwrite, "ERR_CALVE_NOT_A_DIRECTORY"),
-            ("directory", ExistingFile::Overwrite, "ERR_CALVE_IS_A_DIRECTORY"),
-            ("../file", ExistingFile::Overwrite, "ERR_CALVE_OUTSIDE_ROOT"),
+            ("file", ExistingFile::Refuse, ErrorCode::Exists),
+            ("none/file", ExistingFile::Overwrite, ErrorCode::ParentMissing),
+            ("file/below", ExistingFile::Overwrite, ErrorCode::NotADirectory),
+            ("directory", ExistingFile::Overwrite, ErrorCode::IsADirectory),
+            ("../file", ExistingFile::Overwrite, ErrorCode::OutsideRoot),
         ] {
             assert_eq!(refused(folder.path(), name, existing), expected, "{name}");
         }
@@ -194,10 +235,10 @@ mod tests {
     #[test]
     fn what_the_system_says_has_the_same_code_whatever_was_being_done() {
         for (kind, expected) in [
-            (ErrorKind::NotFound, "ERR_CALVE_MISSING"),
-            (ErrorKind::PermissionDenied, "ERR_CALVE_PERMISSION"),
-            (ErrorKind::StorageFull, "ERR_CALVE_NO_ROOM"),
-            (ErrorKind::TimedOut, "ERR_CALVE_IO"),
+            (ErrorKind::NotFound, ErrorCode::Missing),
+            (ErrorKind::PermissionDenied, ErrorCode::Permission),
+            (ErrorKind::StorageFull, ErrorCode::NoRoom),
+            (ErrorKind::TimedOut, ErrorCode::Io),
         ] {
             let error = Error::Io { operation: Operation::MoveToTrash, path: "a".into(), source: kind.into() };
             assert_eq!(code(&error), expected);

@@ -31,7 +31,7 @@ mod write;
 
 pub use crate::clone::*;
 pub use crate::db::*;
-pub use crate::error::{ErrorReceipt, code, errno};
+pub use crate::error::{ErrorCode, ErrorReceipt, errno};
 pub use crate::git::*;
 pub use crate::probe::ProbeReceipt;
 pub use crate::remove::{PendingReceipt, PendingReceipts, PendingState, RemoveReceipt, RemoveReceipts};

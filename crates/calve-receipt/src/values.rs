@@ -86,6 +86,12 @@ impl From<Strategy> for StrategyName {
     }
 }
 
+/// The strategies by which a server may have its data.
+#[cfg(test)]
+pub(crate) fn strategies() -> Vec<&'static str> {
+    Strategy::ALL.map(Strategy::name).into_iter().chain(["init"]).collect()
+}
+
 /// A strategy that was not used.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -4,10 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use calve_core::{Requirement, Strategy};
 use serde_json::Value;
 
 /// The documents that functions of the packages return, or make objects of.
-const RETURNED: [&str; 5] = ["CloneReceipt", "RemoveReceipt", "ProbeReceipt", "WriteReceipt", "DbServer"];
+const RETURNED: [&str; 6] = ["CloneReceipt", "RemoveReceipt", "ProbeReceipt", "WriteReceipt", "DbServer", ERRORS.0];
 /// The packages throw errors, and have a class for them.
 const ERRORS: (&str, &str) = ("ErrorReceipt", "CalveError");
 
@@ -76,7 +77,12 @@ impl Language {
         };
         match &rule["type"] {
             Value::Array(names) => {
-                (self.union)(&names.iter().map(|name| plain(name.as_str().unwrap())).collect::<Vec<_>>())
+                let mut one = rule.clone();
+                let types = names.iter().map(|name| {
+                    one["type"].clone_from(name);
+                    self.type_of(&one)
+                });
+                (self.union)(&types.collect::<Vec<_>>())
             }
             name if name == "array" => (self.list)(&self.type_of(&rule["items"])),
             name if name == "object" => (self.map)(&self.type_of(&rule["additionalProperties"])),
@@ -98,7 +104,7 @@ fn needed(schema: &Value) -> Vec<(String, Value)> {
         }
     }
     fn name(schema: &Value, name: &str, needed: &mut Vec<(String, Value)>) {
-        if name != ERRORS.0 && needed.iter().all(|(known, _)| known != name) {
+        if needed.iter().all(|(known, _)| known != name) {
             let definition = &schema["$defs"][name];
             add(schema, definition, needed);
             needed.push((name.into(), definition.clone()));
@@ -107,6 +113,16 @@ fn needed(schema: &Value) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     RETURNED.iter().for_each(|root| name(schema, root, &mut all));
     all
+}
+
+/// The values that options of the packages can have. An overlay is a mount, which nobody would own.
+fn options() -> [(&'static str, &'static str, &'static str, Vec<String>); 2] {
+    let strategies = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Overlay);
+    let requirements = Requirement::ALL.map(|requirement| requirement.name().to_owned());
+    [
+        ("STRATEGIES", "Strategy", "A way to clone.", strategies.map(|strategy| strategy.name().to_owned()).collect()),
+        ("REQUIREMENTS", "Requirement", "A property without which no clone is made.", requirements.into()),
+    ]
 }
 
 /// The name, the rule, and whether the key is always there.
@@ -128,7 +144,8 @@ fn typescript(schema: &Value) -> String {
     for (name, definition) in needed(schema) {
         text += &format!("\n/** {} */\n", about(&definition));
         let Some(properties) = properties(&definition) else {
-            text += &format!("export type {name} = {};\n", TYPESCRIPT.type_of(&definition));
+            let alias = format!("export type {name} = {};\n", TYPESCRIPT.type_of(&definition));
+            text += &alias.replace(" \n", "\n").replace("\n    ", "\n  ");
             continue;
         };
         text += &format!("export interface {name} {{\n");
@@ -139,6 +156,10 @@ fn typescript(schema: &Value) -> String {
         }
         text += "}\n";
     }
+    for (list, name, about, values) in options() {
+        text += &format!("\n/** @internal */\nexport const {list} = ['{}'] as const;\n", values.join("', '"));
+        text += &format!("/** {about} */\nexport type {name} = (typeof {list})[number];\n");
+    }
     text
 }
 
@@ -147,13 +168,14 @@ fn python(schema: &Value) -> String {
         "\"\"\"The types of receipts: the same documents as those of the program.\"\"\"\n\n\
          # Generated from docs/schemas/receipts.json by `CALVE_REWRITE=1 cargo test -p calve-receipt`.\n\n\
          from __future__ import annotations\n\n\
-         from typing import TYPE_CHECKING, Literal, Optional, TypedDict, Union\n\n\
+         from typing import TYPE_CHECKING, Literal, Optional, TypedDict, Union, get_args\n\n\
          if TYPE_CHECKING:\n    from ._errors import CalveError\n",
     );
     for (name, definition) in needed(schema) {
         let described = about(&definition);
         let Some(properties) = properties(&definition) else {
-            text += &format!("\n\n# {described}\n{name} = {}\n", PYTHON.type_of(&definition));
+            let alias = PYTHON.type_of(&definition).replace("\n    ", "\n");
+            text += &format!("\n\n# {described}\n{name} = {alias}\n");
             continue;
         };
         // A keyword cannot be a field of a class.
@@ -174,6 +196,9 @@ fn python(schema: &Value) -> String {
             text += &format!("\n\nclass {name}(_{name}, total=False):\n    \"\"\"{described}\"\"\"\n");
             text += &fields(&sometimes);
         }
+    }
+    for (list, name, about, values) in options() {
+        text += &format!("\n\n# {about}\n{name} = {}\n{list} = get_args({name})\n", (PYTHON.literals)(&values));
     }
     text
 }

@@ -26,7 +26,7 @@ pub(crate) fn server(record: &Record) -> DbServer {
         environment,
         data_directory: path(&record.data_directory),
         pid: record.pid,
-        strategy: record.strategy.clone(),
+        strategy: record.strategy_name(),
         refused: record.refused.clone(),
         copied_on_first_open: copy_up.iter().map(|file| DbFile { path: path(&file.path), bytes: file.bytes }).collect(),
         clone_ms: record.clone_ms,
@@ -88,7 +88,7 @@ pub(crate) fn template(template: &Template) -> DbTemplate {
 pub(crate) fn trace(record: &Record, copied: Vec<CopiedFile>) -> DbTraceReceipt {
     DbTraceReceipt {
         name: record.name.clone(),
-        strategy: record.strategy.clone(),
+        strategy: record.strategy_name(),
         watched: record.watched,
         untold: record.untold.clone(),
         copied: copied.into_iter().map(copied_file).collect(),

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 #[cfg(unix)]
 use calve_core::ShownPath;
 use calve_core::{Error, PrivateError};
-use calve_receipt::ErrorReceipt;
+use calve_receipt::{ErrorCode, ErrorReceipt};
 
 use crate::wording;
 
@@ -197,51 +197,49 @@ impl Failure {
             }
             Self::Io(error) => return Some(ErrorReceipt::of_system(error, Some(io_hint(error).into()))),
             Self::Reported(_) => return None,
-            Self::Usage(text) => ("ERR_CALVE_USAGE", text.clone(), Some("see `calve cp --help`".into()), None),
+            Self::Usage(text) => (ErrorCode::Usage, text.clone(), Some("see `calve cp --help`".into()), None),
             #[cfg(unix)]
             Self::Git(error) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::git::hint);
-                (self.kind("ERR_CALVE_GIT"), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
+                (self.kind(ErrorCode::Git), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
             #[cfg(unix)]
             Self::Db(error) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::db::hint);
-                (self.kind("ERR_CALVE_DB"), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
+                (self.kind(ErrorCode::Db), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
             #[cfg(unix)]
             Self::Oci(error) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::oci::hint);
-                (self.kind("ERR_CALVE_REGISTRY"), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
+                (self.kind(ErrorCode::Registry), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
             #[cfg(unix)]
             Self::Volume(error) => {
                 let remedy = error.remedy();
                 let hint = wording::volume::hint(&remedy);
-                (self.kind("ERR_CALVE_VOLUME"), error.to_string(), Some(hint), Some(remedy.name()))
+                (self.kind(ErrorCode::Volume), error.to_string(), Some(hint), Some(remedy.name()))
             }
             Self::Output(error) => {
                 let hint = "only the report is lost: what was asked for was done";
-                ("ERR_CALVE_IO", format!("write the report to stdout: {error}"), Some(hint.into()), None)
+                (ErrorCode::Io, format!("write the report to stdout: {error}"), Some(hint.into()), None)
             }
-            Self::Interrupted(hint) => {
-                ("ERR_CALVE_ABORTED", Error::Interrupted.to_string(), Some((*hint).into()), None)
-            }
+            Self::Interrupted(hint) => (ErrorCode::Aborted, Error::Interrupted.to_string(), Some((*hint).into()), None),
             Self::Stated { text, hint, remedy, .. } => {
-                (self.kind("ERR_CALVE_OTHER"), text.clone(), Some(hint.clone()), *remedy)
+                (self.kind(ErrorCode::Other), text.clone(), Some(hint.clone()), *remedy)
             }
         };
         Some(ErrorReceipt { remedy, ..ErrorReceipt::new(code, text, hint) })
     }
 
     /// Returns the code that says the same as the exit code, or `failed` if that says only that something failed.
-    fn kind(&self, failed: &'static str) -> &'static str {
+    fn kind(&self, failed: ErrorCode) -> ErrorCode {
         match self.code() {
-            USAGE => "ERR_CALVE_USAGE",
-            REFUSED => "ERR_CALVE_REQUIREMENT_REFUSED",
-            INTERRUPTED => "ERR_CALVE_ABORTED",
+            USAGE => ErrorCode::Usage,
+            REFUSED => ErrorCode::RequirementRefused,
+            INTERRUPTED => ErrorCode::Aborted,
             _ => failed,
         }
     }

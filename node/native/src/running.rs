@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use calve_core::{Error, Operation};
-use calve_receipt::ErrorReceipt;
+use calve_receipt::{ErrorCode, ErrorReceipt};
 use napi::JsDeferred;
 use napi::bindgen_prelude::{Either, Env, FnArgs, Function, JsObjectValue, Object, ToNapiValue, Unknown};
 use napi_derive::napi;
@@ -131,6 +131,6 @@ fn resolve<T: ToNapiValue + Send + 'static>(
 
 fn panicked() -> Failure {
     let hint = "please report this, with what was being done".to_owned();
-    let receipt = ErrorReceipt::new("ERR_CALVE_INTERNAL", "a thread of calve panicked".into(), Some(hint));
+    let receipt = ErrorReceipt::new(ErrorCode::Internal, "a thread of calve panicked".into(), Some(hint));
     Failure { failure: calve_receipt::json(&receipt) }
 }

@@ -62,7 +62,7 @@ pub(crate) fn clone_data(
             Err(calve_core::Error::RequirementRefused { refused, .. }) => {
                 let of_it = refused.iter().find(|refusal| refusal.strategy == strategy);
                 let reason = of_it.map_or_else(|| "it is not available here".into(), |refusal| refusal.reason.clone());
-                Err(Error::Strategy { strategy: strategy.to_string(), reason })
+                Err(Error::Strategy { strategy, reason })
             }
             other => Ok(other?),
         },
@@ -165,7 +165,7 @@ fn better(mut refused: Vec<Refusal>) -> Vec<Refusal> {
 }
 
 fn overlay(src: &Path, dst: &Path, mounts: Mounts, refused: Vec<Refusal>, started: Instant) -> Result<DataClone> {
-    let no = |reason: String| Error::Strategy { strategy: "overlay".into(), reason };
+    let no = |reason: String| Error::Strategy { strategy: Strategy::Overlay, reason };
     match mounts {
         Mounts::Here => {}
         Mounts::None => return Err(no("this process may not mount, and may not make a user namespace".into())),

@@ -86,7 +86,7 @@ impl ResetData {
 /// A server that answers.
 pub(crate) struct RunningServer {
     pub(crate) server: ServerProcess,
-    pub(crate) strategy: String,
+    pub(crate) strategy: Option<Strategy>,
     pub(crate) refused: Vec<String>,
     pub(crate) clone_took: Duration,
     pub(crate) ready_took: Duration,
@@ -169,10 +169,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let is_overlay = placed.as_ref().is_some_and(|placed| placed.overlay.is_some());
     Ok(RunningServer {
         server,
-        strategy: match &placed {
-            Some(placed) => placed.strategy.to_string(),
-            None => spec.strategy.clone().unwrap_or_else(|| "init".to_owned()),
-        },
+        strategy: placed.as_ref().map(|placed| placed.strategy).or(spec.strategy),
         refused: placed.as_ref().map(refusals).unwrap_or_default(),
         clone_took: placed.as_ref().map_or(Duration::ZERO, |placed| placed.took),
         ready_took: started.elapsed(),
@@ -321,15 +318,12 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
                 let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 return Err(Error::TemplateDamaged { name, what });
             }
-            let strategy = spec.strategy.as_deref().map(str::parse::<Strategy>).transpose();
-            let strategy = strategy
-                .map_err(|reason| Error::Strategy { strategy: spec.strategy.clone().unwrap_or_default(), reason })?;
             let mounts = match &spec.container {
                 Some(container) if container.image.is_docker() => Mounts::Unseen,
                 _ if wanted.isolated && !spec.whole => Mounts::Here,
                 _ => Mounts::None,
             };
-            let placed = clone_data(&template.join("data"), data, strategy, mounts, wanted.cancel)?;
+            let placed = clone_data(&template.join("data"), data, spec.strategy, mounts, wanted.cancel)?;
             Ok(PreparedData { placed: Some(placed), template: Some(lock), neutralised: Vec::new() })
         }
         Origin::Directory(source) => {

@@ -21,7 +21,7 @@ use calve_core::Strategy;
 use fs_err as fs;
 use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::address::Address;
 use crate::copy_up::LargeFile;
@@ -62,8 +62,9 @@ pub struct Record {
     pub data_directory: PathBuf,
     /// The server's first process.
     pub pid: u32,
-    /// How the files were cloned; "init" when they were made anew.
-    pub strategy: String,
+    /// How the files were cloned; `None` when they were made anew, or in a way that this version does not know.
+    #[serde(serialize_with = "write_strategy", deserialize_with = "read_strategy")]
+    pub strategy: Option<Strategy>,
     /// Better strategies, and why they were not used.
     pub refused: Vec<String>,
     /// The files that an overlay copies as a whole when the server first opens them for writing.
@@ -125,14 +126,27 @@ impl Record {
 
     /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
     pub fn can_prepare(&self) -> bool {
-        let is_cheap = self.clone_strategy() != Some(Strategy::Copy);
+        let is_cheap = self.strategy != Some(Strategy::Copy);
         self.isolated && self.image.is_none() && !self.watched && self.address.tcp_port.is_none() && is_cheap
     }
 
-    /// Returns how the files were cloned; `None` when they were made anew, or in a way that this version does not know.
-    pub(crate) fn clone_strategy(&self) -> Option<Strategy> {
-        self.strategy.parse().ok()
+    /// Returns the name of the strategy; `init` when the files were made anew.
+    pub fn strategy_name(&self) -> &'static str {
+        strategy_name(self.strategy)
     }
+}
+
+fn strategy_name(strategy: Option<Strategy>) -> &'static str {
+    strategy.map_or("init", Strategy::name)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn write_strategy<S: Serializer>(strategy: &Option<Strategy>, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_str(strategy_name(*strategy))
+}
+
+fn read_strategy<'a, D: Deserializer<'a>>(from: D) -> std::result::Result<Option<Strategy>, D::Error> {
+    String::deserialize(from).map(|name| name.parse().ok())
 }
 
 /// A place in the registry, and the lock on it.

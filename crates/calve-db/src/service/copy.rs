@@ -35,7 +35,7 @@ pub(crate) fn start_copy(
         version: service.version.clone(),
         origin: Origin::Present,
         purpose,
-        strategy: Some(service.strategy.clone()),
+        strategy: Some(service.strategy),
         whole: true,
         notifies: service.notifies,
         ..spec

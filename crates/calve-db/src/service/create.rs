@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, RemovalWait};
+use calve_core::{CancelToken, RemovalWait, Strategy};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
@@ -108,7 +108,7 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
         version: template.version,
         account: template.account,
         notifies: template.notifies,
-        strategy: placed.strategy.to_string(),
+        strategy: placed.strategy,
         runtime: String::new(),
         place: PathBuf::new(),
     })
@@ -134,12 +134,12 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
     let data = place.join(DATA);
     let placed = clone_data(&source.data_directory(), &data, None, Mounts::None, cancel)?;
     let written = source.engine()?.written(&data, None);
-    Ok(Service { strategy: placed.strategy.to_string(), written, ..source })
+    Ok(Service { strategy: placed.strategy, written, ..source })
 }
 
 /// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would
 /// have left: every transaction that was confirmed is in it, and the engine recovers it. `to`: a staged directory beside its own.
-pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &CancelToken) -> Result<String> {
+pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &CancelToken) -> Result<Strategy> {
     let (Some(files), true) = (&spec.durable, to.starts_with(registry::NEW_SERVICE) && !to.contains('/')) else {
         return Err(Error::UnknownService(to.to_owned()));
     };
@@ -147,8 +147,7 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     let mut following = std::thread::scope(|scope| {
         // A server on the clone then has little to recover. Without that, it only takes longer.
         scope.spawn(|| engine.write_back(server));
-        let strategy = spec.strategy.as_deref().and_then(|strategy| strategy.parse().ok())?;
-        FollowingClone::begin(&data, &clone, strategy, cancel)
+        FollowingClone::begin(&data, &clone, spec.strategy?, cancel)
     });
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
     match &mut following {
@@ -157,13 +156,13 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     }
     let frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
     if let Some(strategy) = following.and_then(FollowingClone::finish) {
-        return Ok(strategy.to_string());
+        return Ok(strategy);
     }
     trash::remove(&clone, RemovalWait::No)?;
     let placed = clone_data(&data, &clone, None, Mounts::None, cancel)?;
     drop(frozen);
     trash::reap(clone.parent().unwrap_or(&clone))?;
-    Ok(placed.strategy.to_string())
+    Ok(placed.strategy)
 }
 
 /// Fails unless data for a service can be cloned from the template of this name.

@@ -71,7 +71,7 @@ pub struct Service {
     pub(crate) account: Account,
     pub(crate) notifies: bool,
     /// How it was cloned.
-    pub(crate) strategy: String,
+    pub(crate) strategy: Strategy,
     /// The name of its runtime directory, which is always the same one, so that its URL is too.
     runtime: String,
     /// The number of [`Engine::written`] when it was cloned.

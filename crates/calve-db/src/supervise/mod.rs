@@ -163,7 +163,7 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         address: address.clone(),
         data_directory: spec.files().join("data"),
         pid: 0,
-        strategy: String::new(),
+        strategy: None,
         refused: Vec::new(),
         copy_up: Vec::new(),
         watched: false,
@@ -260,7 +260,7 @@ impl<'a> Supervisor<'a> {
         let launched = &self.launched;
         self.record.pid = launched.server.pid();
         self.record.pid_started = sys::start_time(self.record.pid);
-        self.record.strategy.clone_from(&launched.strategy);
+        self.record.strategy = launched.strategy;
         self.record.refused.clone_from(&launched.refused);
         self.record.copy_up.clone_from(&launched.copy_up);
         self.record.watched = launched.watch.is_some();

@@ -65,7 +65,7 @@ impl Supervisor<'_> {
     /// the clone.
     pub(super) fn begin_next_data(&mut self, origin: Origin) -> Option<NextData> {
         let will_revert = self.launched.state.is_some() && self.origin == origin;
-        let is_shared = matches!(self.record.clone_strategy(), Some(Strategy::Reflink | Strategy::Snapshot));
+        let is_shared = matches!(self.record.strategy, Some(Strategy::Reflink | Strategy::Snapshot));
         let Origin::Template(place) = &origin else { return None };
         let identity = origin.template_identity();
         if will_revert || !is_shared || identity.is_empty() {
@@ -75,8 +75,7 @@ impl Supervisor<'_> {
         let files = self.spec.place.join(&name);
         private::make_in(&Directory::open(&self.spec.place).ok()?, &name, CLOSED).ok()?;
         let (template, data, cancel) = (place.clone(), files.join("data"), CancelToken::default());
-        let (strategy, token) =
-            (self.spec.strategy.as_deref().and_then(|strategy| strategy.parse().ok()), cancel.clone());
+        let (strategy, token) = (self.spec.strategy, cancel.clone());
         let work = move || {
             let lock = registry::open_lock(&template)?;
             rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)

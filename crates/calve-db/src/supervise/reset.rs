@@ -138,7 +138,7 @@ impl Supervisor<'_> {
             return Ok(overlay.unmount()?);
         }
         trash::remove(&self.files.join("data"), RemovalWait::No)?;
-        if self.record.clone_strategy() == Some(Strategy::Copy) {
+        if self.record.strategy == Some(Strategy::Copy) {
             let _ = trash::reap(&self.files);
         }
         Ok(())

@@ -19,7 +19,12 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     let mut text = String::new();
     for record in records {
         let template = record.template.as_deref().unwrap_or("-");
-        text.push_str(&format!("{:widest$}  {template}  {}  {}\n", record.name, record.strategy, record.address.url));
+        text.push_str(&format!(
+            "{:widest$}  {template}  {}  {}\n",
+            record.name,
+            record.strategy_name(),
+            record.address.url
+        ));
     }
     for ending in endings {
         let copied = if ending.copied.is_empty() {

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
         let reset = calve_db::reset(&home, name, arguments.to.as_deref(), &mut announce)?;
         let record = reset.record;
         if !arguments.quiet {
-            let how = if record.standby { "a standby" } else { record.strategy.as_str() };
+            let how = if record.standby { "a standby" } else { record.strategy_name() };
             output::say(&format!("reset `{name}` by {how} in {}", duration(reset.took)));
             copies::tell(&reset.copied);
         }

@@ -68,7 +68,10 @@ pub(super) fn started(
     match owned {
         Ok(owned) => {
             if server.trace && following.is_none() {
-                output::say(&format!("trace: a clone by {}: nothing is copied as a whole", owned.record.strategy));
+                output::say(&format!(
+                    "trace: a clone by {}: nothing is copied as a whole",
+                    owned.record.strategy_name()
+                ));
             }
             Ok((owned, following))
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use calve_core::CancelToken;
+use calve_core::{CancelToken, Strategy};
 use calve_db::Trace;
 
 use super::{copies, home};
@@ -19,8 +19,9 @@ pub(crate) fn run(arguments: &TraceArguments, cancel: &CancelToken) -> Result<()
     if arguments.json {
         return output::json(&db_receipt::trace(&record, trace.more()));
     }
-    if record.strategy != "overlay" {
-        output::say(&format!("`{}` is a clone by {}: nothing is copied as a whole", record.name, record.strategy));
+    if record.strategy != Some(Strategy::Overlay) {
+        let how = record.strategy_name();
+        output::say(&format!("`{}` is a clone by {how}: nothing is copied as a whole", record.name));
         return Ok(());
     }
     match &record.untold {
