@@ -69,14 +69,13 @@ pub enum Error {
         kind: &'static str,
     },
     /// The data does not fit, found out before writing it.
-    #[error("`{}` needs {}, and only {} are free", ShownPath(.path), amount(*.needed, unit), amount(*.available, unit))]
+    #[error("`{}` needs {}, and only {} are free", ShownPath(.path), amount(*.needed, *unit), amount(*.available, *unit))]
     NoRoom {
         /// The destination.
         path: PathBuf,
         needed: u64,
         available: u64,
-        /// "bytes" or "inodes".
-        unit: &'static str,
+        unit: RoomUnit,
     },
     /// A requirement of the caller cannot be met here. Nothing was made.
     #[error("{}", required(.requirement, .refused, .detail))]
@@ -259,11 +258,21 @@ impl Protection {
     }
 }
 
-/// Formats bytes in units of 1,000, as disks are sold, and anything else as it is.
-fn amount(number: u64, unit: &str) -> String {
+/// The thing that a file system has too few of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum RoomUnit {
+    Bytes,
+    Inodes,
+}
+
+/// Formats bytes in units of 1,000, as disks are sold, and inodes as they are.
+fn amount(number: u64, unit: RoomUnit) -> String {
     let units = ["kB", "MB", "GB", "TB", "PB"];
-    if unit != "bytes" || number < 1000 {
-        return format!("{number} {unit}");
+    match unit {
+        RoomUnit::Inodes => return format!("{number} inodes"),
+        RoomUnit::Bytes if number < 1000 => return format!("{number} bytes"),
+        RoomUnit::Bytes => {}
     }
     let thousands = (number.ilog10() as usize / 3).min(units.len());
     format!("{:.1} {}", number as f64 / 1000f64.powi(thousands as i32), units[thousands - 1])

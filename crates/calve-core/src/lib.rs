@@ -84,7 +84,7 @@ use windows as engine;
 
 pub use choice::{Choice, Refusal, Requirement, Strategy};
 pub use clone::{clone_tree, plan};
-pub use error::{Error, PrivateError, Protection, ShownPath, StatedRequirement, TemplateError, without_path};
+pub use error::{Error, PrivateError, Protection, RoomUnit, ShownPath, StatedRequirement, TemplateError, without_path};
 pub use hidden::is_trash;
 pub use home::home_directory;
 pub use operation::Operation;
@@ -96,7 +96,7 @@ pub use options::{
 };
 pub use patterns::Patterns;
 pub use progress::{CancelToken, Progress};
-pub use reason::{SkipReason, WarningCode};
+pub use reason::{LeftReason, SkipReason, WarningCode};
 pub use remedy::Remedy;
 pub use report::{
     Bytes, ClonePlan, CloneReport, Entries, Fallback, FileSystemReport, Offer, ProbeReport, ReapReport, RemoveReport,

@@ -67,6 +67,56 @@ impl fmt::Display for WarningCode {
     }
 }
 
+/// Why a file shares nothing after the fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum LeftReason {
+    /// The file system cannot do it, which was known before.
+    FileSystem,
+    /// The kernel says that the file system cannot do it.
+    Unsupported,
+    /// The two are on different file systems.
+    OtherFileSystem,
+    /// The file system keeps its contents inside its metadata.
+    Inline,
+    /// Only one of the two files has copy-on-write turned off.
+    OneIsNocow,
+    /// It is immutable or append-only.
+    Unchangeable,
+    /// It belongs to somebody else, and is not writable.
+    OtherOwner,
+    /// It is swap space that is in use.
+    Swap,
+    /// The file system has no room for what it has to note.
+    NoRoom,
+    /// The file system is read-only.
+    ReadOnly,
+    /// The file system refused, for a reason that it does not tell.
+    Refused,
+    /// It could not be read, or changed meanwhile.
+    Skipped(SkipReason),
+}
+
+impl LeftReason {
+    /// Returns the reason in a few words, as in receipts.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::FileSystem => "on a file system that cannot share blocks after the fact",
+            Self::Unsupported => "the file system cannot share blocks after the fact",
+            Self::OtherFileSystem => "another file system",
+            Self::Inline => "inline: kept in the file system's metadata",
+            Self::OneIsNocow => "one has copy-on-write turned off",
+            Self::Unchangeable => "immutable or append-only",
+            Self::OtherOwner => "another owner's, and not writable",
+            Self::Swap => "in use as swap",
+            Self::NoRoom => "no space left for the file system's own notes",
+            Self::ReadOnly => "the file system is read-only",
+            Self::Refused => "refused by the file system",
+            Self::Skipped(reason) => reason.text(),
+        }
+    }
+}
+
 /// Why an entry was left out, or could not be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -259,5 +259,5 @@ pub(crate) fn check_room(root: &Path, levels: usize, needed: u64) -> Result<(), 
         return Ok(());
     }
     let path = root.ancestors().nth(levels).unwrap_or(root).to_path_buf();
-    Err(calve_core::Error::NoRoom { path, needed, available, unit: "bytes" }.into())
+    Err(calve_core::Error::NoRoom { path, needed, available, unit: calve_core::RoomUnit::Bytes }.into())
 }

@@ -240,7 +240,7 @@ struct LeftAlone {
 impl Sharing {
     fn new(report: &DedupeReport, dry_run: bool) -> Self {
         let left_alone = report.left_alone.iter().map(|left| LeftAlone {
-            reason: left.reason.into(),
+            reason: left.reason.text().into(),
             files: left.files,
             first_path: path(&left.first_path),
         });

@@ -86,7 +86,7 @@ pub(crate) fn sharing_sentences(report: &DedupeReport, dry_run: bool) -> Vec<Str
     }
     for left in &report.left_alone {
         let first = ShownPath(&left.first_path);
-        lines.push(format!("left alone {}: {} (first: `{first}`)", files(left.files), left.reason));
+        lines.push(format!("left alone {}: {} (first: `{first}`)", files(left.files), left.reason.text()));
     }
     if let Some(first) = report.skipped.first() {
         lines.push(unreadable(report.unreadable, first));

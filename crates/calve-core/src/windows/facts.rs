@@ -11,7 +11,7 @@ use super::source::Source;
 use super::staging::Staging;
 use crate::choice::{Refusal, Requirement, Strategy};
 use crate::choose::{Criteria, Reason, choose};
-use crate::error::{Error, ShownPath};
+use crate::error::{Error, RoomUnit, ShownPath};
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::remedy::Remedy;
@@ -165,7 +165,7 @@ pub(super) fn check_room(source: &Source, location: &Location, facts: &Facts) ->
     if needed <= available {
         return Ok(());
     }
-    Err(Error::NoRoom { path: location.given().to_path_buf(), needed, available, unit: "bytes" })
+    Err(Error::NoRoom { path: location.given().to_path_buf(), needed, available, unit: RoomUnit::Bytes })
 }
 
 fn size_below(directory: &Path) -> u64 {

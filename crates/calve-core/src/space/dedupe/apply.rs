@@ -10,11 +10,10 @@ use super::catalog::{Item, Opener};
 use super::content::Content;
 use super::find::{Finder, Method};
 use super::pieces::{FileGroups, GroupPiece, pieces};
-use super::share::{
-    INLINE, ONE_IS_NOCOW, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, refusal, share,
-};
+use super::share::{CHANGED, INLINE, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, refusal, share};
 use super::turns::for_each;
 use super::{DedupeMode, DedupeReport, LeftFiles};
+use crate::reason::LeftReason;
 use crate::space::walk::reason;
 use crate::sys::{self, Extent};
 
@@ -29,7 +28,7 @@ enum Fate {
 
 pub(super) struct Sharing {
     fates: Vec<Fate>,
-    left: BTreeMap<&'static str, (u64, Option<u32>)>,
+    left: BTreeMap<LeftReason, (u64, Option<u32>)>,
     differing: Vec<u32>,
     /// Files and bytes.
     pub(super) hashed: (u64, u64),
@@ -44,7 +43,7 @@ impl Sharing {
     pub(super) fn new(items: usize, elsewhere: u64) -> Self {
         let mut left = BTreeMap::new();
         if elsewhere > 0 {
-            left.insert("on a file system that cannot share blocks after the fact", (elsewhere, None));
+            left.insert(LeftReason::FileSystem, (elsewhere, None));
         }
         Self {
             fates: vec![Fate::Nothing; items],
@@ -67,7 +66,7 @@ impl Sharing {
         self.fates.iter().filter(|&&one| one == fate).count() as u64
     }
 
-    pub(super) fn leave(&mut self, files: Vec<(u32, &'static str)>) {
+    pub(super) fn leave(&mut self, files: Vec<(u32, LeftReason)>) {
         for (index, reason) in files {
             let (count, first) = self.left.entry(reason).or_default();
             *count += 1;
@@ -116,7 +115,7 @@ impl Sharing {
 
     pub(super) fn tell(mut self, finder: &Finder<'_>, report: &mut DedupeReport) {
         let inline = (0..).zip(&finder.known).filter(|(_, known)| known.address == INLINE);
-        self.leave(inline.map(|(index, _)| (index, INLINED)).collect());
+        self.leave(inline.map(|(index, _)| (index, LeftReason::Inline)).collect());
         (report.hashed_files, report.hashed_bytes) = self.hashed;
         report.groups = self.groups;
         report.shared_files = self.count(Fate::Shared);
@@ -135,6 +134,7 @@ impl Sharing {
                 first_path: first.map(path).unwrap_or_default(),
             })
             .collect();
+        report.left_alone.sort_unstable_by_key(|left| left.reason.text());
     }
 }
 
@@ -159,14 +159,11 @@ struct ShareWorker<'a> {
     opener: Opener<'a>,
     notes: Vec<Note>,
     fates: Vec<(u32, Fate)>,
-    left: Vec<(u32, &'static str)>,
+    left: Vec<(u32, LeftReason)>,
     differing: Vec<u32>,
     groups: u64,
     bytes: u64,
 }
-
-/// Kept in the file system's metadata, which nothing can share.
-const INLINED: &str = "inline: kept in the file system's metadata";
 
 impl<'a> ShareWorker<'a> {
     fn new(finder: &'a Finder<'a>) -> Self {
@@ -227,7 +224,7 @@ impl<'a> ShareWorker<'a> {
             if refused.len() < 2 || !self.finder.options.against.is_empty() && !has_source(&refused) {
                 for index in refused {
                     if self.may_change(index) {
-                        self.leave(index, ONE_IS_NOCOW);
+                        self.leave(index, LeftReason::OneIsNocow);
                     }
                 }
                 return;
@@ -289,12 +286,12 @@ impl<'a> ShareWorker<'a> {
         (!refused.is_empty()).then(|| [unchangeable, refused].concat())
     }
 
-    fn open_source(&mut self, index: u32) -> Result<(u32, OwnedFd, Vec<Extent>), &'static str> {
+    fn open_source(&mut self, index: u32) -> Result<(u32, OwnedFd, Vec<Extent>), LeftReason> {
         let opened = self.sources.open(&self.finder.catalog.items[index as usize]);
         match opened.and_then(|file| file.map(|file| Ok((extents_of(file.as_fd())?, file))).transpose()) {
             Ok(Some((extents, file))) => Ok((index, file, extents)),
-            Ok(None) => Err("it changed meanwhile"),
-            Err(errno) => Err(reason(errno).text()),
+            Ok(None) => Err(CHANGED),
+            Err(errno) => Err(LeftReason::Skipped(reason(errno))),
         }
     }
 
@@ -303,8 +300,8 @@ impl<'a> ShareWorker<'a> {
         let item = &finder.catalog.items[index as usize];
         let opened = match self.opener.open(item) {
             Ok(Some(opened)) => opened,
-            Ok(None) => return self.leave(index, "it changed meanwhile"),
-            Err(errno) => return self.leave(index, reason(errno).text()),
+            Ok(None) => return self.leave(index, CHANGED),
+            Err(errno) => return self.leave(index, LeftReason::Skipped(reason(errno))),
         };
         let differs_in_nocow = || sys::differ_in_nocow(file.as_fd(), opened.as_fd());
         if finder.options.mode == DedupeMode::DryRun {
@@ -334,7 +331,7 @@ impl<'a> ShareWorker<'a> {
         Member::Done
     }
 
-    fn leave(&mut self, index: u32, reason: &'static str) -> Member {
+    fn leave(&mut self, index: u32, reason: LeftReason) -> Member {
         self.left.push((index, reason));
         Member::Done
     }
@@ -348,7 +345,7 @@ impl<'a> ShareWorker<'a> {
                 self.bytes += bytes;
                 self.fates.push((index, if bytes == 0 { Fate::Already } else { Fate::Shared }));
             }
-            Err(errno) => self.left.push((index, reason(errno).text())),
+            Err(errno) => self.left.push((index, LeftReason::Skipped(reason(errno)))),
         }
     }
 

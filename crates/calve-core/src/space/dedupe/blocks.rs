@@ -7,7 +7,7 @@ use super::apply::Sharing;
 use super::catalog::Opener;
 use super::content::{read_at, shortened};
 use super::find::Finder;
-use super::share::{common_bytes, extents_of, refusal};
+use super::share::{CHANGED, common_bytes, extents_of, refusal};
 use super::turns::{Turns, for_each};
 use crate::sys::{self, Extent};
 
@@ -46,7 +46,7 @@ pub(super) fn share_blocks(finder: &Finder<'_>, sharing: &mut Sharing) {
             open = match (sources.open(item(one.src)), targets.open(item(one.dst))) {
                 (Ok(Some(src)), Ok(Some(dst))) => Some(((one.src, one.dst), src, dst)),
                 _ => {
-                    sharing.leave(vec![(one.dst, "it changed meanwhile")]);
+                    sharing.leave(vec![(one.dst, CHANGED)]);
                     None
                 }
             };

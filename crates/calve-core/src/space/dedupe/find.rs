@@ -9,9 +9,10 @@ use super::cache::KnownContent;
 use super::catalog::{Catalog, Item, Opener};
 use super::content::{Content, Reader};
 use super::pieces::FileGroups;
-use super::share::{INLINE, address_of, extents_of};
+use super::share::{CHANGED, INLINE, address_of, extents_of};
 use super::turns::{Turns, for_each};
 use super::{DedupeMode, DedupeOptions, Granularity};
+use crate::reason::LeftReason;
 use crate::space::volumes::Volume;
 use crate::space::walk::reason;
 use crate::sys::SpaceRules;
@@ -58,7 +59,7 @@ struct HashWorker<'a> {
     opener: Opener<'a>,
     reader: Reader,
     found: Vec<(u32, KnownContent)>,
-    left: Vec<(u32, &'static str)>,
+    left: Vec<(u32, LeftReason)>,
     hashed: (u64, u64),
 }
 
@@ -210,8 +211,8 @@ impl<'a> Finder<'a> {
             let item = &self.catalog.items[index as usize];
             let file = match worker.opener.open(item) {
                 Ok(Some(file)) => file,
-                Ok(None) => return worker.left.push((index, "it changed meanwhile")),
-                Err(errno) => return worker.left.push((index, reason(errno).text())),
+                Ok(None) => return worker.left.push((index, CHANGED)),
+                Err(errno) => return worker.left.push((index, LeftReason::Skipped(reason(errno)))),
             };
             let btrfs = self.volumes[usize::from(item.device)].rules == SpaceRules::Btrfs;
             let mut lies = Vec::new();
@@ -254,9 +255,9 @@ impl<'a> Finder<'a> {
                         seen.lock().unwrap_or_else(PoisonError::into_inner).insert(key, content);
                     }
                 }
-                Ok(None) => worker.left.push((index, "it changed meanwhile")),
+                Ok(None) => worker.left.push((index, CHANGED)),
                 Err(_) if self.stopped() => {}
-                Err(errno) => worker.left.push((index, reason(errno).text())),
+                Err(errno) => worker.left.push((index, LeftReason::Skipped(reason(errno)))),
             }
         };
         let mut found = Vec::new();
@@ -327,7 +328,7 @@ impl<'a> Finder<'a> {
         let groups = self.groups(&again, &HashMap::new());
         sharing.run(self, groups);
         // They were compared a second time, and changed in between.
-        let left = sharing.take_differing().into_iter().map(|index| (index, "it changed meanwhile")).collect();
+        let left = sharing.take_differing().into_iter().map(|index| (index, CHANGED)).collect();
         sharing.leave(left);
     }
 }

@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::Mounts;
 use crate::progress::{CancelToken, Progress};
-use crate::reason::WarningCode;
+use crate::reason::{LeftReason, WarningCode};
 use crate::report::{SkippedEntry, Warning};
 use crate::sys;
 use crate::tree::pool::thread_count;
@@ -80,8 +80,7 @@ pub struct DedupeOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the other names say it")]
 pub struct LeftFiles {
-    /// In a few words.
-    pub reason: &'static str,
+    pub reason: LeftReason,
     pub files: u64,
     pub first_path: PathBuf,
 }

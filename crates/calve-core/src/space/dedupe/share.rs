@@ -4,6 +4,8 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
+use crate::reason::{LeftReason, SkipReason};
+use crate::space::walk::reason;
 use crate::sys::{self, Extent};
 
 /// Reads all extents of an open file.
@@ -51,6 +53,9 @@ pub(super) fn common_bytes(a: &[Extent], b: &[Extent]) -> u64 {
 pub(super) fn disk_bytes(extents: &[Extent]) -> u64 {
     extents.iter().filter(|extent| extent.has_address).map(|extent| extent.length).sum()
 }
+
+/// It was removed or written to since it was found.
+pub(super) const CHANGED: LeftReason = LeftReason::Skipped(SkipReason::Changed);
 
 /// The fate of one file.
 pub(super) enum ShareOutcome {
@@ -113,21 +118,18 @@ pub(super) fn share(
     Ok(ShareOutcome::Now(now, address_of(&after)))
 }
 
-/// btrfs shares extents only between files that are alike in this.
-pub(super) const ONE_IS_NOCOW: &str = "one has copy-on-write turned off";
-
 /// Returns why the kernel would not share a file's extents.
-pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> &'static str {
+pub(super) fn refusal(errno: Errno, src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> LeftReason {
     match errno {
-        Errno::PERM if sys::is_unchangeable(dst) => "immutable or append-only",
-        Errno::PERM | Errno::ACCESS => "another owner's, and not writable",
-        Errno::TXTBSY => "in use as swap",
-        Errno::INVAL if sys::differ_in_nocow(src, dst) => ONE_IS_NOCOW,
-        Errno::INVAL => "refused by the file system",
-        Errno::NOSPC | Errno::DQUOT => "no space left for the file system's own notes",
-        Errno::ROFS => "the file system is read-only",
-        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => "the file system cannot share blocks after the fact",
-        Errno::XDEV => "another file system",
-        _ => crate::space::walk::reason(errno).text(),
+        Errno::PERM if sys::is_unchangeable(dst) => LeftReason::Unchangeable,
+        Errno::PERM | Errno::ACCESS => LeftReason::OtherOwner,
+        Errno::TXTBSY => LeftReason::Swap,
+        Errno::INVAL if sys::differ_in_nocow(src, dst) => LeftReason::OneIsNocow,
+        Errno::INVAL => LeftReason::Refused,
+        Errno::NOSPC | Errno::DQUOT => LeftReason::NoRoom,
+        Errno::ROFS => LeftReason::ReadOnly,
+        Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => LeftReason::Unsupported,
+        Errno::XDEV => LeftReason::OtherFileSystem,
+        _ => LeftReason::Skipped(reason(errno)),
     }
 }

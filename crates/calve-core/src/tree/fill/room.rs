@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, StatVfs};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, RoomUnit};
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::progress::CancelToken;
@@ -49,10 +49,10 @@ pub(crate) fn check_room(needed: &Room, dst: BorrowedFd<'_>, dst_path: &Path) ->
         _ => return Ok(()),
     };
     if needed.bytes > room.bytes {
-        return no_room(needed.bytes, room.bytes, "bytes");
+        return no_room(needed.bytes, room.bytes, RoomUnit::Bytes);
     }
     if needed.inodes > room.inodes {
-        return no_room(needed.inodes, room.inodes, "inodes");
+        return no_room(needed.inodes, room.inodes, RoomUnit::Inodes);
     }
     Ok(())
 }
@@ -150,7 +150,7 @@ pub(crate) fn check_bytes(needed: u64, dst: BorrowedFd<'_>, dst_path: &Path) -> 
     match rustix::fs::fstatvfs(dst) {
         Ok(to) if needed > Room::free(&to).bytes => match Room::after_writing_back(dst).bytes {
             enough if needed <= enough => Ok(()),
-            available => Err(Error::NoRoom { path: dst_path.to_path_buf(), needed, available, unit: "bytes" }),
+            available => Err(Error::NoRoom { path: dst_path.to_path_buf(), needed, available, unit: RoomUnit::Bytes }),
         },
         _ => Ok(()),
     }

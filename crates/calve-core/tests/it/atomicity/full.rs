@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_core::{CloneOptions, Error, Strategy, WriteEntry, WriteOptions, write_files};
+use calve_core::{CloneOptions, Error, RoomUnit, Strategy, WriteEntry, WriteOptions, write_files};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint};
 use fs_err as fs;
 use rustix::io::Errno;
@@ -29,7 +29,7 @@ fn what_does_not_fit_is_refused_before_it_is_written() {
         let Some(volume) = small_volume(file_system) else { return };
         for src in [src.clone(), src.join("large")] {
             let error = refused(&CloneOptions::default(), &src, volume.path().join("dst"));
-            let Error::NoRoom { needed, available, unit: "bytes", .. } = &error else { panic!("{error}") };
+            let Error::NoRoom { needed, available, unit: RoomUnit::Bytes, .. } = &error else { panic!("{error}") };
             assert!(*needed >= 320 * MIB as u64 && available < needed, "{error}");
             assert!(error.remedy().is_some());
             assert_holds(volume.path(), &[]);
@@ -83,7 +83,7 @@ fn a_file_system_without_inodes_is_named() {
     let tmpfs = Volume::builder(FileSystem::Tmpfs).mount_option("nr_inodes=256").mount();
     for volume in [ext4, tmpfs].into_iter().flatten() {
         let error = refused(&CloneOptions::default(), &src, volume.path().join("dst"));
-        assert!(matches!(&error, Error::NoRoom { unit: "inodes", needed, .. } if *needed > 400), "{error}");
+        assert!(matches!(&error, Error::NoRoom { unit: RoomUnit::Inodes, needed, .. } if *needed > 400), "{error}");
         assert_holds(volume.path(), &[]);
         // Unnoticed before: hard links need no inode, but directories do.
         let own = volume.path().join("own");
