@@ -59,7 +59,7 @@ pub use contents::{Difference, contents, differences};
 pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
 pub use copy_up::{Cause, CopiedFile, LargeFile};
 pub use end_reason::EndReason;
-pub use engine::{DatabaseObject, MysqlSession, PostgresSession, Rows, names as engines};
+pub use engine::{DatabaseObject, EngineKind, MysqlSession, PostgresSession, Rows, names as engines};
 pub use error::{Error, Result, UnusableData};
 pub use mark::marks;
 pub use messages::StartNotice;

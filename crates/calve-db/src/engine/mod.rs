@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use strum::{EnumString, IntoStaticStr};
 
 use crate::address::Address;
 use crate::error::{Error, Result};
@@ -29,10 +30,26 @@ use crate::operation::Operation;
 const ENGINES: &[&dyn Engine] =
     &[&postgres::Postgres, &mysql_family::Mariadb, &mysql_family::Mysql, &redis::REDIS, &redis::VALKEY];
 
+/// The engines, for code that has a case for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+#[expect(missing_docs, reason = "they are the engines of these names")]
+pub enum EngineKind {
+    Postgres,
+    Mariadb,
+    Mysql,
+    Redis,
+    Valkey,
+}
+
 /// The parts of a database engine that Calve needs.
 pub(crate) trait Engine: Sync {
+    fn kind(&self) -> EngineKind;
+
     /// Returns the user's name for it.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.kind().into()
+    }
 
     /// Returns the system's users that the server may run as when Calve is root.
     fn accounts(&self) -> &'static [&'static str];

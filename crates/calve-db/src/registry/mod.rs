@@ -25,6 +25,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::address::Address;
 use crate::copy_up::LargeFile;
+use crate::engine::EngineKind;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
@@ -128,6 +129,11 @@ impl Record {
     pub fn can_prepare(&self) -> bool {
         let is_cheap = self.strategy != Some(Strategy::Copy);
         self.isolated && self.image.is_none() && !self.watched && self.address.tcp_port.is_none() && is_cheap
+    }
+
+    /// Returns its engine; `None` if this version does not know it.
+    pub fn engine_kind(&self) -> Option<EngineKind> {
+        self.engine.parse().ok()
     }
 
     /// Returns the name of the strategy; `init` when the files were made anew.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use calve_db::{MysqlSession, PostgresSession, Record};
+use calve_db::{EngineKind, MysqlSession, PostgresSession, Record};
 
 /// The first row of a statement; `None` when it gives no row, or NULL.
 pub(super) type Value = Option<String>;
@@ -36,14 +36,14 @@ impl Session {
         let stream = UnixStream::connect(&address.socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        match server.engine.as_str() {
-            "postgres" => PostgresSession::connect(stream, &address.user, database).map(Self::Postgres),
-            "mariadb" | "mysql" => {
+        match server.engine_kind() {
+            Some(EngineKind::Postgres) => PostgresSession::connect(stream, &address.user, database).map(Self::Postgres),
+            Some(EngineKind::Mariadb | EngineKind::Mysql) => {
                 let mut session = MysqlSession::connect(stream, &address.user)?;
                 session.first_row(&format!("USE `{database}`"))?;
                 Ok(Self::Mysql(session))
             }
-            other => Err(io::Error::other(format!("the bench does not know the engine `{other}`"))),
+            _ => Err(io::Error::other(format!("the bench does not know the engine `{}`", server.engine))),
         }
     }
 

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use calve_core::CancelToken;
-use calve_db::Record;
+use calve_db::{EngineKind, Record};
 use calve_receipt::bench::{NotRun, Side};
 
 use self::mitosis::Mitosis;
@@ -84,9 +84,9 @@ impl DatabaseBench<'_> {
             ],
             not_run: Vec::new(),
         };
-        match server.record.engine.as_str() {
-            "postgres" => suite.postgres(&server.record, scratch, &mut found)?,
-            "mariadb" => suite.mariadb(&server.record, scratch, &mut found)?,
+        match server.record.engine_kind() {
+            Some(EngineKind::Postgres) => suite.postgres(&server.record, scratch, &mut found)?,
+            Some(EngineKind::Mariadb) => suite.mariadb(&server.record, scratch, &mut found)?,
             _ => {}
         }
         server.stop()?;

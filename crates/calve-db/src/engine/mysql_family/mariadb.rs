@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::{DATABASE, TEMPORARY, USER, base, files, option};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
-use crate::engine::{Engine, Instance, Probe, Purpose, Version, mysql_family, numbers};
+use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
 use crate::error::{Error, Result};
 
 pub(crate) struct Mariadb;
@@ -42,8 +42,8 @@ const FIXED: &[&str] = &[
 ];
 
 impl Engine for Mariadb {
-    fn name(&self) -> &'static str {
-        "mariadb"
+    fn kind(&self) -> EngineKind {
+        EngineKind::Mariadb
     }
 
     fn accounts(&self) -> &'static [&'static str] {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use super::{DATABASE, TEMPORARY, USER, base, files, option};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
-use crate::engine::{Engine, Instance, Probe, Purpose, Version, mysql_family, numbers};
+use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
 use crate::error::Result;
 
 pub(crate) struct Mysql;
@@ -56,8 +56,8 @@ const FIXED: &[&str] = &[
 const KEYS_ARE_THERE: &[&str] = &["--auto-generate-certs=OFF", "--caching-sha2-password-auto-generate-rsa-keys=OFF"];
 
 impl Engine for Mysql {
-    fn name(&self) -> &'static str {
-        "mysql"
+    fn kind(&self) -> EngineKind {
+        EngineKind::Mysql
     }
 
     fn accounts(&self) -> &'static [&'static str] {

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 pub use self::wire::Session;
 use self::wire::{LoginError, NAME};
-use super::{Engine, Instance, Probe, Purpose, Version, numbers};
+use super::{Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::engine::DatabaseObject;
 use crate::engine::connection::Connection;
@@ -104,8 +104,8 @@ fn refused(said: String) -> Error {
 }
 
 impl Engine for Postgres {
-    fn name(&self) -> &'static str {
-        "postgres"
+    fn kind(&self) -> EngineKind {
+        EngineKind::Postgres
     }
 
     fn accounts(&self) -> &'static [&'static str] {

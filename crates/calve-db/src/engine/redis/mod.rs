@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use self::session::{Refusal, Session};
-use super::{DatabaseObject, Engine, Instance, Probe, Purpose, Version, numbers};
+use super::{DatabaseObject, Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
 use crate::runtime;
 
 /// The differences of Redis and Valkey.
 pub(super) struct Redis {
-    name: &'static str,
+    kind: EngineKind,
     program: &'static str,
     /// The beginning of the output of `--version`.
     banner: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct Redis {
 }
 
 pub(super) const REDIS: Redis = Redis {
-    name: "redis",
+    kind: EngineKind::Redis,
     program: "redis-server",
     banner: "Redis server v=",
     oldest: (7, 0),
@@ -41,7 +41,7 @@ pub(super) const REDIS: Redis = Redis {
 };
 
 pub(super) const VALKEY: Redis = Redis {
-    name: "valkey",
+    kind: EngineKind::Valkey,
     program: "valkey-server",
     // Some print the name in capitals.
     banner: "Valkey server v=",
@@ -78,8 +78,8 @@ enable-debug-command local
 ";
 
 impl Engine for Redis {
-    fn name(&self) -> &'static str {
-        self.name
+    fn kind(&self) -> EngineKind {
+        self.kind
     }
 
     fn accounts(&self) -> &'static [&'static str] {
@@ -237,7 +237,7 @@ impl Engine for Redis {
     }
 
     fn examine(&self, data: &Path, version: &Version) -> Result<()> {
-        dump::examine(data, self.name, version)
+        dump::examine(data, self.name(), version)
     }
 
     fn neutralise(&self, data: &Path) -> Result<Vec<String>> {
