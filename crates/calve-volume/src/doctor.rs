@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::error::{Error, Result};
 use crate::problem::Problem;
-use crate::programs::find;
+use crate::remedy::Program;
 use crate::store::Volumes;
 
 /// A problem, and what became of it.
@@ -52,7 +52,7 @@ impl Volumes {
 
 /// Returns the errors that btrfs has counted; `None` if it does not tell this user.
 fn device_errors(at: &std::path::Path) -> Option<u64> {
-    let output = Command::new(find("btrfs").ok()?).args(["device", "stats"]).arg(at).output().ok()?;
+    let output = Command::new(Program::Btrfs.find().ok()?).args(["device", "stats"]).arg(at).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     Some(text.lines().filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum())
 }

@@ -7,7 +7,7 @@ use calve_core::ShownPath;
 
 use crate::operation::Operation;
 use crate::problem::Problem;
-use crate::remedy::{KernelFeature, Remedy};
+use crate::remedy::{KernelFeature, Program, Remedy};
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
@@ -50,7 +50,7 @@ pub enum Error {
     #[error("the file system of `{}` cannot keep room for a file", ShownPath(.0))]
     NoPreallocation(PathBuf),
     #[error("the program `{0}` is not installed")]
-    NoProgram(&'static str),
+    NoProgram(Program),
     /// The kernel has no btrfs, or no loop devices.
     #[error("this kernel offers no {0}")]
     Kernel(KernelFeature),
@@ -76,7 +76,7 @@ pub enum Error {
     HiddenImage,
     /// `sudo` or `pkexec` refused to run a command as root.
     #[error("`{program}` refused to run a command as root: {said}")]
-    NotPermitted { program: &'static str, said: String },
+    NotPermitted { program: Program, said: String },
     #[error("`{command}` failed: {said}")]
     Failed {
         /// The command line.
@@ -103,7 +103,7 @@ impl Error {
             Self::TooSmall { .. } | Self::NotLarger { .. } => Remedy::NameLargerSize,
             Self::HostFull { .. } => Remedy::FreeSpaceOrNameSmallerSize,
             Self::NoPreallocation(_) => Remedy::MakeSparse,
-            Self::NoProgram(program) => Remedy::InstallProgram(program),
+            Self::NoProgram(program) => Remedy::InstallProgram(*program),
             Self::Kernel(feature) => Remedy::UseAnotherKernel(*feature),
             Self::MountPoint { .. } => Remedy::ChooseEmptyMountPoint,
             Self::Unusable { name, .. } => Remedy::AskDoctor(name.clone()),

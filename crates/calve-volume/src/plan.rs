@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::mounted::{loops_of, unused, users_of};
 use crate::problem::Problem;
 use crate::programs::{RootCommand, WayToRoot};
-use crate::remedy::KernelFeature;
+use crate::remedy::{KernelFeature, Program};
 use crate::store::{Volume, VolumeState, Volumes, clone, mount_point};
 
 /// The steps that are missing for a volume to be attached, or detached. No other command changes volumes while it is held.
@@ -49,7 +49,7 @@ impl Volumes {
                     volume.image.clone().into(),
                     at.into(),
                 ]);
-                commands.push(RootCommand::new::<std::ffi::OsString>("mount", arguments)?);
+                commands.push(RootCommand::new::<std::ffi::OsString>(Program::Mount, arguments)?);
             }
             Some(mount) if !loops_of(&volume.image)?.contains(&mount.device) => {
                 return Err(Error::MountPoint { path: at.into(), why: "something else is mounted there" });
@@ -57,16 +57,16 @@ impl Volumes {
             Some(mount) => {
                 if !options.iter().all(|option| mount.has(option)) {
                     let options = format!("remount,{}", options.join(","));
-                    commands.push(RootCommand::new("mount", ["-o".as_ref(), options.as_ref(), at])?);
+                    commands.push(RootCommand::new(Program::Mount, ["-o".as_ref(), options.as_ref(), at])?);
                 }
                 if resize {
-                    commands.push(RootCommand::new("losetup", ["-c".as_ref(), mount.device.as_os_str()])?);
+                    commands.push(RootCommand::new(Program::Losetup, ["-c".as_ref(), mount.device.as_os_str()])?);
                 }
             }
         }
         if resize {
             commands.push(RootCommand::new(
-                "btrfs",
+                Program::Btrfs,
                 ["filesystem", "resize", "max"].map(AsRef::as_ref).into_iter().chain([at]),
             )?);
         }
@@ -74,7 +74,7 @@ impl Volumes {
             let (user, group) = volume.record.owner;
             let [user, group, mode] = [user.to_string(), group.to_string(), format!("{:o}", volume.record.mode)];
             let options = ["-d", "-o", &user, "-g", &group, "-m", &mode].map(AsRef::as_ref);
-            commands.push(RootCommand::new("install", options.into_iter().chain([at]))?);
+            commands.push(RootCommand::new(Program::Install, options.into_iter().chain([at]))?);
         }
         Ok(VolumePlan { commands, volumes: self, volume, lock, goal: Goal::Attached })
     }
@@ -86,7 +86,7 @@ impl Volumes {
         let listed = self.look(volume.clone())?;
         let mut commands = Vec::new();
         if listed.is_attached {
-            commands.push(RootCommand::new("umount", [volume.mount_point.as_os_str()])?);
+            commands.push(RootCommand::new(Program::Umount, [volume.mount_point.as_os_str()])?);
         } else {
             released(&volume)?;
         }

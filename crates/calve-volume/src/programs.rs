@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use calve_core::ShownPath;
 
 use crate::error::{Error, Result};
+use crate::remedy::Program;
 
 /// How a command is run as root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,17 +25,17 @@ pub enum WayToRoot {
 impl WayToRoot {
     /// Returns how this process can have a command run as root, if at all.
     pub fn here() -> Option<Self> {
-        let installed = |way: &Self| find(way.program()).is_ok();
+        let installed = |way: &Self| way.program().find().is_ok();
         let is_root = rustix::process::geteuid().is_root().then_some(Self::IsRoot);
         is_root.or_else(|| [Self::Sudo, Self::Pkexec].into_iter().find(installed))
     }
 
     /// Returns the name of the program.
-    pub fn program(self) -> &'static str {
+    pub fn program(self) -> Program {
         match self {
-            Self::IsRoot => "env",
-            Self::Sudo => "sudo",
-            Self::Pkexec => "pkexec",
+            Self::IsRoot => Program::Env,
+            Self::Sudo => Program::Sudo,
+            Self::Pkexec => Program::Pkexec,
         }
     }
 
@@ -56,16 +57,18 @@ impl WayToRoot {
 /// Where they are. The PATH of a user often lacks the second and the last one.
 const PLACES: [&str; 4] = ["/usr/bin", "/usr/sbin", "/bin", "/sbin"];
 
-/// Returns where a program is.
-pub(crate) fn find(name: &'static str) -> Result<PathBuf> {
-    let places = PLACES.iter().map(|place| Path::new(place).join(name));
-    places.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram(name))
+impl Program {
+    /// Returns where it is.
+    pub(crate) fn find(self) -> Result<PathBuf> {
+        let places = PLACES.iter().map(|place| Path::new(place).join(self.to_string()));
+        places.into_iter().find(|path| path.is_file()).ok_or(Error::NoProgram(self))
+    }
 }
 
 /// Returns whether this machine has what volumes need, as far as that can be seen without root.
 pub fn is_possible() -> bool {
     let has_btrfs = fs_err::read_to_string("/proc/filesystems").is_ok_and(|all| all.contains("\tbtrfs\n"));
-    has_btrfs && Path::new("/dev/loop-control").exists() && find("mkfs.btrfs").is_ok()
+    has_btrfs && Path::new("/dev/loop-control").exists() && Program::Mkfs.find().is_ok()
 }
 
 /// A command that only root may run.
@@ -76,11 +79,8 @@ pub struct RootCommand {
 }
 
 impl RootCommand {
-    pub(crate) fn new<S: Into<OsString>>(
-        program: &'static str,
-        arguments: impl IntoIterator<Item = S>,
-    ) -> Result<Self> {
-        Ok(Self { program: find(program)?, arguments: arguments.into_iter().map(Into::into).collect() })
+    pub(crate) fn new<S: Into<OsString>>(program: Program, arguments: impl IntoIterator<Item = S>) -> Result<Self> {
+        Ok(Self { program: program.find()?, arguments: arguments.into_iter().map(Into::into).collect() })
     }
 
     /// Runs it to its end. It keeps the lock until then, also when this process is killed.
@@ -88,7 +88,7 @@ impl RootCommand {
         let mut command = match way {
             WayToRoot::IsRoot => Command::new(&self.program),
             WayToRoot::Sudo | WayToRoot::Pkexec => {
-                let mut command = Command::new(find(way.program())?);
+                let mut command = Command::new(way.program().find()?);
                 command.arg(&self.program);
                 command
             }

@@ -20,7 +20,7 @@ pub enum Remedy {
     FreeSpaceOrNameSmallerSize,
     /// Another file system for the image, or a sparse one.
     MakeSparse,
-    InstallProgram(&'static str),
+    InstallProgram(Program),
     /// A kernel with this feature; loading its module may be enough.
     UseAnotherKernel(KernelFeature),
     /// An empty directory of its own.
@@ -58,6 +58,23 @@ impl Display for KernelFeature {
             Self::LoopDevices => "loop devices",
         })
     }
+}
+
+/// A program of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+#[expect(missing_docs, reason = "they are the programs of these names")]
+pub enum Program {
+    Btrfs,
+    Env,
+    Install,
+    Losetup,
+    #[strum(serialize = "mkfs.btrfs")]
+    Mkfs,
+    Mount,
+    Pkexec,
+    Sudo,
+    Umount,
 }
 
 impl Remedy {

@@ -18,7 +18,8 @@ use crate::error::{Error, Result};
 use crate::mounted::{Mount, loops_of, mounts, unused};
 use crate::operation::Operation;
 use crate::problem::Problem;
-use crate::programs::{find, run};
+use crate::programs::run;
+use crate::remedy::Program;
 use crate::superblock;
 
 /// The kernel resizes no btrfs to less (fs/btrfs/ioctl.c, btrfs_ioctl_resize). mkfs.btrfs needs 109 MiB.
@@ -150,7 +151,7 @@ impl Volumes {
     /// Makes a volume, which is not mounted yet. It gets its name when it is complete.
     pub fn create(&self, name: &str, new: &NewVolume) -> Result<Volume> {
         let place = self.place(name)?;
-        let mkfs = find("mkfs.btrfs")?;
+        let mkfs = Program::Mkfs.find()?;
         let lock = self.lock()?;
         if exists(&place)? {
             return Err(Error::Taken(name.into()));

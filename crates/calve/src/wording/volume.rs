@@ -1,6 +1,6 @@
 //! Words for calve-volume: what to type or change next.
 
-use calve_volume::{KernelFeature, Remedy};
+use calve_volume::{KernelFeature, Program, Remedy};
 
 /// Says what to do next, in one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
@@ -16,7 +16,10 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
             "on btrfs and ZFS, clone without a volume; else keep it on ext4 or XFS (set CALVE_HOME), or pass `--sparse`: a full disk then makes it read-only"
         }
         Remedy::InstallProgram(program) => {
-            let package = if program.contains("btrfs") { "btrfs-progs" } else { "util-linux" };
+            let package = match program {
+                Program::Btrfs | Program::Mkfs => "btrfs-progs",
+                _ => "util-linux",
+            };
             return format!("install it; most distributions have it in the package {package}");
         }
         Remedy::UseAnotherKernel(KernelFeature::LoopDevices) => {
