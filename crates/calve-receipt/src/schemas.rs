@@ -6,26 +6,6 @@ mod generated;
 
 use std::path::Path;
 
-/// The codes of warnings of `calve git`.
-pub(crate) const GIT_WARNING_CODES: &[&str] = &[
-    "credentials_not_stored",
-    "credentials_unencrypted",
-    "depth_ignored",
-    "empty",
-    "filter_ignored",
-    "git",
-    "local",
-    "no_head",
-    "path_as_url",
-    "query_stored",
-    "source_shallow",
-    "sparse_missing",
-];
-
-/// The states of worktrees.
-pub(crate) const STANDINGS: &[&str] =
-    &["intact", "gone", "unlinked", "adrift", "foreign", "linked", "replaced", "duplicate", "unseen"];
-
 #[test]
 fn the_documentation_has_every_warning_of_the_engine() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/receipt.md");

@@ -21,6 +21,8 @@ pub use session::{Listener, Prompts};
 pub use traffic::Traffic;
 pub use url::{RepositoryUrl, Transport};
 
+use strum::{IntoStaticStr, VariantNames};
+
 /// Something that the user should know of and that was no reason to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the other names say it")]
@@ -31,7 +33,8 @@ pub struct Notice {
 }
 
 /// The kinds of notices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum NoticeCode {
     /// The server sent everything although a filter was asked for.
@@ -61,22 +64,12 @@ pub enum NoticeCode {
 }
 
 impl NoticeCode {
+    /// The words of all.
+    pub const NAMES: &[&str] = Self::VARIANTS;
+
     /// Returns a word for programs.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::FilterIgnored => "filter_ignored",
-            Self::DepthIgnored => "depth_ignored",
-            Self::CredentialsUnencrypted => "credentials_unencrypted",
-            Self::CredentialsNotStored => "credentials_not_stored",
-            Self::QueryStored => "query_stored",
-            Self::NoHead => "no_head",
-            Self::Empty => "empty",
-            Self::SourceShallow => "source_shallow",
-            Self::SparseMissing => "sparse_missing",
-            Self::PathAsUrl => "path_as_url",
-            Self::Local => "local",
-            Self::Git => "git",
-        }
+        self.into()
     }
 
     /// Returns whether the user may have to do something about it.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use calve_core::ShownPath;
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use strum::{IntoStaticStr, VariantNames};
 
 use super::Worktree;
 use super::entries;
@@ -19,7 +20,8 @@ use crate::paths::{plain, pointed_to};
 use crate::remedy::Remedy;
 
 /// The relation between the repository that lists a worktree and what is at its path.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum WorktreeState {
     /// It is the worktree: both sides name each other. Also the main worktree.
@@ -44,19 +46,12 @@ pub enum WorktreeState {
 }
 
 impl WorktreeState {
+    /// The names of all.
+    pub const NAMES: &[&str] = Self::VARIANTS;
+
     /// Returns its name in lists and JSON.
     pub fn name(&self) -> &'static str {
-        match self {
-            WorktreeState::Intact => "intact",
-            WorktreeState::Gone => "gone",
-            WorktreeState::Unlinked => "unlinked",
-            WorktreeState::Adrift => "adrift",
-            WorktreeState::Foreign(_) => "foreign",
-            WorktreeState::Linked(_) => "linked",
-            WorktreeState::Replaced(_) => "replaced",
-            WorktreeState::Duplicate => "duplicate",
-            WorktreeState::Unseen(_) => "unseen",
-        }
+        self.into()
     }
 
     /// Returns what is wrong with the worktree at `path`; `None` if nothing is wrong.
