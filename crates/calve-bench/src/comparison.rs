@@ -4,6 +4,7 @@ use calve_receipt::bench::{
     BenchFailure, BenchResult, CommandConditions, CommandResult, NotRun, NotRunReason, ResultDetails, Side,
 };
 
+use crate::remedy::{ProgramSource, Remedy};
 use crate::report::{Bar, Chart, Report, Run, Section, Table, Usage, counted, shown, shown_bytes, times};
 use crate::runs::{Runs, Schedule};
 use crate::space::Cache;
@@ -276,18 +277,23 @@ impl Ranking<'_> {
 }
 
 /// Makes the entry of a command whose program is not installed.
-pub(crate) fn missing(command: impl Into<String>, program: &str, remedy: &str) -> NotRun {
-    let reason = format!("`{program}` is not installed");
-    NotRun { command: command.into(), why: NotRunReason::Missing, reason, remedy: Some(remedy.into()) }
+pub(crate) fn missing(
+    command: impl Into<String>,
+    program: &str,
+    source: ProgramSource,
+    hint: fn(&Remedy) -> String,
+) -> NotRun {
+    let (reason, remedy) = (format!("`{program}` is not installed"), Some(hint(&Remedy::Install(source))));
+    NotRun { command: command.into(), why: NotRunReason::Missing, reason, remedy }
 }
 
 /// Makes the entry of a command that is not possible here. `hint` words a remedy.
 pub(crate) fn refused(
     command: impl Into<String>,
     refusal: &calve_core::Refusal,
-    hint: fn(&calve_core::Remedy) -> String,
+    hint: fn(&Remedy) -> String,
 ) -> NotRun {
-    let remedy = refusal.remedy.as_ref().map(hint);
+    let remedy = refusal.remedy.clone().map(|remedy| hint(&Remedy::Engine(remedy)));
     NotRun { command: command.into(), why: NotRunReason::Refused, reason: refusal.reason.clone(), remedy }
 }
 

@@ -30,6 +30,6 @@ pub mod worktree;
 pub mod write;
 
 pub use crate::error::{BenchError, FailureKind};
-pub use crate::remedy::Remedy;
+pub use crate::remedy::{ProgramSource, Remedy};
 pub use crate::report::{Report, ReportExports, ReportForm};
 pub use crate::setup::{BenchSetup, Rounds, Turns};

@@ -54,15 +54,38 @@ pub enum Remedy {
     NameMainWorktree,
 
     InstallNode,
+    /// Install the program that a command needs.
+    Install(ProgramSource),
+    RunAsAnotherUser,
+    /// A remedy of the engine.
+    Engine(calve_core::Remedy),
     /// End the servers of this template that wait.
     EndStandbys(String),
     ChangeQuery,
     ChangeWrite,
 }
 
+/// Where a program that commands are compared with comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "most names say it all")]
+pub enum ProgramSource {
+    PackageManager,
+    /// The package manager; it is needed for a dump.
+    PackageManagerForDump,
+    /// The package manager; it is needed for a write load.
+    PackageManagerForLoad,
+    BtrfsProgs,
+    Node,
+    /// The crate of this name.
+    Crate(&'static str),
+}
+
 impl Remedy {
     /// Returns the stable name, for programs.
     pub fn name(&self) -> &'static str {
-        self.into()
+        match self {
+            Self::Engine(remedy) => remedy.name(),
+            own => own.into(),
+        }
     }
 }

@@ -18,8 +18,8 @@ pub struct BenchSetup<'a> {
     pub say: &'a dyn Fn(&str),
     /// Called with what should be known even by those who want no progress.
     pub warn: &'a dyn Fn(&str),
-    /// Words a remedy of the engine for the report.
-    pub hint: fn(&calve_core::Remedy) -> String,
+    /// Words a remedy for the report.
+    pub hint: fn(&Remedy) -> String,
     /// Ends the bench early.
     pub cancel: &'a CancelToken,
 }

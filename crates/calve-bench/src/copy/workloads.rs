@@ -8,6 +8,7 @@ use calve_receipt::bench::NotRun;
 
 use super::spares::COMMANDS;
 use crate::comparison::{missing, refused};
+use crate::remedy::{ProgramSource, Remedy};
 use crate::workload::{Group, Leftovers, Role, Workload};
 
 /// A write to one of the trees never shows in the other.
@@ -33,40 +34,40 @@ struct Peer {
     /// The abilities that the place must offer.
     needs: Option<Strategy>,
     /// How to get it.
-    remedy: &'static str,
+    source: ProgramSource,
 }
 
 /// GNU cp shares extents by itself since coreutils 9.0, so that the copying of bytes has to be asked for.
 const CP_NEVER: &str = "cp -a --reflink=never SRC DST";
 
-const PACKAGE: &str = "install it with the system's package manager";
+const PACKAGE: ProgramSource = ProgramSource::PackageManager;
 
 #[cfg(not(target_os = "macos"))]
 const PEERS: &[Peer] = &[
-    Peer { command: "cp -r SRC DST", needs: None, remedy: PACKAGE },
-    Peer { command: "cp -a SRC DST", needs: None, remedy: PACKAGE },
-    Peer { command: "cp -a --reflink=always SRC DST", needs: Some(Strategy::Reflink), remedy: PACKAGE },
-    Peer { command: CP_NEVER, needs: Some(Strategy::Reflink), remedy: PACKAGE },
-    Peer { command: "cp -al SRC DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
-    Peer { command: "rsync -a SRC/ DST", needs: None, remedy: PACKAGE },
-    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
-    Peer { command: "cpz SRC DST", needs: None, remedy: "cargo install cpz" },
-    Peer { command: "xcp -r --no-progress SRC DST", needs: None, remedy: "cargo install xcp" },
+    Peer { command: "cp -r SRC DST", needs: None, source: PACKAGE },
+    Peer { command: "cp -a SRC DST", needs: None, source: PACKAGE },
+    Peer { command: "cp -a --reflink=always SRC DST", needs: Some(Strategy::Reflink), source: PACKAGE },
+    Peer { command: CP_NEVER, needs: Some(Strategy::Reflink), source: PACKAGE },
+    Peer { command: "cp -al SRC DST", needs: Some(Strategy::Hardlink), source: PACKAGE },
+    Peer { command: "rsync -a SRC/ DST", needs: None, source: PACKAGE },
+    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Some(Strategy::Hardlink), source: PACKAGE },
+    Peer { command: "cpz SRC DST", needs: None, source: ProgramSource::Crate("cpz") },
+    Peer { command: "xcp -r --no-progress SRC DST", needs: None, source: ProgramSource::Crate("xcp") },
     Peer {
         command: "btrfs subvolume snapshot SRC DST",
         needs: Some(Strategy::Snapshot),
-        remedy: "install btrfs-progs",
+        source: ProgramSource::BtrfsProgs,
     },
 ];
 
 #[cfg(target_os = "macos")]
 const PEERS: &[Peer] = &[
-    Peer { command: "cp -R SRC DST", needs: None, remedy: PACKAGE },
-    Peer { command: "cp -cR SRC DST", needs: Some(Strategy::Clonefile), remedy: PACKAGE },
-    Peer { command: "rsync -a SRC/ DST", needs: None, remedy: PACKAGE },
-    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Some(Strategy::Hardlink), remedy: PACKAGE },
-    Peer { command: "cpz SRC DST", needs: None, remedy: "cargo install cpz" },
-    Peer { command: "xcp -r --no-progress SRC DST", needs: None, remedy: "cargo install xcp" },
+    Peer { command: "cp -R SRC DST", needs: None, source: PACKAGE },
+    Peer { command: "cp -cR SRC DST", needs: Some(Strategy::Clonefile), source: PACKAGE },
+    Peer { command: "rsync -a SRC/ DST", needs: None, source: PACKAGE },
+    Peer { command: "rsync -a --link-dest=SRC SRC/ DST", needs: Some(Strategy::Hardlink), source: PACKAGE },
+    Peer { command: "cpz SRC DST", needs: None, source: ProgramSource::Crate("cpz") },
+    Peer { command: "xcp -r --no-progress SRC DST", needs: None, source: ProgramSource::Crate("xcp") },
 ];
 
 /// Returns the programs that are looked for.
@@ -103,7 +104,7 @@ pub(crate) fn choose(
     probe: &ProbeReport,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
-    hint: fn(&calve_core::Remedy) -> String,
+    hint: fn(&Remedy) -> String,
 ) -> (Vec<Workload>, Vec<NotRun>) {
     let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for peer in PEERS {
@@ -118,7 +119,7 @@ pub(crate) fn choose(
                 }
                 not_run.push(entry);
             }
-            (None, None) => not_run.push(missing(peer.command, program, peer.remedy)),
+            (None, None) => not_run.push(missing(peer.command, program, peer.source, hint)),
             (None, Some(path)) => {
                 let links = peer.needs == Some(Strategy::Hardlink);
                 workloads.push(workload(peer.command.to_owned(), Role::Peer, links, path, sources));

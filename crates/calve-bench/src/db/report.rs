@@ -13,6 +13,7 @@ use super::sample::Sample;
 use super::steps::Step;
 use super::suite::{SuiteRow, SuiteRows, SuiteSize};
 use super::{DatabaseBench, Load};
+use crate::remedy::ProgramSource;
 use crate::report::{Bar, Chart, Report, Section, Table, or_dash, shown_bytes, shown_ms};
 use crate::stats::{Summary, median, percentile};
 
@@ -58,8 +59,7 @@ pub(super) fn complete(report: &mut Report, bench: &DatabaseBench<'_>, template:
         }
     }
     report.document.not_run.extend(load.missing.map(|program| {
-        let remedy = "install it with the system's package manager, for a write load";
-        crate::comparison::missing(program, program, remedy)
+        crate::comparison::missing(program, program, ProgramSource::PackageManagerForLoad, bench.setup.hint)
     }));
 }
 

@@ -75,7 +75,7 @@ impl DedupeBench<'_> {
         let needs = Room { bytes: a.bytes + b.bytes, inodes: a.inodes + b.inodes };
         runs::check_room(scratch, needs)?;
         let subjects = Subjects { trees: trees.clone(), calve: std::env::current_exe()?, cancel: cancel.clone() };
-        let (mut workloads, mut not_run) = workloads::choose(&subjects, self.without, &programs::find);
+        let (mut workloads, mut not_run) = workloads::choose(&subjects, self.without, &programs::find, self.setup.hint);
         workloads.retain(|workload| selection.takes(&workload.command));
         not_run.retain(|not_run| selection.takes(&not_run.command));
         if workloads.is_empty() {

@@ -10,6 +10,7 @@ use calve_receipt::bench::NotRun;
 use crate::comparison::missing;
 use crate::error::BenchError;
 use crate::process;
+use crate::remedy::{ProgramSource, Remedy};
 use crate::setup::check_cancelled;
 use crate::workload::{Argv, Group, Leftovers, PrepareFunction, Role, Workload};
 
@@ -31,17 +32,17 @@ struct Candidate {
     /// The program that has to be installed.
     program: &'static str,
     /// How to get it.
-    remedy: &'static str,
+    source: ProgramSource,
 }
 
-const PACKAGE: &str = "install it with the system's package manager";
+const PACKAGE: ProgramSource = ProgramSource::PackageManager;
 
-const fn peer(command: &'static str, program: &'static str, group: &'static Group, remedy: &'static str) -> Candidate {
-    Candidate { command, role: Role::Peer, group, program, remedy }
+const fn peer(command: &'static str, program: &'static str, group: &'static Group, source: ProgramSource) -> Candidate {
+    Candidate { command, role: Role::Peer, group, program, source }
 }
 
 const fn calves(command: &'static str, role: Role, group: &'static Group) -> Candidate {
-    Candidate { command, role, group, program: CALVE, remedy: "" }
+    Candidate { command, role, group, program: CALVE, source: PACKAGE }
 }
 
 const CALVE: &str = "calve";
@@ -54,12 +55,17 @@ const CANDIDATES: &[Candidate] = &[
     peer("duperemove -rdq A B", "duperemove", &FIRST, PACKAGE),
     peer("duperemove -rdq -b 4096 A B", "duperemove", &FIRST, PACKAGE),
     // Hidden files too, as the others do; and whatever a `.gitignore` says.
-    peer("fclones group --hidden --no-ignore A B | fclones dedupe", "fclones", &FIRST, "cargo install fclones"),
+    peer("fclones group --hidden --no-ignore A B | fclones dedupe", "fclones", &FIRST, ProgramSource::Crate("fclones")),
     peer("rmlint -T df --hidden -c sh:handler=clone -o sh:KEPT A B && sh KEPT -dq", "rmlint", &FIRST, PACKAGE),
     calves("calve dedupe A B", Role::Reference, &AGAIN),
     peer("jdupes -rBq A B", "jdupes", &AGAIN, PACKAGE),
     peer("duperemove -rdq --hashfile=KEPT A B", "duperemove", &AGAIN, PACKAGE),
-    peer("fclones group --cache --hidden --no-ignore A B | fclones dedupe", "fclones", &AGAIN, "cargo install fclones"),
+    peer(
+        "fclones group --cache --hidden --no-ignore A B | fclones dedupe",
+        "fclones",
+        &AGAIN,
+        ProgramSource::Crate("fclones"),
+    ),
 ];
 
 /// Returns the programs that are looked for.
@@ -94,6 +100,7 @@ pub(super) fn choose(
     subjects: &Subjects,
     without: &[String],
     find: &dyn Fn(&str) -> Option<PathBuf>,
+    hint: fn(&Remedy) -> String,
 ) -> (Vec<Workload>, Vec<NotRun>) {
     let (mut workloads, mut not_run) = (Vec::new(), Vec::new());
     for one in CANDIDATES {
@@ -102,7 +109,7 @@ pub(super) fn choose(
         }
         let program = if one.program == CALVE { Some(subjects.calve.clone()) } else { find(one.program) };
         match program {
-            None => not_run.push(missing(one.command, one.program, one.remedy)),
+            None => not_run.push(missing(one.command, one.program, one.source, hint)),
             Some(program) => workloads.push(workload(one, program, subjects)),
         }
     }

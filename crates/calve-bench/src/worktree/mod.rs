@@ -57,7 +57,7 @@ impl WorktreeBench<'_> {
         let made = scratch.used_bytes()?.saturating_sub(used_before);
         let tracked_files = git(&source, &["ls-files", "-z"])?.bytes().filter(|&byte| byte == 0).count();
         let calve = std::env::current_exe()?;
-        let (mut workloads, mut not_run) = workloads::choose(&source, &calve, &programs::find)?;
+        let (mut workloads, mut not_run) = workloads::choose(&source, &calve, &programs::find, self.setup.hint)?;
         let cancel = self.setup.cancel;
         let _watchers = workloads::add_with_spares(&source, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
         let machine = machine::here();

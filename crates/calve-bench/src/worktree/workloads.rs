@@ -8,6 +8,7 @@ use calve_receipt::bench::{NotRun, NotRunReason};
 
 use crate::comparison::missing;
 use crate::error::BenchError;
+use crate::remedy::{ProgramSource, Remedy};
 use crate::scratch::Scratch;
 use crate::spares::{SPARES, Store, Watchers};
 use crate::workload::{Group, Leftovers, Role, Workload};
@@ -19,7 +20,7 @@ struct Way {
     shown: &'static str,
     script: &'static str,
     program: &'static str,
-    remedy: &'static str,
+    source: ProgramSource,
 }
 
 const ADD: &str = "cd \"$1\" && \"$3\" worktree add -q --no-hooks --detach HEAD --path \"$2\" >/dev/null";
@@ -33,19 +34,19 @@ const WAYS: [Way; 3] = [
         script: "git -C \"$1\" worktree add -q --detach \"$2\" && cd \"$1\" && while IFS= read -r path; do \
                  cp -a --reflink=auto --parents -- \"$path\" \"$2\" || exit 1; done <\"$4\"",
         program: "cp",
-        remedy: "install it with the system's package manager",
+        source: ProgramSource::PackageManager,
     },
     Way {
         shown: "git worktree add DST; npm ci --offline; git status",
         script: "git -C \"$1\" worktree add -q --detach \"$2\" && \"$3\" --prefix \"$2\" ci --offline --no-audit --no-fund >/dev/null",
         program: "npm",
-        remedy: "install Node.js",
+        source: ProgramSource::Node,
     },
     Way {
         shown: "git worktree add DST; wt step copy-ignored; git status",
         script: "git -C \"$1\" worktree add -q --detach \"$2\" && cd \"$2\" && \"$3\" step copy-ignored >/dev/null",
         program: "wt",
-        remedy: "cargo install worktrunk",
+        source: ProgramSource::Crate("worktrunk"),
     },
 ];
 
@@ -53,6 +54,7 @@ pub(crate) fn choose(
     source: &Path,
     calve: &Path,
     find: &dyn Fn(&str) -> Option<PathBuf>,
+    hint: fn(&Remedy) -> String,
 ) -> Result<(Vec<Workload>, Vec<NotRun>), BenchError> {
     let list = source.with_file_name("ignored");
     let mut lines = Vec::new();
@@ -68,7 +70,7 @@ pub(crate) fn choose(
         }
         match find(way.program) {
             Some(program) => workloads.push(workload(way.shown, Role::Peer, way.script, source, &program, &list)),
-            None => not_run.push(missing(way.shown, way.program, way.remedy)),
+            None => not_run.push(missing(way.shown, way.program, way.source, hint)),
         }
     }
     workloads.push(workload("calve worktree add --path DST; git status", Role::Reference, ADD, source, calve, &list));

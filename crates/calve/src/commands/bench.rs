@@ -60,7 +60,7 @@ pub(super) fn reported(
         into,
         say: &|line| outlet.say(line),
         warn: &output::say,
-        hint: crate::wording::core::hint,
+        hint: crate::wording::bench::hint,
         cancel,
     })?;
     outlet.finish(&report)

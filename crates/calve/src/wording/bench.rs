@@ -1,6 +1,6 @@
 //! The remedies of `calve bench`.
 
-use calve_bench::Remedy;
+use calve_bench::{ProgramSource, Remedy};
 
 /// Returns what the user can do next, as one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
@@ -9,6 +9,8 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::NameProgram(names) => format!("it runs {names}"),
         Remedy::EndStandbys(template) => format!("end it first: calve db pool {template} --size 0"),
         Remedy::AsReported(words) => words.clone(),
+        Remedy::Engine(remedy) => super::core::hint(remedy),
+        Remedy::Install(ProgramSource::Crate(name)) => format!("cargo install {name}"),
         other => fixed(other).into(),
     }
 }
@@ -55,6 +57,16 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::ChooseServerTests => "choose from T1 to T4 with `--tests`",
         Remedy::NameMainWorktree => "name the directory that has `.git` in it with `--repository`",
 
+        Remedy::Install(source) => match source {
+            ProgramSource::PackageManagerForDump => {
+                "install it with the system's package manager, to time a dump restored"
+            }
+            ProgramSource::PackageManagerForLoad => "install it with the system's package manager, for a write load",
+            ProgramSource::BtrfsProgs => "install btrfs-progs",
+            ProgramSource::Node => "install Node.js",
+            _ => "install it with the system's package manager",
+        },
+        Remedy::RunAsAnotherUser => "run the bench as another user",
         Remedy::InstallNode => "install Node 18.17 or later, or name its program with `--node`",
         Remedy::ChangeQuery => "give another statement with `--query`",
         Remedy::ChangeWrite => "give a statement that writes with `--write`",

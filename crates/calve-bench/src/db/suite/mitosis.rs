@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_core::CancelToken;
 use calve_db::Record;
 use calve_receipt::bench::{NotRun, NotRunReason};
 use serde::Deserialize;
@@ -11,6 +10,8 @@ use serde::Deserialize;
 use super::super::client::Session;
 use super::{SuiteWorker, succeeded};
 use crate::error::BenchError;
+use crate::remedy::{ProgramSource, Remedy};
+use crate::setup::BenchSetup;
 use crate::{comparison, process, programs};
 
 const COMMAND: &str = "mitosis clone";
@@ -35,16 +36,21 @@ struct Clone {
 
 impl Mitosis {
     /// Makes its template from the tables of `server`.
-    pub(super) fn begin(server: &Record, at: &Path, cancel: &CancelToken) -> Result<Result<Self, NotRun>, BenchError> {
+    pub(super) fn begin(
+        server: &Record,
+        at: &Path,
+        setup: &BenchSetup<'_>,
+    ) -> Result<Result<Self, NotRun>, BenchError> {
         let Some(program) = programs::find("mitosis") else {
-            let remedy = "cargo install mitosis-db";
-            return Ok(Err(comparison::missing(COMMAND, "mitosis", remedy)));
+            let source = ProgramSource::Crate("mitosis-db");
+            return Ok(Err(comparison::missing(COMMAND, "mitosis", source, setup.hint)));
         };
         if rustix::process::geteuid().is_root() {
             let reason = "it starts PostgreSQL as the user who runs it, and PostgreSQL refuses to run as root".into();
-            let (command, why) = (COMMAND.into(), NotRunReason::Refused);
-            return Ok(Err(NotRun { command, why, reason, remedy: Some("run the bench as another user".into()) }));
+            let (command, remedy) = (COMMAND.into(), Some((setup.hint)(&Remedy::RunAsAnotherUser)));
+            return Ok(Err(NotRun { command, why: NotRunReason::Refused, reason, remedy }));
         }
+        let cancel = setup.cancel;
         let mitosis = Self { program, home: at.join("mitosis"), server: server.clone() };
         let mut command = mitosis.command(&["template", "init", TEMPLATE, "--from-url", &server.address.url]);
         succeeded(&process::measure_command(command.stdout(Stdio::null()), cancel)?, "mitosis template init")?;

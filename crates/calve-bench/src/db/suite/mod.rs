@@ -18,6 +18,7 @@ use self::workers::{Database, MarkWorker, PreparedWorker, RestoreWorker};
 use super::DatabaseBench;
 use super::client::Session;
 use crate::error::BenchError;
+use crate::remedy::ProgramSource;
 use crate::scratch::Scratch;
 use crate::setup::check_cancelled;
 use crate::{comparison, process, programs};
@@ -107,7 +108,7 @@ impl Suite<'_> {
         }
         let ahead = |number| Ok(Box::new(PreparedWorker::begin(server, number)) as Box<dyn SuiteWorker>);
         found.rows.push(self.way("databases made ahead from a template, as IntegreSQL does", &ahead)?);
-        match Mitosis::begin(server, scratch.path(), self.bench.setup.cancel)? {
+        match Mitosis::begin(server, scratch.path(), &self.bench.setup)? {
             Ok(mitosis) => {
                 let clone = |_| Ok(Box::new(mitosis.worker()) as Box<dyn SuiteWorker>);
                 found.rows.push(self.way("mitosis destroy, mitosis clone", &clone)?);
@@ -119,8 +120,8 @@ impl Suite<'_> {
 
     fn mariadb(&self, server: &Record, scratch: &Scratch<'_>, found: &mut SuiteRows) -> Result<(), BenchError> {
         let (Some(dump), Some(client)) = (programs::find("mariadb-dump"), programs::find("mariadb")) else {
-            let remedy = "install it with the system's package manager, to time a dump restored";
-            found.not_run.push(comparison::missing("mariadb-dump", "mariadb-dump", remedy));
+            let (source, hint) = (ProgramSource::PackageManagerForDump, self.bench.setup.hint);
+            found.not_run.push(comparison::missing("mariadb-dump", "mariadb-dump", source, hint));
             return Ok(());
         };
         let file = self.dump(&dump, server, scratch.path())?;
