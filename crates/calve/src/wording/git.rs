@@ -202,14 +202,21 @@ fn transfer(trouble: TransferFailure) -> &'static str {
     }
 }
 
-/// Says what the user should know about a clone or fetch.
+/// Says what the user should know about a clone or fetch, and what helps.
 pub(crate) fn notice(notice: &Notice) -> String {
-    let instead = match notice.code {
-        NoticeCode::FilterIgnored => "; `--require filter` fails instead",
-        NoticeCode::DepthIgnored => "; `--require depth` fails instead",
+    let remedy = match notice.code {
+        NoticeCode::FilterIgnored => {
+            "; the server has to have `uploadpack.allowFilter` set; `--require filter` fails instead"
+        }
+        NoticeCode::DepthIgnored => {
+            "; the server or what stands before it does not do shallow clones; `--require depth` fails instead"
+        }
+        NoticeCode::NoHead => "; see `git branch -r`",
+        NoticeCode::CredentialsNotStored => "; later fetches need a credential helper (gitcredentials(7))",
+        NoticeCode::QueryStored => ": if it is a token, use a credential helper instead (gitcredentials(7))",
         _ => "",
     };
-    notice.message.clone() + instead
+    notice.message.clone() + remedy
 }
 
 /// Says what the user should know about a new worktree.

@@ -218,7 +218,7 @@ fn check_out(
             true => Notice::new(NoticeCode::Empty, "the repository is empty: nothing is checked out"),
             false => Notice::new(
                 NoticeCode::NoHead,
-                "the repository's HEAD names no branch that is there: nothing is checked out; see `git branch -r`",
+                "the repository's HEAD names no branch that is there: nothing is checked out",
             ),
         });
         return Ok(None);
@@ -255,12 +255,12 @@ fn told_beforehand(options: &CloneOptions, recipe: &Recipe) -> Vec<Notice> {
         ));
     }
     if options.url.credentials().is_some() {
-        let text = "the credentials in the URL were used and not stored; later fetches need a credential helper (gitcredentials(7))";
+        let text = "the credentials in the URL were used and not stored";
         notices.push(Notice::new(NoticeCode::CredentialsNotStored, text));
     }
     if options.url.has_query() {
-        let text = "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch: if it is \
-            a token, use a credential helper instead (gitcredentials(7))";
+        let text =
+            "what stands after the `?` of the URL is kept in `remote.origin.url`, because git needs it for each fetch";
         notices.push(Notice::new(NoticeCode::QueryStored, text));
     }
     if options.url.exposes_credentials() {
@@ -284,14 +284,12 @@ fn judge(
         if options.require.contains(property) {
             return Err(RemoteError::Refused { property: *property, why: format!("the server ignored it: {why}") });
         }
-        let (code, remedy) = match property {
-            Property::Filter => (NoticeCode::FilterIgnored, "the server has to have `uploadpack.allowFilter` set"),
-            Property::Depth => {
-                (NoticeCode::DepthIgnored, "the server or what stands before it does not do shallow clones")
-            }
+        let code = match property {
+            Property::Filter => NoticeCode::FilterIgnored,
+            Property::Depth => NoticeCode::DepthIgnored,
         };
         let text = format!(
-            "THE SERVER IGNORED THE {}: {why}; this clone has everything, and cost as much; {remedy}",
+            "THE SERVER IGNORED THE {}: {why}; this clone has everything, and cost as much",
             property.to_string().to_uppercase()
         );
         notices.push(Notice::new(code, text));
