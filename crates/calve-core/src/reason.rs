@@ -68,30 +68,31 @@ impl fmt::Display for WarningCode {
 }
 
 /// Why a file shares nothing after the fact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the words say it")]
 pub enum LeftReason {
-    /// The file system cannot do it, which was known before.
+    #[strum(serialize = "on a file system that cannot share blocks after the fact")]
     FileSystem,
-    /// The kernel says that the file system cannot do it.
+    #[strum(serialize = "the file system cannot share blocks after the fact")]
     Unsupported,
-    /// The two are on different file systems.
+    #[strum(serialize = "another file system")]
     OtherFileSystem,
-    /// The file system keeps its contents inside its metadata.
+    #[strum(serialize = "inline: kept in the file system's metadata")]
     Inline,
-    /// Only one of the two files has copy-on-write turned off.
+    #[strum(serialize = "one has copy-on-write turned off")]
     OneIsNocow,
-    /// It is immutable or append-only.
+    #[strum(serialize = "immutable or append-only")]
     Unchangeable,
-    /// It belongs to somebody else, and is not writable.
+    #[strum(serialize = "another owner's, and not writable")]
     OtherOwner,
-    /// It is swap space that is in use.
+    #[strum(serialize = "in use as swap")]
     Swap,
-    /// The file system has no room for what it has to note.
+    #[strum(serialize = "no space left for the file system's own notes")]
     NoRoom,
-    /// The file system is read-only.
+    #[strum(serialize = "the file system is read-only")]
     ReadOnly,
-    /// The file system refused, for a reason that it does not tell.
+    #[strum(serialize = "refused by the file system")]
     Refused,
     /// It could not be read, or changed meanwhile.
     Skipped(SkipReason),
@@ -99,20 +100,10 @@ pub enum LeftReason {
 
 impl LeftReason {
     /// Returns the reason in a few words, as in receipts.
-    pub const fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
-            Self::FileSystem => "on a file system that cannot share blocks after the fact",
-            Self::Unsupported => "the file system cannot share blocks after the fact",
-            Self::OtherFileSystem => "another file system",
-            Self::Inline => "inline: kept in the file system's metadata",
-            Self::OneIsNocow => "one has copy-on-write turned off",
-            Self::Unchangeable => "immutable or append-only",
-            Self::OtherOwner => "another owner's, and not writable",
-            Self::Swap => "in use as swap",
-            Self::NoRoom => "no space left for the file system's own notes",
-            Self::ReadOnly => "the file system is read-only",
-            Self::Refused => "refused by the file system",
             Self::Skipped(reason) => reason.text(),
+            own => own.into(),
         }
     }
 }
