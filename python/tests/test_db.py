@@ -176,7 +176,7 @@ def test_errors_say_what_to_do(shop, tmp_path, monkeypatch):
     with pytest.raises(calve.CalveError, match="name"):
         db.start(shop, name="a b")
     with db.start(shop) as server:
-        with pytest.raises(calve.CalveError):
+        with pytest.raises(calve.CalveError, match=r"hint: check the name: `mark\(\)`"):
             server.reset(to="never")
         server.stop()
         with pytest.raises(calve.CalveError, match="there is no"):
