@@ -59,7 +59,11 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
             continue;
         }
         match container::is_noted(&place) {
-            true => in_containers.push((place, lock)),
+            true => {
+                // No other sweep waits for the one who had it before.
+                registry::sign(&lock);
+                in_containers.push((place, lock));
+            }
             false => swept.take_away(home, &place),
         }
     }

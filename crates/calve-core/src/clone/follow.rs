@@ -1,12 +1,12 @@
 //! Following a source that is being written to: a clone that was made meanwhile is brought up to date later, for as much as has changed.
 //!
-//! So a source has to be held only for that, and not while all of it is cloned. What has changed is found as for a spare
-//! (docs/spares-exact.md).
+//! So a source has to be held only for that, and not while all of it is cloned. docs/spares-exact.md says why nothing is missed.
 
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::io::ErrorKind;
 use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::AtFlags;
@@ -111,7 +111,9 @@ impl FollowedSource {
             return Ok(Some(true));
         }
         let Some(methods) = UpdateMethods::find(source, made.path(), self.strategy)? else { return Ok(None) };
-        find_gone(source, made, &mut differences)?;
+        if !find_gone(source, made, &mut differences)? {
+            return Ok(None);
+        }
         methods.update(source, made, differences, options).map(Some)
     }
 }
@@ -143,15 +145,29 @@ fn taken(
 }
 
 /// Adds what the clone has and the source has not, in directories that have changed: what was made after the record, cloned, and removed.
-fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences) -> Result<(), Error> {
-    for (path, changes) in &mut differences.directories {
-        let node = node(path);
-        let failed = |operation| move |errno| Error::io(operation, made.path().join(path), errno);
+/// Returns false if the clone lacks a directory that was there, away while it was cloned, and is there again.
+fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences) -> Result<bool, Error> {
+    let is_made = |differences: &SpareDifferences, path: &Path| {
+        path.ancestors().any(|path| {
+            let changes = path.parent().and_then(|parent| differences.directories.get(parent));
+            let name = path.file_name().unwrap_or_default().as_bytes();
+            changes.is_some_and(|changes| changes.made.iter().any(|(_, made)| made.to_bytes() == name))
+        })
+    };
+    let paths: Vec<PathBuf> = differences.directories.keys().cloned().collect();
+    for path in paths {
+        let node = node(&path);
+        let failed = |operation| {
+            let path = made.path().join(&path);
+            move |errno| Error::io(operation, path, errno)
+        };
         let (src, copy) = match (node.open_source(source.directory()), node.open(made.directory(), DIRECTORY)) {
             (Ok(src), Ok(copy)) => (src, copy),
+            (Ok(_), Err(_)) if !is_made(differences, &path) => return Ok(false),
             // The directory above has it among what is made or gone.
             _ => continue,
         };
+        let Some(changes) = differences.directories.get_mut(&path) else { continue };
         let known: HashSet<CString> = changes.gone.iter().cloned().collect();
         let mut buffer = ListingBuffer::new();
         let mut listing = Listing::new(copy.as_fd(), &mut buffer).map_err(failed(Operation::ReadDirectory))?;
@@ -163,5 +179,5 @@ fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences)
             }
         }
     }
-    Ok(())
+    Ok(true)
 }

@@ -13,10 +13,13 @@ use rustix::io::Errno;
 use super::update::UpdateRequest;
 use crate::sys::{self, Extent, XattrTarget};
 use crate::tree::fill::contents::{open_contents, size};
-use crate::tree::fill::metadata::times;
+use crate::tree::fill::metadata::{same_version, times};
 
 /// Smaller files are cloned again as a whole.
 const LARGE_BYTES: u64 = 4 << 20;
+
+/// Whole blocks on every file system.
+const FIRST_BYTES: u64 = 64 << 10;
 
 /// More extents than any file has that is worth it.
 const MOST_EXTENTS: usize = 1 << 18;
@@ -73,7 +76,10 @@ impl FilePair {
         if size(&rustix::fs::fstat(&self.copy)?) != bytes {
             rustix::fs::ftruncate(&self.copy, bytes)?;
         }
-        let (Some(wanted), Some(found)) = (written_extents(self.src.as_fd())?, written_extents(self.copy.as_fd())?)
+        // Other than a look at the extents, this waits for writes that have begun, and that go around the page cache (O_DIRECT).
+        sys::retry(|| sys::reflink_range(self.src.as_fd(), self.copy.as_fd(), 0, FIRST_BYTES))?;
+        let (Some(wanted), Some(found)) =
+            (written_extents(self.src.as_fd(), bytes)?, written_extents(self.copy.as_fd(), bytes)?)
         else {
             return Ok(false);
         };
@@ -87,15 +93,20 @@ impl FilePair {
             })?;
         }
         rustix::fs::futimens(&self.copy, &times(&self.stat))?;
-        Ok(true)
+        // If it was written to meanwhile, that is noted where it is cloned as a whole.
+        Ok(same_version(&self.stat, &rustix::fs::fstat(&self.src)?))
     }
 }
 
-/// Returns the extents that hold data, or `None` if one of them has no address of its own.
-fn written_extents(file: BorrowedFd<'_>) -> sys::Result<Option<Vec<Extent>>> {
+/// Returns the extents that hold data of a file of so many bytes, or `None` if one of them has no address of its own.
+fn written_extents(file: BorrowedFd<'_>, bytes: u64) -> sys::Result<Option<Vec<Extent>>> {
     let mut written = Vec::new();
     let mut is_comparable = true;
     sys::settled_extents(file, |extent| {
+        // XFS reserves space behind the end.
+        if extent.logical >= bytes {
+            return false;
+        }
         is_comparable = extent.has_address && !extent.encoded && written.len() < MOST_EXTENTS;
         if !extent.unwritten {
             written.push(*extent);

@@ -1,7 +1,7 @@
 //! Bringing a copy up to date: what differs is removed, then made again by the engine.
 //!
-//! A large file of which little differs is not: it gets the ranges that do ([`super::ranges`]). All removals come before the first entry is made, and a directory gets its metadata when everything in it is done. Nothing is followed
-//! out of either tree.
+//! A large file of which little differs is not: it gets the ranges that do ([`super::ranges`]). All removals come before the first
+//! entry is made, and a directory gets its metadata when everything in it is done. Nothing is followed out of either tree.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;

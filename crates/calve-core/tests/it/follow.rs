@@ -186,6 +186,33 @@ fn a_file_of_several_names_is_not_followed() {
 }
 
 #[test]
+fn a_directory_that_was_away_is_noticed() {
+    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
+    let (src, away) = (volume.path().join("src"), volume.path().join("away"));
+    node_modules_like(src.clone(), 300);
+    fs::create_dir_all(src.join("base/inner")).unwrap();
+    fs::write(src.join("base/inner/file"), "1").unwrap();
+    let (beside, cancel) = (volume.path().join("beside"), CancelToken::default());
+    fs::create_dir(&beside).unwrap();
+    for again in [false, true] {
+        let clone = volume.path().join("clone");
+        let mut followed = FollowedSource::record(&src, &beside, strategy(FileSystem::Xfs), &cancel).unwrap().unwrap();
+        fs::rename(src.join("base"), &away).unwrap();
+        clone_tree(&src, &clone, &CloneOptions::default()).unwrap();
+        if again {
+            followed.catch_up(&clone, &cancel).unwrap();
+        }
+        fs::rename(&away, src.join("base")).unwrap();
+        // After the record has followed, it is a new directory.
+        assert_eq!(followed.finish(&clone, &cancel).unwrap(), again);
+        if again {
+            assert_same(&src, &clone);
+        }
+        remove_tree(&clone, &RemoveOptions::default()).unwrap();
+    }
+}
+
+#[test]
 fn a_subvolume_is_not_followed() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let src = volume.path().join("src");

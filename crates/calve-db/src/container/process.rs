@@ -94,10 +94,11 @@ impl ServerProcess {
             (Some(_), ProcessEnd::Exit(code)) if code > BY_SIGNAL => ProcessEnd::Signal(code - BY_SIGNAL),
             (Some(container), ProcessEnd::Signal(_)) => {
                 // Somebody has killed the runtime, which leaves its container.
-                match container.remove() {
-                    Ok(_) => self.container = None,
-                    Err(error) => *self.left.get_mut().unwrap_or_else(PoisonError::into_inner) = Some(error),
+                let left = container.remove().err();
+                if left.is_none() {
+                    self.container = None;
                 }
+                *self.left.get_mut().unwrap_or_else(PoisonError::into_inner) = left;
                 ended
             }
             _ => ended,

@@ -130,7 +130,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
             Err(error) => return Err(error),
         }
     }
-    let _held = run::take_lock(&source.place, &source.name)?;
+    let _held = run::take_data(home, &source)?;
     let data = place.join(DATA);
     let placed = clone_data(&source.data_directory(), &data, None, Mounts::None, cancel)?;
     let written = source.engine()?.written(&data, None);
@@ -147,12 +147,16 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     let mut following = std::thread::scope(|scope| {
         // A server on the clone then has little to recover. Without that, it only takes longer.
         scope.spawn(|| engine.write_back(server));
-        FollowingClone::begin(&data, &clone, spec.strategy?, cancel)
+        let follow = |strategy| FollowingClone::begin(&data, &clone, strategy, cancel);
+        follow(Strategy::Reflink).or_else(|| follow(Strategy::Copy))
     });
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
     match &mut following {
         Some(following) => following.catch_up(),
         None => sys::sync_file_system(files).map_err(|error| Error::io(Operation::Sync, files, error))?,
+    }
+    if cancel.is_cancelled() {
+        return Err(Error::Interrupted);
     }
     let frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
     if let Some(strategy) = following.and_then(FollowingClone::finish) {
@@ -161,7 +165,7 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     trash::remove(&clone, RemovalWait::No)?;
     let placed = clone_data(&data, &clone, None, Mounts::None, cancel)?;
     drop(frozen);
-    trash::reap(clone.parent().unwrap_or(&clone))?;
+    let _ = trash::reap(clone.parent().unwrap_or(&clone));
     Ok(placed.strategy)
 }
 

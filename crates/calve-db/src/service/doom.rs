@@ -33,7 +33,7 @@ pub fn doom(home: &Home, name: &str, written: WrittenDataRule) -> Result<DoomedS
     let (turn, service) = take_turn(home, name)?;
     let unsaved = if written == WrittenDataRule::Accept { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
     run::end(home, &service, unsaved)?;
-    let _held = run::take_lock(&service.place, name)?;
+    let _held = run::take_data(home, &service)?;
     // It may have been written to until its server ended.
     if written == WrittenDataRule::Refuse && is_written(home, &service)? {
         return Err(Error::ServiceWritten(service.service));

@@ -31,7 +31,7 @@ pub fn reset(home: &Home, name: &str, cancel: &CancelToken) -> Result<Service> {
     private::write_json(&staged.place.join(DOCUMENT), &service)?;
     run::end(home, &former, UnsavedDataRule::Lose)?;
     // Until the former data is out of the way, so that nobody takes it for what a killed run left.
-    let _held = run::take_lock(&former.place, name)?;
+    let _held = run::take_data(home, &former)?;
     match renameat_with(CWD, &staged.place, CWD, &former.place, RenameFlags::EXCHANGE) {
         // There are file systems that cannot do that. Whoever comes between finds no data, and clones it from the template.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {

@@ -121,8 +121,24 @@ fn note_start(place: &Path) -> Result<()> {
     sys::sync_file_system(place).map_err(|error| Error::io(Operation::Sync, place, error))
 }
 
+/// Takes the data of a service that has no server.
+pub(super) fn take_data(home: &Home, service: &Service) -> Result<File> {
+    // Its supervisor may be about to end it.
+    if !registry::is_held(&home.servers().join(&service.name)) {
+        kill_orphans(&service.place);
+    }
+    take_lock(&service.place, &service.name)
+}
+
+/// Kills the processes that have the data open. Nobody looks after them any more, and one that computes, or was stopped, does not notice.
+fn kill_orphans(place: &Path) {
+    if is_locked(place) {
+        sys::kill_users(&place.join(LOCK));
+    }
+}
+
 /// Waits until no process has the data open, and keeps it so.
-pub(super) fn take_lock(place: &Path, name: &str) -> Result<File> {
+fn take_lock(place: &Path, name: &str) -> Result<File> {
     let path = place.join(LOCK);
     // A process that inherits it must not be able to write to it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -157,10 +173,7 @@ fn is_locked(place: &Path) -> bool {
 /// Takes the data for a server and the processes that it starts, which inherit the lock. Removes what an earlier run has left.
 pub(crate) fn hold(spec: &Spec, engine: &dyn Engine) -> Result<Option<File>> {
     let Some(files) = &spec.durable else { return Ok(None) };
-    if is_locked(files) {
-        // Nobody looks after its processes any more, and one that computes does not notice.
-        sys::kill_users(&files.join(LOCK));
-    }
+    kill_orphans(files);
     let lock = take_lock(files, &spec.name)?;
     rustix::io::fcntl_setfd(&lock, FdFlags::empty()).map_err(|errno| Error::io(Operation::ShareLock, files, errno))?;
     private::close(&Directory::open(files)?)?;

@@ -1,6 +1,6 @@
 //! Which ports are leased on this machine, by whichever user: a directory that all users can write to, with a symlink for each port.
 //!
-//! It is made only if there is none, so nobody needs a lock that other users could hold. It names the leases that it belongs to, and is never
+//! It is made only if there is none, so nobody waits for a lock that other users could hold. It names the leases that it belongs to, and is never
 //! followed.
 
 use std::io::{self, ErrorKind};
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use calve_core::ShownPath;
 use rustix::fs::{
-    AtFlags, CWD, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, fchmod, flock, mkdirat, openat,
-    readlinkat, statat, symlinkat, unlinkat, utimensat,
+    AtFlags, CWD, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, fchmod, flock, fstat, mkdirat,
+    openat, readlinkat, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -31,11 +31,12 @@ impl Claims {
             let error = io::Error::from(error);
             io::Error::new(error.kind(), format!("failed to open the directory `{}`: {error}", ShownPath(directory)))
         };
-        let is_new = mkdirat(CWD, directory, everybody).is_ok();
+        let _ = mkdirat(CWD, directory, everybody);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(CWD, directory, flags, Mode::empty()).map_err(failed)?;
-        if is_new {
-            // Whatever the umask is.
+        let found = fstat(&opened).map_err(failed)?;
+        // Whatever the umask was, and whoever was killed meanwhile.
+        if found.st_uid == rustix::process::geteuid().as_raw() && found.st_mode & 0o7777 != 0o1777 {
             fchmod(&opened, everybody).map_err(failed)?;
         }
         Ok(Self { directory: opened, leases: leases.to_path_buf() })

@@ -1,4 +1,4 @@
-//! A file of `NAME=VALUE` lines in a worktree, where frameworks look for one.
+//! A file of variables in a worktree, where frameworks look for one.
 //!
 //! Its first line has a hash of the others. By it Calve knows a file that it made, and that nobody has edited since.
 
@@ -34,9 +34,16 @@ pub enum EnvFile {
     Foreign,
 }
 
-/// Returns the text of such a file.
-pub fn env_file_text(variables: &[(String, String)]) -> String {
-    let lines: String = variables.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+/// Returns the text of such a file of this name: for mise, if it is a TOML file.
+pub fn env_file_text(name: &Path, variables: &[(String, String)]) -> String {
+    let lines: String = match name.extension() {
+        // Neither is in a name, a number or a URL of Calve's: quotes and backslashes.
+        Some(extension) if extension == "toml" => {
+            let lines = variables.iter().map(|(name, value)| format!("{name} = \"{value}\"\n"));
+            std::iter::once("[env]\n".to_owned()).chain(lines).collect()
+        }
+        _ => variables.iter().map(|(name, value)| format!("{name}={value}\n")).collect(),
+    };
     format!("{HEADING}{}\n{lines}", hash(lines.as_bytes()))
 }
 
@@ -84,10 +91,13 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
         PresentFile::Nothing => {}
     }
     let file = NewFile::create(&place).map_err(place.failed("create"))?;
-    file.write(&place, &env_file_text(variables)).map_err(|error| place.error("write", &error))?;
+    file.write(&place, &env_file_text(&place.name, variables)).map_err(|error| place.error("write", &error))?;
     let ignored = git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?;
     Ok(if ignored.status.success() { EnvFile::Written } else { EnvFile::WrittenUnignored })
 }
+
+/// As of any file.
+const MODE: Mode = Mode::from_raw_mode(0o644);
 
 /// A file to be written: with no name before it is complete, where the file system has such files.
 enum NewFile {
@@ -98,13 +108,16 @@ enum NewFile {
 
 impl NewFile {
     fn create(place: &EnvFilePlace) -> rustix::io::Result<Self> {
-        let (flags, mode) = (OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o644));
         #[cfg(target_os = "linux")]
-        if let Ok(file) = openat(&place.directory, ".", flags | OFlags::TMPFILE, mode) {
+        if let Ok(file) = openat(&place.directory, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, MODE) {
             return Ok(Self::Unnamed(file.into()));
         }
-        let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-        openat(&place.directory, &place.name, flags, mode).map(|file| Self::Named(file.into()))
+        Self::named(place)
+    }
+
+    fn named(place: &EnvFilePlace) -> rustix::io::Result<Self> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&place.directory, &place.name, flags, MODE).map(|file| Self::Named(file.into()))
     }
 
     fn write(self, place: &EnvFilePlace, text: &str) -> io::Result<()> {
@@ -114,7 +127,11 @@ impl NewFile {
             Self::Unnamed(mut file) => {
                 file.write_all(text.as_bytes())?;
                 let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-                Ok(linkat(CWD, own, &place.directory, &place.name, AtFlags::SYMLINK_FOLLOW)?)
+                match linkat(CWD, own, &place.directory, &place.name, AtFlags::SYMLINK_FOLLOW) {
+                    // Nothing is mounted at `/proc`.
+                    Err(Errno::NOENT) => Self::named(place)?.write(place, text),
+                    other => Ok(other?),
+                }
             }
         }
     }

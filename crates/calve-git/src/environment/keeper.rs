@@ -13,6 +13,8 @@ use crate::trust;
 
 /// The name of the file with the word.
 const WORD: &str = "calve-services";
+/// The name of the file with the word of another worktree, from whose data this one is to get its own.
+pub(crate) const SOURCE: &str = "calve-data-from";
 
 /// A worktree that keeps the data of services.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Keeper {
     }
 
     fn at(entry: PathBuf) -> Result<Option<Keeper>> {
-        let id = word(&entry)?;
+        let id = word(&entry, WORD)?;
         Ok(id.map(|id| Keeper { entry, id }))
     }
 
@@ -57,7 +59,7 @@ impl Keeper {
         });
         fs::remove_file(&staged)?;
         named?;
-        let id = self::word(&entry)?.unwrap_or_else(|| word.to_owned());
+        let id = self::word(&entry, WORD)?.unwrap_or_else(|| word.to_owned());
         Ok(Keeper { entry, id })
     }
 
@@ -68,7 +70,7 @@ impl Keeper {
 
     /// Returns whether a worktree with this word is at `entry`.
     pub fn is_at(entry: &Path, id: &str) -> bool {
-        word(entry).is_ok_and(|found| found.as_deref() == Some(id))
+        word(entry, WORD).is_ok_and(|found| found.as_deref() == Some(id))
     }
 
     /// Returns whether `entry` is its own directory, by whatever path.
@@ -82,9 +84,22 @@ fn entry_of(root: &Path) -> Result<PathBuf> {
     Ok(trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git"))))
 }
 
-fn word(entry: &Path) -> Result<Option<String>> {
+/// Returns the word of the worktree from whose data the one with this root is to get its own: it was killed before it had that.
+pub fn data_source(root: &Path) -> Result<Option<String>> {
+    word(&entry_of(root)?, SOURCE)
+}
+
+/// Forgets the [`data_source`] of the worktree with this root, which has data of its own now.
+pub fn forget_data_source(root: &Path) -> Result<()> {
+    match fs::remove_file(entry_of(root)?.join(SOURCE)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn word(entry: &Path, name: &str) -> Result<Option<String>> {
     let is_word = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    match fs::read_to_string(entry.join(WORD)) {
+    match fs::read_to_string(entry.join(name)) {
         Ok(text) => Ok(Some(text).filter(is_word)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error.into()),

@@ -86,8 +86,9 @@ impl Leases {
             all.retain(|lease| lease.entry != holder.entry || lease.name != *name);
             let number = free(&mut all, holder, first, wanted, &mut claims).ok_or_else(|| {
                 let last = last(first);
-                let reason =
-                    format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
+                let reason = format!(
+                    "no port is free for `{name}`: worktrees, programs or other users have all of {first} to {last}"
+                );
                 Error::refused(reason, Remedy::FreePorts)
             })?;
             all.push(Lease { number, name: name.clone(), inode: holder.inode, entry: holder.entry.clone() });
@@ -230,6 +231,12 @@ impl MachineClaims {
     fn settle(&mut self, all: &[Lease]) {
         let Some(claims) = &self.claims else { return };
         claims.renew(all.iter().map(|lease| lease.number));
+        for number in all.iter().map(|lease| lease.number) {
+            // One that was leased while nobody could claim it, or the claims were deleted.
+            if matches!(claims.claim(number), Ok(false)) {
+                self.failure.get_or_insert_with(|| io::Error::other(format!("another user has port {number} too")));
+            }
+        }
         if let Err(error) = claims.retain(|port| all.iter().any(|lease| lease.number == port)) {
             self.failure.get_or_insert(error);
         }

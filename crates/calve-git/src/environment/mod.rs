@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use file::is_own_env_file;
 pub use file::{EnvFile, env_file_text, remove_own_env_files, write_env_file};
-pub use keeper::Keeper;
+pub(crate) use keeper::SOURCE;
+pub use keeper::{Keeper, data_source, forget_data_source};
 pub use leases::{LeasedPorts, Leases};
 
 use crate::error::Result;

@@ -20,6 +20,8 @@ pub struct PruneReport {
     pub common: PathBuf,
     /// Worktrees whose directories are gone, and which git no longer lists.
     pub forgotten: Vec<PathBuf>,
+    /// The directories in the repository that git had for these.
+    pub entries: Vec<PathBuf>,
     /// Worktrees that are not where git lists them, and that it goes on to list.
     pub kept: Vec<KeptEntry>,
     /// Hidden trees of runs that were killed.
@@ -51,8 +53,9 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
         pruned.may_go(entry.to_path_buf(), check_broken(&repository, entry))
     })?;
     target::sweep_fetched(&repository.git())?;
-    for entry in pruned.find_gone(&repository) {
-        registration::remove(&entry)?;
+    pruned.find_gone(&repository);
+    for entry in &pruned.entries {
+        registration::remove(entry)?;
     }
     let mut places: BTreeSet<PathBuf> =
         repository.worktrees.iter().filter_map(|worktree| Some(worktree.path.parent()?.to_path_buf())).collect();
@@ -79,9 +82,8 @@ pub fn plan_prune(start: &Path) -> Result<PruneReport> {
 }
 
 impl PruneReport {
-    /// Adds the worktrees that are not where git lists them. Returns the entries of those to forget.
-    fn find_gone(&mut self, repository: &Repository) -> Vec<PathBuf> {
-        let mut gone = Vec::new();
+    /// Adds the worktrees that are not where git lists them.
+    fn find_gone(&mut self, repository: &Repository) {
         for worktree in repository.worktrees.iter().filter(|worktree| worktree.locked.is_none()) {
             let (Some(entry), Some(problem)) = (&worktree.entry, worktree.standing.problem(&worktree.path)) else {
                 continue;
@@ -93,11 +95,10 @@ impl PruneReport {
                 _ => Err(problem),
             };
             if self.may_go(worktree.path.clone(), forgettable) {
-                gone.push(entry.clone());
+                self.entries.push(entry.clone());
                 self.forgotten.push(worktree.path.clone());
             }
         }
-        gone
     }
 
     fn may_go(&mut self, path: PathBuf, checked: Result<()>) -> bool {

@@ -5,8 +5,8 @@ use clap::{Args, ValueEnum};
 /// Print what a shell needs to go into new worktrees, and out of removed ones, by itself
 ///
 /// A program cannot change the directory of the shell that started it. Prints a function `calve` that can: it goes into the worktree that
-/// `calve worktree add` has made, and to the main worktree when `calve worktree remove` has removed the one that you are in. It passes
-/// everything else on as it is. Also prints completions that know the branches.
+/// `calve worktree add` has made, to the one that `calve worktree cd` names, and to the main worktree when `calve worktree remove` has
+/// removed the one that you are in. It passes everything else on as it is. Also prints completions that know the branches.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Where to put it:

@@ -120,7 +120,7 @@ pub(crate) struct CdArguments {
     pub(crate) what: Option<PathBuf>,
 }
 
-/// List the worktrees: branch, uncommitted changes, commits ahead and behind, age, ports, services
+/// List the worktrees: branch, uncommitted changes, commits ahead and behind, age, ports, services with their memory and disk space
 ///
 /// If something other than the worktree is at its path, says so and what to do.
 #[derive(Debug, Args)]
@@ -134,8 +134,8 @@ pub(crate) struct ListArguments {
 ///
 /// Without a name, removes the worktree that you are in. If your directory goes with it, prints the path of the main worktree, where the
 /// function of `calve shell-init` takes you. Renames its directory out of sight, deletes it in the background, and makes git forget it. Without -f, refuses to lose anything that
-/// exists nowhere else: uncommitted changes, untracked files, commits that no branch or tag has, an unfinished rebase. This includes
-/// repositories inside it, ignored or not. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an
+/// exists nowhere else: uncommitted changes, untracked files, commits that no branch or tag has, an unfinished rebase, data of services that
+/// may have been written to. This includes repositories inside it, ignored or not. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an
 /// untrusted pull request.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RemoveWorktreeArguments {
@@ -173,8 +173,9 @@ pub(crate) struct RemoveWorktreeArguments {
 
 /// Forget worktrees that are gone, and delete what killed runs have left
 ///
-/// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Without --merged,
-/// never touches the directory at a worktree's path.
+/// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Removes the data of the
+/// services of worktrees that are gone, unless it may have been written to. Without --merged, never touches the directory at a worktree's
+/// path.
 ///
 /// --merged also removes worktrees whose commits are all in their upstream or in the main worktree's branch, or that were squash-merged into
 /// it. It lists them and asks first. Their branches stay. A worktree stays if `calve worktree remove` would refuse it, if a process of yours

@@ -28,14 +28,14 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
         return output::json(&EnvironmentReceipt { path: path(&root), ports, services });
     }
     let variables = variables(&ports, &services)?;
-    if matches!(arguments.format, EnvFormat::Dotenv) {
-        let text = if variables.is_empty() { String::new() } else { env_file_text(&variables) };
+    let file = match arguments.format {
+        EnvFormat::Dotenv => Some(".env"),
+        EnvFormat::Mise => Some("mise.toml"),
+        EnvFormat::Sh | EnvFormat::Fish => None,
+    };
+    if let Some(file) = file {
+        let text = if variables.is_empty() { String::new() } else { env_file_text(file.as_ref(), &variables) };
         return output::result(&text);
-    }
-    if matches!(arguments.format, EnvFormat::Mise) {
-        // Neither is in a name, a number or a URL of Calve's: quotes and backslashes.
-        let lines = variables.iter().map(|(name, value)| format!("{name} = \"{value}\"\n"));
-        return output::result(&std::iter::once("[env]\n".to_owned()).chain(lines).collect::<String>());
     }
     let line = |(name, value): &(String, String)| match arguments.format {
         EnvFormat::Fish => format!("set -gx {name} {}\n", quoted(value)),

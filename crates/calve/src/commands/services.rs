@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use calve_core::{CancelToken, ShownPath};
 use calve_db::{DoomedService, Error, Home, NewService, Service, UnsavedDataRule, WrittenDataRule};
 use calve_git::ServiceConfig;
-use calve_git::environment::Keeper;
+use calve_git::environment::{Keeper, data_source, forget_data_source};
 use calve_git::worktree::{self, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, path};
 
@@ -55,15 +55,22 @@ impl Services {
             Some(keeper) => keeper,
             None => Keeper::make(root, &calve_db::new_keeper_id()?)?,
         };
-        let donor = donor.map_or(Ok(None), Keeper::of)?;
-        let donated = donor.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?;
+        let donated = match (donor, data_source(root)?) {
+            (Some(donor), _) => Keeper::of(donor)?.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?,
+            // It was killed before it had its data.
+            (None, Some(source)) => {
+                let all = calve_db::services(home)?;
+                all.into_iter().filter(|service| service.keeper_id == source).collect()
+            }
+            (None, None) => Vec::new(),
+        };
         for (name, config) in missing {
             let source = Source::of(name, config, &donated);
             let data = ahead.take(name, &source).unwrap_or_else(|| source.clone_data(home, name, cancel))?;
             let wanted = NewService { service: name, keeper_id: &keeper.id, keeper: keeper.entry.clone().into() };
             self.made.insert(name.clone(), calve_db::create_service(home, wanted, data)?);
         }
-        Ok(())
+        Ok(forget_data_source(root)?)
     }
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
@@ -314,19 +321,47 @@ fn has_no_keeper(service: &Service) -> bool {
     !Keeper::is_at(Path::new(&service.keeper), &service.keeper_id)
 }
 
-/// Ends the servers of a repository's worktrees that are gone, whoever removed them, and removes their data. Data that may have changes which
-/// are nowhere else stays, and is named. `common`: git's own directory of the repository.
+/// Returns the services of a repository's worktrees that are gone, whoever removed them, and of those with these entries. `common`: git's own
+/// directory of the repository.
+fn of_gone(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Vec<Service>, Failure> {
+    let Ok(entries) = fs_err::canonicalize(common.join("worktrees")) else { return Ok(Vec::new()) };
+    let is_going = |service: &Service| {
+        going.iter().any(|entry| entries.join(entry.file_name().unwrap_or_default()) == Path::new(&service.keeper))
+    };
+    let mut gone = calve_db::services(home)?;
+    gone.retain(|service| {
+        Path::new(&service.keeper).starts_with(&entries) && (has_no_keeper(service) || is_going(service))
+    });
+    Ok(gone)
+}
+
+/// Describes whose the data is, as in "service `db` of the worktree `topic`, which is gone".
+fn whose(service: &Service) -> String {
+    let name = Path::new(&service.keeper).file_name().unwrap_or_default();
+    format!("service `{}` of the worktree `{}`, which is gone", service.service, ShownPath(name))
+}
+
+/// Says which data [`remove_of_gone`] would remove after these entries are gone.
+pub(crate) fn say_of_gone(common: &Path, going: &[PathBuf]) -> Result<(), Failure> {
+    let Ok(home) = db::unswept_home() else { return Ok(()) };
+    for service in of_gone(&home, common, going)? {
+        if !calve_db::is_written(&home, &service)? {
+            output::say(&format!("with it goes the data of the {}", whose(&service)));
+        }
+    }
+    Ok(())
+}
+
+/// Ends the servers of a repository's worktrees that are gone, and removes their data. Data that may have changes which are nowhere else
+/// stays, and is named.
 pub(crate) fn remove_of_gone(common: &Path) -> Result<(), Failure> {
-    let (Ok(common), Ok(home)) = (fs_err::canonicalize(common), db::unswept_home()) else { return Ok(()) };
-    let entries = common.join("worktrees");
-    let mut leaving = calve_db::services(&home)?;
-    leaving.retain(|service| Path::new(&service.keeper).starts_with(&entries) && has_no_keeper(service));
+    let Ok(home) = db::unswept_home() else { return Ok(()) };
+    let leaving = of_gone(&home, common, &[])?;
     if leaving.is_empty() {
         return Ok(());
     }
     for service in leaving {
-        let name = Path::new(&service.keeper).file_name().unwrap_or_default();
-        let whose = format!("service `{}` of the worktree `{}`, which is gone", service.service, ShownPath(name));
+        let whose = whose(&service);
         match calve_db::doom(&home, &service.name, WrittenDataRule::Refuse) {
             Ok(doomed) => {
                 doomed.remove()?;

@@ -32,8 +32,13 @@ fn keys(session: &mut Session, database: &str) -> Result<Vec<DatabaseObject>, Re
             [&b"DEBUG"[..], b"DIGEST-VALUE"].into_iter().chain(batch.iter().map(Vec::as_slice)).collect();
         let digests = session.ask_for(&words)?.list()?;
         for (name, digest) in batch.iter().zip(digests) {
+            let digest = digest.bytes()?;
+            // It has expired meanwhile.
+            if digest.iter().all(|&digit| digit == b'0') {
+                continue;
+            }
             let mut hasher = blake3::Hasher::new();
-            hasher.update(&(name.len() as u64).to_le_bytes()).update(name).update(&digest.bytes()?);
+            hasher.update(&(name.len() as u64).to_le_bytes()).update(name).update(&digest);
             let mut hash = [0; 8];
             hasher.finalize_xof().fill(&mut hash);
             let (count, sum) = groups.entry(group(name)).or_default();

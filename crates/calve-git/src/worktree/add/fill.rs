@@ -72,7 +72,9 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         let to = here.join(&path);
         if !leads_through_no_link(&here, &path, false)? {
             left.push(LeftEntry { path, reason: LeftReason::BehindLink });
-        } else if is_own_env_file(&here, &path) || is_own_env_file(&request.donor, &path) {
+        } else if is_own_env_file(&here, &path)
+            || is_own_env_file(&request.donor, &path) && fs_err::symlink_metadata(&to).is_err()
+        {
             env_files.push(path);
         } else if fs_err::symlink_metadata(&to).is_ok() {
             audited_too.push(path.clone());

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use calve_core::{CloneOptions, CloneReport, StagedTree, UnreadableEntry, stage};
 
 use crate::config::{Hooks, ServiceConfig, SparesRequest};
-use crate::environment::remove_own_env_files;
+use crate::environment::{is_own_env_file, remove_own_env_files};
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
@@ -205,6 +205,8 @@ pub struct AddIntent {
     pub hooks: Hooks,
     /// The services that the donor's configuration names. None for a pull request that is not trusted.
     pub services: BTreeMap<String, ServiceConfig>,
+    /// The word of the worktree from whose data ([`crate::environment::Keeper`]) the new one is to get its own, which the new one notes.
+    pub data_source: Option<String>,
 }
 
 /// Makes a worktree. It is absent or complete at any time, whatever happens to this process, and git does not list it before it is
@@ -216,7 +218,7 @@ pub fn add(options: &AddOptions) -> Result<AddReport> {
 /// Makes a worktree as [`add`] does, but makes something only after `before` has agreed.
 pub fn add_after<E: From<Error>>(
     options: &AddOptions,
-    before: impl FnOnce(&AddIntent) -> std::result::Result<(), E>,
+    before: impl FnOnce(&mut AddIntent) -> std::result::Result<(), E>,
 ) -> std::result::Result<AddReport, E> {
     let started = Instant::now();
     let mut repository = Repository::open(&options.start)?;
@@ -224,14 +226,16 @@ pub fn add_after<E: From<Error>>(
     if !sweep(&repository.common)?.places.is_empty() {
         repository = Repository::open(&options.start)?;
     }
-    let request = AddRequest::new(repository, options)?;
-    let upcoming = AddIntent {
+    let mut request = AddRequest::new(repository, options)?;
+    let mut upcoming = AddIntent {
         donor: request.donor.clone(),
         main: request.repository.main().map(Path::to_path_buf),
         hooks: if request.is_untrusted { Hooks::default() } else { request.config.hooks.clone() },
         services: if request.is_untrusted { BTreeMap::new() } else { request.config.services.clone() },
+        data_source: None,
     };
-    before(&upcoming)?;
+    before(&mut upcoming)?;
+    request.data_source = upcoming.data_source;
     Ok(make(options, request, started)?)
 }
 
@@ -463,6 +467,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);
     let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone());
     let mut carried: Vec<PathBuf> = survey.roots.iter().map(|root| root.path.clone()).chain(foreign).collect();
+    carried.retain(|path| !is_own_env_file(&request.donor, path));
     carried.sort();
     let is_secret = |root: &&crate::worktree::add::ignored::CarriedRoot| {
         crate::worktree::add::ignored::rules::is_secret(&root.path, root.is_directory)

@@ -44,6 +44,8 @@ pub(crate) struct AddRequest {
     pub(crate) listed_in: Option<PathBuf>,
     /// The donor has only a part of what is tracked, and so will the new worktree.
     pub(crate) is_sparse: bool,
+    /// The word of the worktree from whose data the new one is to get its own.
+    pub(crate) data_source: Option<String>,
 }
 
 impl AddRequest {
@@ -88,7 +90,19 @@ impl AddRequest {
         let is_foreign = options.trust == Trust::No && target::is_foreign(&repository, &asked, &target);
         let is_untrusted = is_foreign_donor || is_foreign;
         let leaves_secrets = is_untrusted || config.secrets == Some(Secrets::Leave);
-        Ok(AddRequest { repository, donor, target, path, config, leaves_secrets, is_untrusted, listed_in, is_sparse })
+        let data_source = None;
+        Ok(AddRequest {
+            repository,
+            donor,
+            target,
+            path,
+            config,
+            leaves_secrets,
+            is_untrusted,
+            listed_in,
+            is_sparse,
+            data_source,
+        })
     }
 }
 

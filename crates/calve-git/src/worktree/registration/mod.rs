@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use calve_core::ShownPath;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::environment::SOURCE;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::path_of;
@@ -100,6 +101,9 @@ impl Registration {
             None => format!("{}\n", target.oid),
         };
         fs_err::write(entry.directory.join("HEAD"), head)?;
+        if let Some(source) = &request.data_source {
+            fs_err::write(entry.directory.join(SOURCE), source)?;
+        }
         entry.copy_settings(request)?;
         Ok(entry)
     }

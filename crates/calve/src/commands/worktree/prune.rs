@@ -25,10 +25,15 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
         let words = if arguments.dry_run { "would forget" } else { "to forget:" };
         output::say(&format!("{words} `{}`, which is gone", ShownPath(path)));
     }
+    services::say_of_gone(&gone.common, &gone.entries)?;
     let (found, kept) = find_merged(&start, arguments, cancel)?;
     // What is gone is forgotten unasked, but not if the question about the others is answered with no.
     let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || asked(found.len())?);
-    let mut receipt = if is_agreed { forget(&start)? } else { receipt_of(&gone) };
+    let mut receipt = match (is_agreed, arguments.dry_run) {
+        (true, _) => forget(&start)?,
+        (false, true) => receipt_of(&gone),
+        (false, false) => receipt_of(&PruneReport::default()),
+    };
     receipt.kept.extend(kept);
     receipt.merged.extend(found.iter().map(merged_receipt));
     let removed = if is_agreed { remove_all(&start, &found, &mut receipt, cancel) } else { Ok(()) };

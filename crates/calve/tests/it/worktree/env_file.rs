@@ -34,6 +34,15 @@ fn the_ports_are_written_and_follow_into_every_worktree_made_from_there() {
     let printed = repo.within(&repo.path, &["env", "--format", "dotenv"]).succeeds().stdout;
     repo.write(".env.main", &printed);
     assert_eq!(line(&repo.added("three"), ".env.main"), format!("WEB_PORT={}", number(143)));
+    // One for mise is followed too, and written for it.
+    let printed = repo.within(&one, &["env", "--format", "mise"]).succeeds().stdout;
+    fs_err::write(one.join(".env.toml"), printed).unwrap();
+    let words = ["worktree", "add", "mise", "--json"];
+    let document = repo.within(&one, &words).succeeds().json();
+    assert_eq!(document["env_files"].as_array().unwrap().len(), 2, "{document}");
+    let mise = repo.spot.join("proj.mise");
+    let port = line(&mise, ".env.local").replace("WEB_PORT=", "");
+    assert_eq!(line(&mise, ".env.toml"), format!("WEB_PORT = \"{port}\""));
     let document = repo.adding("four").args(["--json", "--env-file", ".env.main"]).succeeds().json();
     let expected = serde_json::json!([{ "path": ".env.main", "outcome": "written", "ignored": true }]);
     assert_eq!(document["env_files"], expected);

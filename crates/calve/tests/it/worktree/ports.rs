@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use calve_testkit::require_program;
 
 use super::repo::{Repo, git, with_environment};
 use crate::program::{Calve, RunningProgram, calve};
@@ -132,8 +135,15 @@ fn no_port_is_given_to_two_users() {
     fs_err::remove_file(machine.join(number(61).to_string())).unwrap();
     assert_eq!(env("a", "first"), web(61));
     claims(&[61, 62]);
-    // Nobody's claim is followed, and what is none stays.
-    fs_err::write(machine.join(number(63).to_string()), "").unwrap();
+    // Another user's is not taken away, and what is none stays.
+    fs_err::os::unix::fs::symlink(repo.spot.join("nowhere"), machine.join(number(63).to_string())).unwrap();
+    match rustix::process::geteuid().is_root() {
+        true => std::os::unix::fs::lchown(machine.join(number(63).to_string()), Some(65534), None).unwrap(),
+        false => {
+            fs_err::remove_file(machine.join(number(63).to_string())).unwrap();
+            fs_err::write(machine.join(number(63).to_string()), "").unwrap();
+        }
+    }
     fs_err::write(machine.join("note"), "").unwrap();
     add("e", "first").says(&[&format!("WEB_PORT={}", number(64))]);
     claims(&[61, 62, 63, 64]);
@@ -247,7 +257,16 @@ fn a_command_runs_with_the_ports_and_its_end_is_its_own() {
         assert!(printed.ends_with(&format!("{line}{}\n", number(101))), "{printed}");
     }
     let mise = repo.within(&one, &["env", "--format", "mise"]).succeeds().stdout;
-    assert_eq!(mise, format!("[env]\nWEB_PORT = \"{}\"\n", number(101)));
+    let lines = format!("\n[env]\nWEB_PORT = \"{}\"\n", number(101));
+    assert!(mise.starts_with("# Made by Calve") && mise.ends_with(&lines), "{mise}");
+    if require_program("fish") {
+        let calve = repo.within(&one, &[]).command();
+        let script = format!("'{}' env --format fish | source; echo $WEB_PORT", calve.get_program().display());
+        let mut fish = Command::new("fish");
+        fish.args(["--no-config", "-c", &script]).current_dir(&one);
+        fish.envs(calve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        assert_eq!(String::from_utf8(fish.output().unwrap().stdout).unwrap(), format!("{}\n", number(101)));
+    }
     repo.within(&one, &["env", "--format", "csh"]).run().ended(2);
 }
 

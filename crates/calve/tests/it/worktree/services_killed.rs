@@ -41,6 +41,7 @@ fn killed_at_any_moment_nothing_is_half_made_and_no_row_is_lost() {
             killed(&shop, &main, &["down"], &mut random, 60_000);
         }
         assert_eq!(shop.rows(&main), rows, "round {round}");
+        branch_killed(&shop, &rows, &mut random);
         killed(&shop, &main, &["worktree", "add", "--data-from", "template", "x"], &mut random, 150_000);
         let there = || shop.repo.worktrees().contains(&path);
         if !there() {
@@ -71,6 +72,31 @@ fn killed_at_any_moment_nothing_is_half_made_and_no_row_is_lost() {
     }
     assert_eq!(shop.rows(&main), rows);
     assert_eq!(shop.servers().len(), 1);
+}
+
+/// Makes a worktree with the data of the main one, whose server runs, and kills that server or the command meanwhile.
+fn branch_killed(shop: &Shop, rows: &[u32], random: &mut SplitMix64) {
+    let (main, path) = (&shop.repo.path, shop.repo.spot.join("proj.y"));
+    let words = ["worktree", "add", "y"];
+    if random.below(2) == 0 {
+        killed(shop, main, &words, random, 400_000);
+    } else {
+        let server = shop.servers().remove(0);
+        let running = shop.within(main, &words).start();
+        sleep(Duration::from_micros(random.below(400_000)));
+        super::services::kill(&server["pid"]);
+        running.wait();
+    }
+    assert_eq!(shop.rows(main), rows);
+    if shop.repo.worktrees().contains(&path) {
+        assert_eq!(shop.rows(&path), rows);
+        shop.within(main, &["worktree", "remove", "-f", "y"]).succeeds();
+    }
+    shop.repo.git(["worktree", "prune"]);
+    let _ = fs_err::remove_dir_all(&path);
+    if !shop.repo.git(["branch", "--list", "y"]).is_empty() {
+        shop.repo.git(["branch", "-D", "y"]);
+    }
 }
 
 /// A reboot ends all processes, empties `/run`, and gives their numbers to others.
