@@ -60,7 +60,7 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
         }
         match container::is_noted(&place) {
             true => {
-                // No other sweep waits for the one who had it before.
+                // So that other sweeps do not take it for a dead process's.
                 registry::sign(&lock);
                 in_containers.push((place, lock));
             }

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::io::ErrorKind;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::revert::{UpdateMethods, now};
 use crate::choice::{Choice, Strategy};
 use crate::error::Error;
+use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Mounts};
 use crate::progress::CancelToken;
@@ -145,9 +146,9 @@ fn taken(
 }
 
 /// Adds what the clone has and the source has not, in directories that have changed: what was made after the record, cloned, and removed.
-/// Returns false if the clone lacks a directory that was there, away while it was cloned, and is there again.
+/// Returns false if something was away while its directory was cloned, and is back.
 fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences) -> Result<bool, Error> {
-    let is_made = |differences: &SpareDifferences, path: &Path| {
+    let is_to_be_made = |differences: &SpareDifferences, path: &Path| {
         path.ancestors().any(|path| {
             let changes = path.parent().and_then(|parent| differences.directories.get(parent));
             let name = path.file_name().unwrap_or_default().as_bytes();
@@ -163,12 +164,16 @@ fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences)
         };
         let (src, copy) = match (node.open_source(source.directory()), node.open(made.directory(), DIRECTORY)) {
             (Ok(src), Ok(copy)) => (src, copy),
-            (Ok(_), Err(_)) if !is_made(differences, &path) => return Ok(false),
+            (Ok(_), Err(_)) if !is_to_be_made(differences, &path) => return Ok(false),
             // The directory above has it among what is made or gone.
             _ => continue,
         };
         let Some(changes) = differences.directories.get_mut(&path) else { continue };
         let known: HashSet<CString> = changes.gone.iter().cloned().collect();
+        let made: HashSet<CString> = changes.made.iter().map(|(_, name)| name.clone()).collect();
+        if lacks(src.as_fd(), copy.as_fd(), &made).map_err(failed(Operation::ReadDirectory))? {
+            return Ok(false);
+        }
         let mut buffer = ListingBuffer::new();
         let mut listing = Listing::new(copy.as_fd(), &mut buffer).map_err(failed(Operation::ReadDirectory))?;
         while let Some(entry) = listing.next() {
@@ -180,4 +185,20 @@ fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences)
         }
     }
     Ok(true)
+}
+
+/// Returns whether the directory of a clone lacks a name that its source has, and that is not going to be made.
+fn lacks(src: BorrowedFd<'_>, copy: BorrowedFd<'_>, made: &HashSet<CString>) -> sys::Result<bool> {
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(src, &mut buffer)?;
+    while let Some(entry) = listing.next() {
+        let name = entry?.name;
+        if !made.contains(name)
+            && !is_calves_own(name.to_bytes())
+            && rustix::fs::statat(copy, name, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -18,7 +18,7 @@ use crate::tree::fill::metadata::{same_version, times};
 /// Smaller files are cloned again as a whole.
 const LARGE_BYTES: u64 = 4 << 20;
 
-/// Whole blocks on every file system.
+/// Whole blocks on btrfs and XFS.
 const FIRST_BYTES: u64 = 64 << 10;
 
 /// More extents than any file has that is worth it.
@@ -76,7 +76,7 @@ impl FilePair {
         if size(&rustix::fs::fstat(&self.copy)?) != bytes {
             rustix::fs::ftruncate(&self.copy, bytes)?;
         }
-        // Other than a look at the extents, this waits for writes that have begun, and that go around the page cache (O_DIRECT).
+        // Unlike FIEMAP, this also waits for direct writes (O_DIRECT) that have begun.
         sys::retry(|| sys::reflink_range(self.src.as_fd(), self.copy.as_fd(), 0, FIRST_BYTES))?;
         let (Some(wanted), Some(found)) =
             (written_extents(self.src.as_fd(), bytes)?, written_extents(self.copy.as_fd(), bytes)?)

@@ -94,11 +94,13 @@ impl ServerProcess {
             (Some(_), ProcessEnd::Exit(code)) if code > BY_SIGNAL => ProcessEnd::Signal(code - BY_SIGNAL),
             (Some(container), ProcessEnd::Signal(_)) => {
                 // Somebody has killed the runtime, which leaves its container.
-                let left = container.remove().err();
-                if left.is_none() {
-                    self.container = None;
+                let left = self.left.get_mut().unwrap_or_else(PoisonError::into_inner);
+                match container.remove() {
+                    Ok(true) => (self.container, *left) = (None, None),
+                    // Nothing was left, unless removing it has failed before.
+                    Ok(false) => self.container = self.container.take().filter(|_| left.is_some()),
+                    Err(error) => *left = Some(error),
                 }
-                *self.left.get_mut().unwrap_or_else(PoisonError::into_inner) = left;
                 ended
             }
             _ => ended,

@@ -108,9 +108,13 @@ pub(crate) struct FollowingClone<'a> {
 }
 
 impl<'a> FollowingClone<'a> {
-    /// Clones the data directory `src` to `dst` by this strategy. Returns `None` where that would not shorten the hold, or failed.
-    pub(crate) fn begin(src: &Path, dst: &'a Path, strategy: Strategy, cancel: &'a CancelToken) -> Option<Self> {
-        let source = FollowedSource::record(src, dst.parent()?, Choice::Only(strategy), cancel).ok()??;
+    /// Clones the data directory `src` to `dst`. Returns `None` where that would not shorten the hold, or failed.
+    pub(crate) fn begin(src: &Path, dst: &'a Path, cancel: &'a CancelToken) -> Option<Self> {
+        let place = dst.parent()?;
+        let strategy = if can_reflink(src, place) { Strategy::Reflink } else { Strategy::Copy };
+        let record = || FollowedSource::record(src, place, Choice::Only(strategy), cancel).ok().flatten();
+        // A server removes files at any time, also one that is just being looked at.
+        let source = record().or_else(record)?;
         cloned(src, dst, &only(strategy, cancel), Instant::now()).ok()?;
         Some(Self { source, strategy, dst, cancel })
     }

@@ -147,8 +147,7 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     let mut following = std::thread::scope(|scope| {
         // A server on the clone then has little to recover. Without that, it only takes longer.
         scope.spawn(|| engine.write_back(server));
-        let follow = |strategy| FollowingClone::begin(&data, &clone, strategy, cancel);
-        follow(Strategy::Reflink).or_else(|| follow(Strategy::Copy))
+        FollowingClone::begin(&data, &clone, cancel)
     });
     // Cloning a file waits until what was written to it is on the disk, so most of that comes before.
     match &mut following {

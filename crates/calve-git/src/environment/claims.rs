@@ -31,12 +31,11 @@ impl Claims {
             let error = io::Error::from(error);
             io::Error::new(error.kind(), format!("failed to open the directory `{}`: {error}", ShownPath(directory)))
         };
-        let _ = mkdirat(CWD, directory, everybody);
+        let is_new = mkdirat(CWD, directory, everybody).is_ok();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(CWD, directory, flags, Mode::empty()).map_err(failed)?;
-        let found = fstat(&opened).map_err(failed)?;
-        // Whatever the umask was, and whoever was killed meanwhile.
-        if found.st_uid == rustix::process::geteuid().as_raw() && found.st_mode & 0o7777 != 0o1777 {
+        // The umask has taken a part of it away.
+        if is_new || was_left_new(&opened).map_err(failed)? {
             fchmod(&opened, everybody).map_err(failed)?;
         }
         Ok(Self { directory: opened, leases: leases.to_path_buf() })
@@ -108,6 +107,16 @@ impl Claims {
     fn remove(&self, port: u16) -> bool {
         matches!(unlinkat(&self.directory, name(port), AtFlags::empty()), Ok(()) | Err(Errno::NOENT))
     }
+}
+
+/// Returns whether this user's process was killed between making the directory and opening it to all.
+fn was_left_new(directory: &OwnedFd) -> rustix::io::Result<bool> {
+    let found = fstat(directory)?;
+    if found.st_uid != rustix::process::geteuid().as_raw() || found.st_mode & 0o7777 == 0o1777 {
+        return Ok(false);
+    }
+    let mut names = rustix::fs::Dir::read_from(directory)?;
+    Ok(names.all(|entry| entry.is_ok_and(|entry| [&b"."[..], b".."].contains(&entry.file_name().to_bytes()))))
 }
 
 fn name(port: u16) -> String {

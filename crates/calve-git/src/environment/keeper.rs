@@ -84,7 +84,7 @@ fn entry_of(root: &Path) -> Result<PathBuf> {
     Ok(trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git"))))
 }
 
-/// Returns the word of the worktree from whose data the one with this root is to get its own: it was killed before it had that.
+/// Returns the word of the worktree from whose data the one with this root is to get its own: the command that made it was killed before that.
 pub fn data_source(root: &Path) -> Result<Option<String>> {
     word(&entry_of(root)?, SOURCE)
 }

@@ -234,7 +234,7 @@ impl MachineClaims {
         for number in all.iter().map(|lease| lease.number) {
             // One that was leased while nobody could claim it, or the claims were deleted.
             if matches!(claims.claim(number), Ok(false)) {
-                self.failure.get_or_insert_with(|| io::Error::other(format!("another user has port {number} too")));
+                self.failure.get_or_insert_with(|| io::Error::other(format!("others have claimed port {number}")));
             }
         }
         if let Err(error) = claims.retain(|port| all.iter().any(|lease| lease.number == port)) {

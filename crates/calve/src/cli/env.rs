@@ -18,7 +18,7 @@ Examples:
   eval \"$(calve env --format direnv)\"        a line of .envrc
   calve env --format fish | source
   calve env --format dotenv > .env.local     worktrees made from here get their own ports in it
-  calve env --format mise > mise.local.toml  the same
+  calve env --format mise > mise.local.toml  likewise
 
 .calve.toml, at the root of the repository:
   [ports]        web = 3000

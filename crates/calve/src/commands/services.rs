@@ -7,6 +7,7 @@ use calve_core::{CancelToken, ShownPath};
 use calve_db::{DoomedService, Error, Home, NewService, Service, UnsavedDataRule, WrittenDataRule};
 use calve_git::ServiceConfig;
 use calve_git::environment::{Keeper, data_source, forget_data_source};
+use calve_git::escape::worktrees_of;
 use calve_git::worktree::{self, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, path};
 
@@ -49,21 +50,19 @@ impl Services {
         let Some(home) = &self.home else { return Ok(()) };
         let missing: Vec<_> = self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name)).collect();
         if missing.is_empty() {
-            return Ok(());
+            return Ok(forget_data_source(root)?);
         }
         let keeper = match Keeper::of(root)? {
             Some(keeper) => keeper,
             None => Keeper::make(root, &calve_db::new_keeper_id()?)?,
         };
-        let donated = match (donor, data_source(root)?) {
-            (Some(donor), _) => Keeper::of(donor)?.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?,
-            // It was killed before it had its data.
-            (None, Some(source)) => {
-                let all = calve_db::services(home)?;
-                all.into_iter().filter(|service| service.keeper_id == source).collect()
-            }
-            (None, None) => Vec::new(),
+        // Without a donor, a command that was killed may have left a note of it.
+        let donor = match (donor, data_source(root)?) {
+            (Some(donor), _) => Keeper::of(donor)?,
+            (None, Some(source)) => noted(root, &source)?,
+            (None, None) => None,
         };
+        let donated = donor.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?;
         for (name, config) in missing {
             let source = Source::of(name, config, &donated);
             let data = ahead.take(name, &source).unwrap_or_else(|| source.clone_data(home, name, cancel))?;
@@ -289,6 +288,16 @@ pub(crate) fn of_named(home: &Home, name: &Path, service: Option<&str>) -> Resul
     Ok(services)
 }
 
+/// Returns the worktree of this repository with that word, from whose data the one with this root was to get its own.
+fn noted(root: &Path, word: &str) -> Result<Option<Keeper>, Failure> {
+    let others = worktrees_of(root)?.others;
+    let found = others.iter().filter_map(|other| Keeper::of(other).ok()?).find(|keeper| keeper.id == word);
+    if found.is_none() {
+        output::say("the worktree whose data this one was to get is gone, so it gets that of the template");
+    }
+    Ok(found)
+}
+
 /// Returns the services of a worktree, and records its new place if it was moved. A worktree of a copied repository has none: they belong
 /// to the original.
 fn kept(home: &Home, keeper: &Keeper) -> Result<Vec<Service>, Failure> {
@@ -324,7 +333,9 @@ fn has_no_keeper(service: &Service) -> bool {
 /// Returns the services of a repository's worktrees that are gone, whoever removed them, and of those with these entries. `common`: git's own
 /// directory of the repository.
 fn of_gone(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Vec<Service>, Failure> {
-    let Ok(entries) = fs_err::canonicalize(common.join("worktrees")) else { return Ok(Vec::new()) };
+    let Ok(common) = fs_err::canonicalize(common) else { return Ok(Vec::new()) };
+    // git removes the directory with the last one.
+    let entries = common.join("worktrees");
     let is_going = |service: &Service| {
         going.iter().any(|entry| entries.join(entry.file_name().unwrap_or_default()) == Path::new(&service.keeper))
     };
@@ -345,8 +356,10 @@ fn whose(service: &Service) -> String {
 pub(crate) fn say_of_gone(common: &Path, going: &[PathBuf]) -> Result<(), Failure> {
     let Ok(home) = db::unswept_home() else { return Ok(()) };
     for service in of_gone(&home, common, going)? {
-        if !calve_db::is_written(&home, &service)? {
-            output::say(&format!("with it goes the data of the {}", whose(&service)));
+        match calve_db::is_written(&home, &service) {
+            Ok(false) => output::say(&format!("its data goes too: {}", whose(&service))),
+            Ok(true) => {}
+            Err(error) => _ = output::failure(&error.into()),
         }
     }
     Ok(())

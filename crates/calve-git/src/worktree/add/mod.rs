@@ -235,7 +235,8 @@ pub fn add_after<E: From<Error>>(
         data_source: None,
     };
     before(&mut upcoming)?;
-    request.data_source = upcoming.data_source;
+    // The data in somebody's database are not for a pull request that he does not trust.
+    request.data_source = upcoming.data_source.filter(|_| !request.is_untrusted);
     Ok(make(options, request, started)?)
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
-use calve_git::environment::{EnvFile, Keeper, Port, write_env_file};
+use calve_git::environment::{EnvFile, Keeper, Port, forget_data_source, write_env_file};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     let added = worktree::add_after(&options, |upcoming| {
         let requests = arguments.data_from.check(&upcoming.services, &upcoming.donor)?;
         hook = hook_to_run(upcoming, arguments)?;
-        if let Some(source) = arguments.data_from.source(&upcoming.donor)?.filter(|_| !upcoming.services.is_empty()) {
+        if let Some(source) = arguments.data_from.source(&upcoming.donor)? {
             upcoming.data_source = Keeper::of(&source)?.map(|keeper| keeper.id);
         }
         if !requests.is_empty() {
@@ -129,6 +129,7 @@ fn environment(
         let source = if added.is_untrusted { None } else { arguments.data_from.source(&added.donor)? };
         services.make(&added.path, source.as_deref(), ahead, cancel)?;
     }
+    forget_data_source(&added.path)?;
     let files =
         env_files(&added.path, arguments.env_file.as_deref(), &added.env_files, &env::variables(&ports, &services)?)?;
     Ok(Environment { ports, services, files })

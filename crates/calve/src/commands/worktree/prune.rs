@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     let mut receipt = match (is_agreed, arguments.dry_run) {
         (true, _) => forget(&start)?,
         (false, true) => receipt_of(&gone),
-        (false, false) => receipt_of(&PruneReport::default()),
+        (false, false) => WorktreePruneReceipt { forgotten: vec![], ..receipt_of(&gone) },
     };
     receipt.kept.extend(kept);
     receipt.merged.extend(found.iter().map(merged_receipt));

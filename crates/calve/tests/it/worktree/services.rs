@@ -356,6 +356,41 @@ fn data_of_another_worktree_goes_unasked_only_while_that_has_it() {
 }
 
 #[test]
+fn data_of_the_only_worktree_goes_when_git_has_removed_it() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let one = shop.repo.added("one");
+    assert_eq!(shop.data().len(), 1);
+    shop.repo.git(["worktree", "remove", "--force", one.to_str().unwrap()]);
+    assert!(!shop.repo.join(".git/worktrees").exists());
+    let prune = |more: &[&str]| shop.within(&shop.repo.path, &["worktree", "prune"]).args(more).succeeds();
+    prune(&["--merged", "-n"]).says(&["its data goes too: service `db` of the worktree `proj.one`"]);
+    assert_eq!(shop.data().len(), 1);
+    prune(&[]).says(&["removed the data of the service `db`"]);
+    assert!(shop.data().is_empty());
+}
+
+/// What an `add` leaves that was killed between the worktree and its data.
+#[test]
+fn a_worktree_without_its_data_gets_that_which_it_was_to_get() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    shop.sql(&shop.repo.path, "INSERT INTO t VALUES (4)");
+    let word = fs_err::read(shop.repo.join(".git/calve-services")).unwrap();
+    for (branch, word, rows, said) in [
+        ("one", &word[..], &[1, 2, 3, 4][..], ""),
+        ("two", b"nobody", &[1, 2, 3], "is gone, so it gets that of the template"),
+    ] {
+        let path = PathBuf::from(shop.repo.adding(branch).args(["--data-from", "none"]).succeeds().stdout.trim_end());
+        let note = shop.repo.join(format!(".git/worktrees/proj.{branch}/calve-data-from"));
+        fs_err::write(&note, word).unwrap();
+        let up = shop.within(&path, &["up"]).succeeds();
+        assert!(up.stderr.contains(said), "{}", up.stderr);
+        assert_eq!(shop.rows(&path), rows);
+        assert!(!note.exists());
+        shop.within(&path, &["down", "-q"]).succeeds();
+    }
+}
+
+#[test]
 fn a_template_that_is_unknown_is_told_before_anything_is_made() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     shop.repo.write(".calve.local.toml", "services.db.template = 'shoes'\n");
