@@ -97,7 +97,8 @@ fn prepare(update: &UpdateRequest<'_>, path: &Path, touched: DirectoryChanges) -
     for name in &touched.gone {
         delete(copy.as_fd(), name, &shown, &deletion)?;
     }
-    let may_renew = matches!(update.contents, Contents::Reflink { .. });
+    // A plain copy keeps no times.
+    let may_renew = matches!(update.contents, Contents::Reflink { .. }) && update.options.keep.plain().is_none();
     for (kind, name) in &touched.made {
         if may_renew && *kind == FileType::RegularFile && renew_ranges(update, src.as_fd(), copy.as_fd(), name) {
             continue;
