@@ -23,6 +23,7 @@ mod bulk;
 mod changing;
 #[cfg(target_os = "linux")]
 mod extents;
+#[cfg(target_os = "linux")]
 mod follow;
 #[cfg(target_os = "linux")]
 mod hostile;

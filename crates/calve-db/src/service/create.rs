@@ -157,13 +157,14 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     if cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
-    if let Some(strategy) = following.and_then(FollowingClone::finish) {
-        return Ok(strategy);
-    }
-    trash::remove(&clone, RemovalWait::No)?;
-    let placed = clone_data(&data, &clone, None, Mounts::None, cancel)?;
-    drop(frozen);
+    let placed = {
+        let _frozen = sys::freeze().map_err(|error| Error::io(Operation::HoldServer, files, error))?;
+        if let Some(strategy) = following.and_then(FollowingClone::finish) {
+            return Ok(strategy);
+        }
+        trash::remove(&clone, RemovalWait::No)?;
+        clone_data(&data, &clone, None, Mounts::None, cancel)?
+    };
     let _ = trash::reap(clone.parent().unwrap_or(&clone));
     Ok(placed.strategy)
 }

@@ -120,6 +120,7 @@ impl NewFile {
         openat(&place.directory, &place.name, flags, MODE).map(|file| Self::Named(file.into()))
     }
 
+    #[cfg_attr(not(target_os = "linux"), allow(unused_variables, reason = "the file has its name already"))]
     fn write(self, place: &EnvFilePlace, text: &str) -> io::Result<()> {
         match self {
             Self::Named(mut file) => file.write_all(text.as_bytes()),
