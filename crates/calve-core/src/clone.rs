@@ -16,6 +16,8 @@ pub(crate) mod revert;
 mod scrub;
 #[cfg(unix)]
 pub(crate) mod stage;
+#[cfg(unix)]
+mod update;
 
 use std::path::Path;
 use std::time::Instant;

@@ -2,7 +2,6 @@
 //!
 //! So a source has to be held only for that, and not while all of it is cloned. docs/spares-exact.md says why nothing is missed.
 
-use std::collections::HashSet;
 use std::ffi::CString;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -12,19 +11,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::revert::{UpdateMethods, now};
+use super::update::{RecordedDirectory, UpdateMethods, now};
 use crate::choice::{Choice, Strategy};
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Mounts};
 use crate::progress::CancelToken;
-use crate::spare::check::{CheckFailure, CheckRequest, SpareDifferences, check, node};
-use crate::spare::record::{self, RecordDraft, Writers};
+use crate::spare::check::{SpareDifferences, node};
+use crate::spare::record::Writers;
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::Exclusions;
 use crate::tree::location::DIRECTORY;
-use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::stable;
 
@@ -33,8 +30,7 @@ pub struct FollowedSource {
     path: PathBuf,
     beside: PathBuf,
     strategy: Choice,
-    root: (u64, u64),
-    record: RecordDraft,
+    record: RecordedDirectory,
 }
 
 impl std::fmt::Debug for FollowedSource {
@@ -63,8 +59,8 @@ impl FollowedSource {
             return Ok(None);
         }
         let record = taken(&source, &clock, strategy, cancel)?;
-        let (path, beside, root) = (src.to_path_buf(), beside.to_path_buf(), source.identity());
-        Ok(record.map(|record| Self { path, beside, strategy, root, record }))
+        let (path, beside) = (src.to_path_buf(), beside.to_path_buf());
+        Ok(record.map(|record| Self { path, beside, strategy, record }))
     }
 
     /// Makes `clone`, a clone that was begun after the state was recorded, what the source was at some moment since then, as far as it did not
@@ -74,7 +70,7 @@ impl FollowedSource {
     /// Leaves a part of the work done.
     pub fn catch_up(&mut self, clone: &Path, cancel: &CancelToken) -> Result<(), Error> {
         let (source, made, clock) = (Source::open(&self.path)?, Source::open(clone)?, Source::open(&self.beside)?);
-        // What changes from here on is found the next time.
+        // Later changes are found the next time.
         if let Some(next) = taken(&source, &clock, self.strategy, cancel)?
             && self.update(&source, &made, cancel)?.is_some()
         {
@@ -95,19 +91,8 @@ impl FollowedSource {
 
     /// Returns whether everything was done that was to be done; `None` if nothing was.
     fn update(&self, source: &Source, made: &Source, cancel: &CancelToken) -> Result<Option<bool>, Error> {
-        let is_whole = sys::mounts_below(source.directory()).is_ok_and(|mounts| mounts.is_empty());
-        if made.single().is_some() || source.identity() != self.root || !is_whole {
-            return Ok(None);
-        }
-        let exclude = Exclusions::new(&[])?;
-        let options = &with(cancel);
-        let threads = thread_count(options.threads);
-        let work = CheckRequest { source, exclude: &exclude, only: None, threads, cancel };
-        let mut differences = match check(&work, self.record.body(), self.record.entries) {
-            Ok(differences) if differences.with_links.is_empty() => differences,
-            Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => return Ok(None),
-            Err(CheckFailure::Error(error)) => return Err(error),
-        };
+        let options = &CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
+        let Some(mut differences) = self.record.differences(source, options)? else { return Ok(None) };
         if differences.directories.is_empty() {
             return Ok(Some(true));
         }
@@ -119,24 +104,20 @@ impl FollowedSource {
     }
 }
 
-fn with(cancel: &CancelToken) -> CloneOptions {
-    CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() }
-}
-
 /// Returns `None` if something is in the source that cannot be followed.
 fn taken(
     source: &Source,
     clock: &Source,
     strategy: Choice,
     cancel: &CancelToken,
-) -> Result<Option<RecordDraft>, Error> {
+) -> Result<Option<RecordedDirectory>, Error> {
     // A store through a mapping shows only if the page was clean. Sharing the extents of a file writes its pages back, so that each later
     // store shows; reading does not.
     let moment = match strategy {
         Choice::Only(Strategy::Reflink) => now(clock)?,
         _ => stable::begin(source, clock.directory(), Mounts::Stay)?,
     };
-    match record::take(source, &Exclusions::new(&[])?, moment, Writers::Possible, &with(cancel)) {
+    match RecordedDirectory::take(source, moment, Writers::Possible, cancel) {
         Ok(record) => Ok(Some(record)),
         Err(Error::NoSpare { .. }) => Ok(None),
         // It went while it was looked at.
@@ -145,60 +126,51 @@ fn taken(
     }
 }
 
-/// Adds what the clone has and the source has not, in directories that have changed: what was made after the record, cloned, and removed.
-/// Returns false if something was away while its directory was cloned, and is back.
+/// Adds the names that the clone has and the source has not, in directories that have changed: of what was made after the record, cloned, and
+/// removed. Returns false if something was away while its directory was cloned, and is back.
 fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences) -> Result<bool, Error> {
-    let is_to_be_made = |differences: &SpareDifferences, path: &Path| {
-        path.ancestors().any(|path| {
-            let changes = path.parent().and_then(|parent| differences.directories.get(parent));
-            let name = path.file_name().unwrap_or_default().as_bytes();
-            changes.is_some_and(|changes| changes.made.iter().any(|(_, made)| made.to_bytes() == name))
-        })
-    };
     let paths: Vec<PathBuf> = differences.directories.keys().cloned().collect();
     for path in paths {
         let node = node(&path);
-        let failed = |operation| {
-            let path = made.path().join(&path);
-            move |errno| Error::io(operation, path, errno)
-        };
         let (src, copy) = match (node.open_source(source.directory()), node.open(made.directory(), DIRECTORY)) {
             (Ok(src), Ok(copy)) => (src, copy),
-            (Ok(_), Err(_)) if !is_to_be_made(differences, &path) => return Ok(false),
+            (Ok(_), Err(_)) if !will_be_made(differences, &path) => return Ok(false),
             // The directory above has it among what is made or gone.
             _ => continue,
         };
+        let missing = |from, of| {
+            names_missing(from, of).map_err(|errno| Error::io(Operation::ReadDirectory, made.path().join(&path), errno))
+        };
+        let (lacking, left) = (missing(copy.as_fd(), src.as_fd())?, missing(src.as_fd(), copy.as_fd())?);
         let Some(changes) = differences.directories.get_mut(&path) else { continue };
-        let known: HashSet<CString> = changes.gone.iter().cloned().collect();
-        let made: HashSet<CString> = changes.made.iter().map(|(_, name)| name.clone()).collect();
-        if lacks(src.as_fd(), copy.as_fd(), &made).map_err(failed(Operation::ReadDirectory))? {
+        if lacking.iter().any(|name| !changes.made.iter().any(|(_, made)| made == name)) {
             return Ok(false);
         }
-        let mut buffer = ListingBuffer::new();
-        let mut listing = Listing::new(copy.as_fd(), &mut buffer).map_err(failed(Operation::ReadDirectory))?;
-        while let Some(entry) = listing.next() {
-            let name = entry.map_err(failed(Operation::ReadDirectory))?.name;
-            let found = rustix::fs::statat(&src, name, AtFlags::SYMLINK_NOFOLLOW);
-            if found.err() == Some(Errno::NOENT) && !known.contains(name) {
-                changes.gone.push(name.to_owned());
-            }
-        }
+        changes.gone = left;
     }
     Ok(true)
 }
 
-/// Returns whether the directory of a clone lacks a name that its source has, and that is not going to be made.
-fn lacks(src: BorrowedFd<'_>, copy: BorrowedFd<'_>, made: &HashSet<CString>) -> sys::Result<bool> {
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(src, &mut buffer)?;
+/// Returns whether the directory, or one that it is in, is going to be made.
+fn will_be_made(differences: &SpareDifferences, path: &Path) -> bool {
+    path.ancestors().any(|path| {
+        let changes = path.parent().and_then(|parent| differences.directories.get(parent));
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        changes.is_some_and(|changes| changes.made.iter().any(|(_, made)| made.to_bytes() == name))
+    })
+}
+
+/// Returns the names in the directory `of` that `from` does not have.
+fn names_missing(from: BorrowedFd<'_>, of: BorrowedFd<'_>) -> sys::Result<Vec<CString>> {
+    let (mut buffer, mut missing) = (ListingBuffer::new(), Vec::new());
+    let mut listing = Listing::new(of, &mut buffer)?;
     while let Some(entry) = listing.next() {
         let name = entry?.name;
-        if !made.contains(name)
-            && !is_calves_own(name.to_bytes())
-            && rustix::fs::statat(copy, name, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT)
+        if !is_calves_own(name.to_bytes())
+            && rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT)
         {
-            return Ok(true);
+            missing.push(name.to_owned());
         }
     }
-    Ok(false)
+    Ok(missing)
 }

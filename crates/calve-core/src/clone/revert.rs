@@ -10,40 +10,29 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::finish::seal;
-use crate::choice::{Choice, Strategy};
+use super::update::{RecordedDirectory, UpdateMethods, now};
+use crate::choice::Choice;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::progress::CancelToken;
-use crate::spare::check::{CheckFailure, CheckRequest, DirectoryChanges, SpareDifferences, check, node};
-use crate::spare::record::{self, RecordDraft, RecordedIdentity, Writers, blocks, device};
-use crate::spare::update::{UpdateRequest, update};
-use crate::staging::{RootKind, Staging};
-use crate::strategy::facts::Facts;
+use crate::spare::check::{DirectoryChanges, node};
+use crate::spare::record::{RecordedIdentity, Writers, blocks, device};
 use crate::sys::{self, Listing, ListingBuffer};
-use crate::tree::exclude::Exclusions;
-use crate::tree::fill::contents::Contents;
-use crate::tree::fill::metadata::NewFileDefaults;
-use crate::tree::location::{DIRECTORY, Location};
-use crate::tree::notes::Notes;
-use crate::tree::pool::thread_count;
+use crate::tree::location::DIRECTORY;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 
 /// The state of a clone, by which [`revert`] finds the entries that have changed in it.
-pub struct CloneState {
-    device: u64,
-    record: RecordDraft,
-}
+pub struct CloneState(RecordedDirectory);
 
 impl std::fmt::Debug for CloneState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CloneState").field("entries", &self.record.entries).finish_non_exhaustive()
+        f.debug_struct("CloneState").finish_non_exhaustive()
     }
 }
 
@@ -68,18 +57,8 @@ impl CloneState {
             Some(reverted) => reverted.began,
             None => now(&made)?,
         };
-        let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
-        let record = record::take(&made, &Exclusions::new(&[])?, moment, Writers::None, &options)?;
-        Ok(Some(Self { device: made.identity().0, record }))
+        Ok(Some(Self(RecordedDirectory::take(&made, moment, Writers::None, cancel)?)))
     }
-}
-
-/// Returns the present time of the clone's file system: a change of an inode tells it, also one that changes nothing.
-pub(super) fn now(made: &Source) -> Result<Moment, Error> {
-    rustix::fs::fchmod(made.directory(), Mode::from_raw_mode(made.stat().st_mode & 0o7777))
-        .and_then(|()| rustix::fs::fstat(made.directory()))
-        .map(|stat| Moment::of(&stat))
-        .map_err(|errno| Error::io(Operation::TellTime, made.path(), errno))
 }
 
 /// The options of a [`revert`]. The clone is otherwise as [`CloneOptions::default`] makes it.
@@ -121,20 +100,9 @@ pub fn revert(
     let RevertOptions { strategy, threads, cancel } = options.clone();
     let options = &CloneOptions { strategy, threads, cancel, ..CloneOptions::default() };
     let (made, source) = (Source::open(clone)?, Source::open(src)?);
-    if made.single().is_some() || made.identity() != (state.device, state.record.root.inode()) {
-        return Ok(None);
-    }
-    let is_whole = sys::mounts_below(made.directory()).is_ok_and(|mounts| mounts.is_empty());
-    let Some(blocks) = blocks(state.record.body()).filter(|_| is_whole) else { return Ok(None) };
+    let Some(blocks) = blocks(state.0.body()) else { return Ok(None) };
     let began = now(&made)?;
-    let exclude = Exclusions::new(&[])?;
-    let threads = thread_count(options.threads);
-    let work = CheckRequest { source: &made, exclude: &exclude, only: None, threads, cancel: &options.cancel };
-    let mut differences = match check(&work, state.record.body(), state.record.entries) {
-        Ok(differences) if differences.with_links.is_empty() => differences,
-        Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => return Ok(None),
-        Err(CheckFailure::Error(error)) => return Err(error),
-    };
+    let Some(mut differences) = state.0.differences(&made, options)? else { return Ok(None) };
     let Some(methods) = UpdateMethods::find(&source, clone, options.strategy)? else { return Ok(None) };
     let usual = OriginalDirectories {
         inodes: blocks.iter().map(|block| (block.path, block.identity.inode())).collect(),
@@ -149,61 +117,6 @@ pub fn revert(
     let entries = differences.count;
     let is_complete = methods.update(&source, &made, differences, options)?;
     Ok(is_complete.then_some(RevertReport { entries, began }))
-}
-
-/// The ways of bringing a clone up to date.
-pub(super) struct UpdateMethods {
-    contents: Contents,
-    created: NewFileDefaults,
-    keeps_nocow: bool,
-    /// The flags of a new directory there.
-    directory_flags: Option<u32>,
-}
-
-impl UpdateMethods {
-    /// Tries what can be done beside `clone`. Returns `None` where the strategy cannot.
-    pub(super) fn find(source: &Source, clone: &Path, strategy: Choice) -> Result<Option<Self>, Error> {
-        let destination = Location::of_destination(clone)?;
-        let mut staging = Staging::reserve(&destination)?;
-        staging.make_root(RootKind::Closed)?;
-        let mut facts = Facts::between(source, destination.parent());
-        let created = facts.try_in(source, &staging)?;
-        let contents = match strategy {
-            Choice::Only(Strategy::Copy) => Contents::Copy,
-            Choice::Only(_) if facts.reflink.is_err() => return Ok(None),
-            _ => facts.contents(),
-        };
-        let directory_flags = staging.root().map(sys::chosen_flags);
-        Ok(Some(Self { contents, created, keeps_nocow: facts.may_inline, directory_flags }))
-    }
-
-    /// Makes the clone what the source is, where they differ. Returns false if something was left out or has changed meanwhile.
-    pub(super) fn update(
-        &self,
-        source: &Source,
-        clone: &Source,
-        differences: SpareDifferences,
-        options: &CloneOptions,
-    ) -> Result<bool, Error> {
-        let notes = Notes::default();
-        let work = UpdateRequest {
-            source,
-            exclude: &Exclusions::new(&[])?,
-            tree: clone.directory(),
-            dst: clone.path(),
-            contents: self.contents,
-            strict: matches!(self.contents, Contents::Reflink { .. }),
-            created: self.created,
-            keeps_nocow: self.keeps_nocow,
-            notes: &notes,
-            options,
-        };
-        update(&work, differences)?;
-        // Telling the time has changed the root, so that its metadata were taken from it.
-        seal(source, clone.directory(), &options.keep, &notes, clone.path())?;
-        let told = notes.tell();
-        Ok(told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty())
-    }
 }
 
 /// The directories of a clone as they were made.

@@ -1,0 +1,125 @@
+//! What reverting a clone and following a source have in common: a record tells what has changed, and the clone is brought up to date.
+
+use std::path::Path;
+
+use rustix::fs::Mode;
+
+use super::finish::seal;
+use crate::choice::{Choice, Strategy};
+use crate::error::Error;
+use crate::operation::Operation;
+use crate::options::CloneOptions;
+use crate::progress::CancelToken;
+use crate::spare::check::{CheckFailure, CheckRequest, SpareDifferences, check};
+use crate::spare::record::{self, RecordDraft, Writers};
+use crate::spare::update::{UpdateRequest, update};
+use crate::staging::{RootKind, Staging};
+use crate::strategy::facts::Facts;
+use crate::sys;
+use crate::tree::exclude::Exclusions;
+use crate::tree::fill::contents::Contents;
+use crate::tree::fill::metadata::NewFileDefaults;
+use crate::tree::location::Location;
+use crate::tree::notes::Notes;
+use crate::tree::pool::thread_count;
+use crate::tree::source::Source;
+use crate::tree::stable::Moment;
+
+/// The state of a directory when it was recorded.
+pub(super) struct RecordedDirectory {
+    identity: (u64, u64),
+    record: RecordDraft,
+}
+
+impl RecordedDirectory {
+    /// Records the state of an open directory. `moment` is one from which every change shows.
+    pub(super) fn take(source: &Source, moment: Moment, writers: Writers, cancel: &CancelToken) -> Result<Self, Error> {
+        let options = CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
+        let record = record::take(source, &Exclusions::new(&[])?, moment, writers, &options)?;
+        Ok(Self { identity: source.identity(), record })
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        self.record.body()
+    }
+
+    /// Returns what has changed since. `None`: it is another directory, something is mounted in it, more than a quarter of the entries have
+    /// changed, or files have several names.
+    pub(super) fn differences(&self, now: &Source, options: &CloneOptions) -> Result<Option<SpareDifferences>, Error> {
+        let is_whole = sys::mounts_below(now.directory()).is_ok_and(|mounts| mounts.is_empty());
+        if now.single().is_some() || now.identity() != self.identity || !is_whole {
+            return Ok(None);
+        }
+        let exclude = Exclusions::new(&[])?;
+        let (threads, cancel) = (thread_count(options.threads), &options.cancel);
+        let work = CheckRequest { source: now, exclude: &exclude, only: None, threads, cancel };
+        match check(&work, self.record.body(), self.record.entries) {
+            Ok(differences) if differences.with_links.is_empty() => Ok(Some(differences)),
+            Ok(_) | Err(CheckFailure::TooMuch | CheckFailure::Damaged | CheckFailure::Slow) => Ok(None),
+            Err(CheckFailure::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Returns the present time of the directory's file system: a change of an inode tells it, also one that changes nothing.
+pub(super) fn now(directory: &Source) -> Result<Moment, Error> {
+    rustix::fs::fchmod(directory.directory(), Mode::from_raw_mode(directory.stat().st_mode & 0o7777))
+        .and_then(|()| rustix::fs::fstat(directory.directory()))
+        .map(|stat| Moment::of(&stat))
+        .map_err(|errno| Error::io(Operation::TellTime, directory.path(), errno))
+}
+
+/// The ways of bringing a clone up to date.
+pub(super) struct UpdateMethods {
+    contents: Contents,
+    created: NewFileDefaults,
+    keeps_nocow: bool,
+    /// The flags of a new directory there.
+    pub(super) directory_flags: Option<u32>,
+}
+
+impl UpdateMethods {
+    /// Tries what can be done beside `clone`. Returns `None` where the strategy cannot.
+    pub(super) fn find(source: &Source, clone: &Path, strategy: Choice) -> Result<Option<Self>, Error> {
+        let destination = Location::of_destination(clone)?;
+        let mut staging = Staging::reserve(&destination)?;
+        staging.make_root(RootKind::Closed)?;
+        let mut facts = Facts::between(source, destination.parent());
+        let created = facts.try_in(source, &staging)?;
+        let contents = match strategy {
+            Choice::Only(Strategy::Copy) => Contents::Copy,
+            Choice::Only(_) if facts.reflink.is_err() => return Ok(None),
+            _ => facts.contents(),
+        };
+        let directory_flags = staging.root().map(sys::chosen_flags);
+        Ok(Some(Self { contents, created, keeps_nocow: facts.may_inline, directory_flags }))
+    }
+
+    /// Makes the clone what the source is, where they differ. Returns false if something was left out or has changed meanwhile.
+    pub(super) fn update(
+        &self,
+        source: &Source,
+        clone: &Source,
+        differences: SpareDifferences,
+        options: &CloneOptions,
+    ) -> Result<bool, Error> {
+        let notes = Notes::default();
+        let work = UpdateRequest {
+            source,
+            exclude: &Exclusions::new(&[])?,
+            tree: clone.directory(),
+            dst: clone.path(),
+            contents: self.contents,
+            strict: matches!(self.contents, Contents::Reflink { .. }),
+            created: self.created,
+            keeps_nocow: self.keeps_nocow,
+            notes: &notes,
+            options,
+        };
+        update(&work, differences)?;
+        // Telling the time has changed the root, so that its metadata were taken from it.
+        seal(source, clone.directory(), &options.keep, &notes, clone.path())?;
+        let told = notes.tell();
+        Ok(told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty())
+    }
+}
