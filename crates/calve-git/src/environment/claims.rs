@@ -1,7 +1,7 @@
-//! Which ports are leased on this machine, by whichever user: a directory that all users can write to, with a symlink for each port.
+//! The ports that are leased on this machine: a directory that all users can write to, with a symlink for each port.
 //!
-//! It is made only if there is none, so nobody waits for a lock that other users could hold. It names the leases that it belongs to, and is never
-//! followed.
+//! It is made only if there is none, so nobody waits for a lock that other users could hold. It names the leases that it belongs to, and is
+//! never followed.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -56,15 +56,19 @@ impl Claims {
         }
     }
 
-    /// Tells whoever removes old files that these claims are in use, and makes those that are gone again.
-    pub(super) fn renew(&self, ports: impl Iterator<Item = u16>) {
+    /// Claims ports that are leased, unless they are claimed, and tells whoever removes old files that they are in use. Returns the first
+    /// that others have claimed.
+    pub(super) fn renew(&self, ports: impl Iterator<Item = u16>) -> io::Result<Option<u16>> {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let now = Timestamps { last_access: now, last_modification: now };
+        let mut taken = None;
         for port in ports {
-            if utimensat(&self.directory, name(port), &now, AtFlags::SYMLINK_NOFOLLOW) == Err(Errno::NOENT) {
-                let _ = self.claim(port);
+            match self.claim(port)? {
+                true => utimensat(&self.directory, name(port), &now, AtFlags::SYMLINK_NOFOLLOW)?,
+                false => _ = taken.get_or_insert(port),
             }
         }
+        Ok(taken)
     }
 
     /// Gives up all claims of these leases but those that `is_leased`.
@@ -123,7 +127,7 @@ fn name(port: u16) -> String {
     port.to_string()
 }
 
-/// Whose a claim is.
+/// The holder of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holder {
     These,

@@ -69,9 +69,9 @@ impl Leases {
         // The file is replaced as a whole, so that reading it needs no lock.
         let ports = self.held(holder, wanted)?;
         if ports.len() == wanted.len() {
-            if let Ok(claims) = Claims::open(&self.machine, &self.directory) {
-                claims.renew(ports.iter().map(|port| port.number));
-            }
+            // The lease has told if that is not possible.
+            let claims = Claims::open(&self.machine, &self.directory);
+            let _ = claims.and_then(|claims| claims.renew(ports.iter().map(|port| port.number)));
             return Ok(LeasedPorts { ports, unclaimed: None });
         }
         let turn = self.lock()?;
@@ -230,16 +230,14 @@ impl MachineClaims {
     /// Leaves the claims of these leases.
     fn settle(&mut self, all: &[Lease]) {
         let Some(claims) = &self.claims else { return };
-        claims.renew(all.iter().map(|lease| lease.number));
-        for number in all.iter().map(|lease| lease.number) {
-            // One that was leased while nobody could claim it, or the claims were deleted.
-            if matches!(claims.claim(number), Ok(false)) {
-                self.failure.get_or_insert_with(|| io::Error::other(format!("others have claimed port {number}")));
-            }
-        }
-        if let Err(error) = claims.retain(|port| all.iter().any(|lease| lease.number == port)) {
-            self.failure.get_or_insert(error);
-        }
+        let renewed = claims.renew(all.iter().map(|lease| lease.number));
+        let is_leased = |port| all.iter().any(|lease| lease.number == port);
+        let failure = match renewed.and_then(|taken| claims.retain(is_leased).map(|()| taken)) {
+            Err(error) => Some(error),
+            // Leased while nobody could claim it, or its claim was deleted.
+            Ok(taken) => taken.map(|port| io::Error::other(format!("others have claimed port {port}"))),
+        };
+        self.failure = self.failure.take().or(failure);
     }
 }
 
