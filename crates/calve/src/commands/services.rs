@@ -230,19 +230,18 @@ fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> Ser
 }
 
 impl DataFrom {
-    /// Returns what may be cloned ahead for the services. Fails unless there is data for each.
+    /// Returns what may be cloned ahead for the services, from the data of `source` or a template. Fails unless there is data for each.
     pub(crate) fn check(
         &self,
         wanted: &BTreeMap<String, ServiceConfig>,
-        donor: &Path,
+        source: Option<&Path>,
     ) -> Result<Vec<DataRequest>, Failure> {
         if wanted.is_empty() || matches!(self, Self::Nowhere) {
             return Ok(Vec::new());
         }
         let home = db::home()?;
         sweep(&home)?;
-        let source = self.source(donor)?;
-        let keeper = source.as_deref().map_or(Ok(None), Keeper::of)?;
+        let keeper = source.map_or(Ok(None), Keeper::of)?;
         let donated = keeper.map_or(Ok(Vec::new()), |keeper| kept(&home, &keeper))?;
         for (name, config) in wanted {
             let has_data = donated.iter().any(|found| found.service == *name && found.template == config.template);

@@ -41,14 +41,13 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
         return if arguments.json { output::json(&plan_receipt(&planned)) } else { Ok(()) };
     }
     let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
-    let mut hook = None;
+    let (mut hook, mut source) = (None, None);
     let mut ahead = EarlyClones::default();
     let added = worktree::add_after(&options, |upcoming| {
-        let requests = arguments.data_from.check(&upcoming.services, &upcoming.donor)?;
+        source = arguments.data_from.source(&upcoming.donor)?;
+        let requests = arguments.data_from.check(&upcoming.services, source.as_deref())?;
         hook = hook_to_run(upcoming, arguments)?;
-        if let Some(source) = arguments.data_from.source(&upcoming.donor)? {
-            upcoming.data_source = Keeper::of(&source)?.map(|keeper| keeper.id);
-        }
+        upcoming.data_source = source.as_deref().map_or(Ok(None), Keeper::of)?.map(|keeper| keeper.id);
         if !requests.is_empty() {
             ahead = EarlyClones::begin(&db::unswept_home()?, requests, cancel);
         }
@@ -65,7 +64,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     if added.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
         sys::start_refill();
     }
-    let environment = environment(&added, arguments, ahead, cancel);
+    let environment = environment(&added, arguments, source.as_deref(), ahead, cancel);
     added.elapsed = started.elapsed();
     if !arguments.quiet {
         say(&added, arguments.detach);
@@ -111,6 +110,7 @@ struct Environment {
 fn environment(
     added: &AddReport,
     arguments: &AddArguments,
+    source: Option<&Path>,
     ahead: EarlyClones,
     cancel: &CancelToken,
 ) -> Result<Environment, Failure> {
@@ -126,8 +126,7 @@ fn environment(
     let mut services = Services::of(&added.path, config.services)?;
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
         // The data in somebody's database are not for a pull request that he does not trust.
-        let source = if added.is_untrusted { None } else { arguments.data_from.source(&added.donor)? };
-        services.make(&added.path, source.as_deref(), ahead, cancel)?;
+        services.make(&added.path, source.filter(|_| !added.is_untrusted), ahead, cancel)?;
     }
     forget_data_source(&added.path)?;
     let files =

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
     }
     services::say_of_gone(&gone.common, &gone.entries)?;
     let (found, kept) = find_merged(&start, arguments, cancel)?;
-    // What is gone is forgotten unasked, but not if the question about the others is answered with no.
+    // Worktrees that are gone are forgotten unasked, but not if the question about the others is answered with no.
     let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || asked(found.len())?);
     let mut receipt = match (is_agreed, arguments.dry_run) {
         (true, _) => forget(&start)?,
