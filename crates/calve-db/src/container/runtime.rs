@@ -233,7 +233,7 @@ fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Out
     if !is_over {
         child.kill()?;
         child.wait()?;
-        // What it has started may hold the pipes for longer, so nobody waits for their end.
+        // Processes that it has started may hold the pipes for longer, so nobody waits for their end.
         return Ok(None);
     }
     let status = child.wait()?;

@@ -1,4 +1,4 @@
-//! What a server holds: keys, grouped by what is before the first colon of their names, and libraries of functions.
+//! The contents of a server: keys, grouped by what is before the first colon of their names, and libraries of functions.
 
 use std::collections::BTreeMap;
 

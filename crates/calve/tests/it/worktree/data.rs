@@ -193,7 +193,7 @@ fn keys_are_compared_and_promoted() {
             shop.within(worktree, &["exec", "--", "sh", "-c", program, commands]).succeeds().stdout
         };
         let diff = |names: &[&str]| shop.within(&one, &[&["db", "diff"], names].concat()).succeeds();
-        // What is the same in another order is the same.
+        // The order does not count.
         keys(&one, "DEL colours\\nSADD colours blue green red\\n");
         diff(&["one"]).says(&["nothing differs"]);
         keys(&one, "SET session:3 c\\nDEL session:1\\nHSET h a 2\\nSET cart:9 z\\n");

@@ -131,7 +131,7 @@ fn no_port_is_given_to_two_users() {
     fs_err::remove_dir_all(repo.spot.join("second")).unwrap();
     add("d", "first").says(&[&format!("WEB_PORT={}", number(62))]);
     claims(&[61, 62]);
-    // What was removed as old is claimed again as soon as the worktree uses it.
+    // A claim that was removed as old is made again as soon as the worktree uses the port.
     fs_err::remove_file(machine.join(number(61).to_string())).unwrap();
     assert_eq!(env("a", "first"), web(61));
     claims(&[61, 62]);

@@ -369,7 +369,7 @@ fn data_of_the_only_worktree_goes_when_git_has_removed_it() {
     assert!(shop.data().is_empty());
 }
 
-/// What an `add` leaves that was killed between the worktree and its data.
+/// A killed `add` leaves this, if it had made the worktree and not its data.
 #[test]
 fn a_worktree_without_its_data_gets_that_which_it_was_to_get() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
