@@ -4,23 +4,20 @@
 
 use std::ffi::CString;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::AtFlags;
-use rustix::io::Errno;
 
 use super::update::{RecordedDirectory, UpdateMethods, now};
 use crate::choice::{Choice, Strategy};
 use crate::error::Error;
-use crate::hidden::is_calves_own;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Mounts};
 use crate::progress::CancelToken;
 use crate::spare::check::{SpareDifferences, node};
 use crate::spare::record::Writers;
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::sys;
+use crate::tree::compare::names;
 use crate::tree::location::DIRECTORY;
 use crate::tree::source::Source;
 use crate::tree::stable;
@@ -31,6 +28,8 @@ pub struct FollowedSource {
     beside: PathBuf,
     strategy: Choice,
     record: RecordedDirectory,
+    /// Found when they are first needed, so that nobody has to when the source is held.
+    methods: Option<UpdateMethods>,
 }
 
 impl std::fmt::Debug for FollowedSource {
@@ -60,7 +59,7 @@ impl FollowedSource {
         }
         let record = taken(&source, &clock, strategy, cancel)?;
         let (path, beside) = (src.to_path_buf(), beside.to_path_buf());
-        Ok(record.map(|record| Self { path, beside, strategy, record }))
+        Ok(record.map(|record| Self { path, beside, strategy, record, methods: None }))
     }
 
     /// Makes `clone`, a clone that was begun after the state was recorded, what the source was at some moment since then, as far as it did not
@@ -70,6 +69,9 @@ impl FollowedSource {
     /// Leaves a part of the work done.
     pub fn catch_up(&mut self, clone: &Path, cancel: &CancelToken) -> Result<(), Error> {
         let (source, made, clock) = (Source::open(&self.path)?, Source::open(clone)?, Source::open(&self.beside)?);
+        if self.methods.is_none() {
+            self.methods = UpdateMethods::find(&source, clone, self.strategy)?;
+        }
         // Later changes are found the next time.
         if let Some(next) = taken(&source, &clock, self.strategy, cancel)?
             && self.update(&source, &made, cancel)?.is_some()
@@ -84,19 +86,22 @@ impl FollowedSource {
     ///
     /// # Errors
     /// Leaves a part of the work done, as it may if it returns false.
-    pub fn finish(self, clone: &Path, cancel: &CancelToken) -> Result<bool, Error> {
+    pub fn finish(mut self, clone: &Path, cancel: &CancelToken) -> Result<bool, Error> {
         let (source, made) = (Source::open(&self.path)?, Source::open(clone)?);
+        if self.methods.is_none() {
+            self.methods = UpdateMethods::find(&source, clone, self.strategy)?;
+        }
         Ok(self.update(&source, &made, cancel)? == Some(true))
     }
 
     /// Returns whether everything was done that was to be done; `None` if nothing was.
     fn update(&self, source: &Source, made: &Source, cancel: &CancelToken) -> Result<Option<bool>, Error> {
+        let Some(methods) = self.methods.as_ref().filter(|_| self.record.is(source)) else { return Ok(None) };
         let options = &CloneOptions { cancel: cancel.clone(), ..CloneOptions::default() };
         let Some(mut differences) = self.record.differences(source, options)? else { return Ok(None) };
         if differences.directories.is_empty() {
             return Ok(Some(true));
         }
-        let Some(methods) = UpdateMethods::find(source, made.path(), self.strategy)? else { return Ok(None) };
         if !find_gone(source, made, &mut differences)? {
             return Ok(None);
         }
@@ -138,15 +143,16 @@ fn find_gone(source: &Source, made: &Source, differences: &mut SpareDifferences)
             // The directory above has it among what is made or gone.
             _ => continue,
         };
-        let missing = |from, of| {
-            names_missing(from, of).map_err(|errno| Error::io(Operation::ReadDirectory, made.path().join(&path), errno))
+        let names = |directory| {
+            names(directory).map_err(|errno| Error::io(Operation::ReadDirectory, made.path().join(&path), errno))
         };
-        let (lacking, left) = (missing(copy.as_fd(), src.as_fd())?, missing(src.as_fd(), copy.as_fd())?);
+        let (there, here) = (names(src.as_fd())?, names(copy.as_fd())?);
         let Some(changes) = differences.directories.get_mut(&path) else { continue };
-        if lacking.iter().any(|name| !changes.made.iter().any(|(_, made)| made == name)) {
+        let is_to_be_made = |name: &CString| changes.made.iter().any(|(_, made)| made == name);
+        if there.keys().any(|name| !here.contains_key(name) && !is_to_be_made(name)) {
             return Ok(false);
         }
-        changes.gone = left;
+        changes.gone = here.into_keys().filter(|name| !there.contains_key(name)).collect();
     }
     Ok(true)
 }
@@ -158,19 +164,4 @@ fn will_be_made(differences: &SpareDifferences, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().as_bytes();
         changes.is_some_and(|changes| changes.made.iter().any(|(_, made)| made.to_bytes() == name))
     })
-}
-
-/// Returns the names in the directory `of` that `from` does not have.
-fn names_missing(from: BorrowedFd<'_>, of: BorrowedFd<'_>) -> sys::Result<Vec<CString>> {
-    let (mut buffer, mut missing) = (ListingBuffer::new(), Vec::new());
-    let mut listing = Listing::new(of, &mut buffer)?;
-    while let Some(entry) = listing.next() {
-        let name = entry?.name;
-        if !is_calves_own(name.to_bytes())
-            && rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW).err() == Some(Errno::NOENT)
-        {
-            missing.push(name.to_owned());
-        }
-    }
-    Ok(missing)
 }

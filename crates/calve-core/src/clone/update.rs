@@ -43,13 +43,15 @@ impl RecordedDirectory {
         self.record.body()
     }
 
-    /// Returns what has changed since. `None`: it is another directory, something is mounted in it, more than a quarter of the entries have
-    /// changed, or files have several names.
+    /// Returns whether `now` is the same directory still, with nothing mounted in it.
+    pub(super) fn is(&self, now: &Source) -> bool {
+        now.single().is_none()
+            && now.identity() == self.identity
+            && sys::mounts_below(now.directory()).is_ok_and(|mounts| mounts.is_empty())
+    }
+
+    /// Returns what has changed in it since. `None`: more than a quarter of the entries have, or files have several names.
     pub(super) fn differences(&self, now: &Source, options: &CloneOptions) -> Result<Option<SpareDifferences>, Error> {
-        let is_whole = sys::mounts_below(now.directory()).is_ok_and(|mounts| mounts.is_empty());
-        if now.single().is_some() || now.identity() != self.identity || !is_whole {
-            return Ok(None);
-        }
         let exclude = Exclusions::new(&[])?;
         let (threads, cancel) = (thread_count(options.threads), &options.cancel);
         let work = CheckRequest { source: now, exclude: &exclude, only: None, threads, cancel };

@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, OFlags, Stat};
-use rustix::io::Errno;
 
 use super::update::UpdateRequest;
-use crate::sys::{self, Extent, XattrTarget};
+use crate::sys::{self, Extent};
+use crate::tree::compare::same_xattrs;
 use crate::tree::fill::contents::{open_contents, size};
 use crate::tree::fill::metadata::{same_version, times};
 
@@ -45,29 +45,21 @@ fn open_pair(
     copy: BorrowedFd<'_>,
     name: &CStr,
 ) -> sys::Result<Option<FilePair>> {
-    let src = open_contents(src, name, || update.options.cancel.is_cancelled())?;
+    let (src_parent, copy_parent) = (src, copy);
+    let src = open_contents(src_parent, name, || update.options.cancel.is_cancelled())?;
     let stat = rustix::fs::fstat(&src)?;
     if size(&stat) < LARGE_BYTES {
         return Ok(None);
     }
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let copy = rustix::fs::openat(copy, name, flags, rustix::fs::Mode::empty())?;
+    let copy = rustix::fs::openat(copy_parent, name, flags, rustix::fs::Mode::empty())?;
     let made = rustix::fs::fstat(&copy)?;
     let is_single_file =
         |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1;
     let is_alike = (made.st_mode, made.st_uid, made.st_gid) == (stat.st_mode, stat.st_uid, stat.st_gid)
         && sys::chosen_flags(src.as_fd()) == sys::chosen_flags(copy.as_fd())
-        && has_no_xattrs(src.as_fd())?
-        && has_no_xattrs(copy.as_fd())?;
+        && same_xattrs(src_parent, copy_parent, name)?;
     Ok((is_single_file(&stat) && is_single_file(&made) && is_alike).then_some(FilePair { src, copy, stat }))
-}
-
-fn has_no_xattrs(file: BorrowedFd<'_>) -> sys::Result<bool> {
-    match sys::list_xattrs(XattrTarget::Open(file), &mut Vec::new()) {
-        Ok(names) => Ok(names.is_empty()),
-        Err(Errno::NOTSUP) => Ok(true),
-        Err(errno) => Err(errno),
-    }
 }
 
 impl FilePair {

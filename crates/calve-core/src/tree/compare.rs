@@ -216,7 +216,8 @@ fn is_kind(stat: &Stat, kind: FileType) -> bool {
     FileType::from_raw_mode(stat.st_mode) == kind
 }
 
-fn names(directory: BorrowedFd<'_>) -> sys::Result<HashMap<CString, FileType>> {
+/// Returns the names in a directory, but those that only Calve gives.
+pub(crate) fn names(directory: BorrowedFd<'_>) -> sys::Result<HashMap<CString, FileType>> {
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory, &mut buffer)?;
     let mut names = HashMap::new();
@@ -288,7 +289,7 @@ fn read_full(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> sys::Result<usize> {
     Ok(filled)
 }
 
-fn same_xattrs(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
+pub(crate) fn same_xattrs(src: BorrowedFd<'_>, dst: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
     let read = |directory| -> sys::Result<BTreeMap<CString, Vec<u8>>> {
         let target = XattrTarget::Named(directory, name);
         let mut list = Vec::new();
