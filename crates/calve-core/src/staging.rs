@@ -84,7 +84,7 @@ impl<'p> Staging<'p> {
         }
         let failed = |errno| Error::io(Operation::CreateStaging, parent_path, errno);
         rustix::fs::mkdirat(self.parent(), self.name(), Mode::RWXU).map_err(failed)?;
-        let root = self.open_root().map_err(failed)?;
+        let root = self.open_root().map_err(|errno| self.lost_or(errno, failed))?;
         self.record(&root).map_err(failed)?;
         if kind != RootKind::Inheriting {
             inherit_nothing(root.as_fd()).map_err(failed)?;
@@ -107,7 +107,7 @@ impl<'p> Staging<'p> {
     /// Takes note of a directory that a strategy has made under the reserved name by itself.
     pub(crate) fn adopt_directory(&mut self) -> Result<(), Error> {
         let failed = |errno| Error::io(Operation::OpenStagedTree, self.location.parent_path(), errno);
-        let root = self.open_root().map_err(failed)?;
+        let root = self.open_root().map_err(|errno| self.lost_or(errno, failed))?;
         self.record(&root).map_err(failed)?;
         self.root = Some(root);
         Ok(())
@@ -135,6 +135,15 @@ impl<'p> Staging<'p> {
         sys::open_at(self.parent(), self.name(), DIRECTORY, Mode::empty())
     }
 
+    fn lost(&self) -> Error {
+        Error::StagingLost(self.location.parent_path().to_path_buf())
+    }
+
+    /// A name under which nothing is although it was just made has been taken away by somebody.
+    fn lost_or(&self, errno: Errno, failed: impl FnOnce(Errno) -> Error) -> Error {
+        if errno == Errno::NOENT { self.lost() } else { failed(errno) }
+    }
+
     /// Returns the staged directory, once it is made.
     pub(crate) fn root(&self) -> Option<BorrowedFd<'_>> {
         self.root.as_ref().map(|root| root.as_fd())
@@ -159,7 +168,7 @@ impl<'p> Staging<'p> {
         oversight: Option<Oversight<'_>>,
     ) -> Result<Publication, Error> {
         let parent = self.location.parent();
-        let lost = || Error::StagingLost(self.location.parent_path().to_path_buf());
+        let lost = || self.lost();
         let lock = self.lock.as_ref().filter(|lock| lock.is_held(parent)).ok_or_else(lost)?;
         let root = self.root().filter(|root| names(parent, lock.name(), *root)).ok_or_else(lost)?;
         let (from, from_name) = match &self.inside {
@@ -230,7 +239,7 @@ impl<'p> Staging<'p> {
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                     return self.rename_without_flags(from, name, existing);
                 }
-                Err(errno) => return Err(failed(errno)),
+                Err(errno) => return Err(self.lost_or(errno, failed)),
             }
             // It may have come since the clone began.
             let Some(stat) = self.location.stat()? else { continue };
