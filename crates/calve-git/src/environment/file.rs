@@ -92,8 +92,21 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
     }
     let file = NewFile::create(&place).map_err(place.failed("create"))?;
     file.write(&place, &env_file_text(&place.name, variables)).map_err(|error| place.error("write", &error))?;
-    let ignored = git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?;
-    Ok(if ignored.status.success() { EnvFile::Written } else { EnvFile::WrittenUnignored })
+    Ok(if is_ignored(&git, path)? { EnvFile::Written } else { EnvFile::WrittenUnignored })
+}
+
+/// Writes the variables to a file of which another worktree has its own. `None`: git does not ignore it in this one, or there is no directory
+/// for it.
+pub fn follow_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<Option<EnvFile>> {
+    let has_place = EnvFilePlace::open(root, path).is_ok();
+    match has_place && is_ignored(&Git::at(root), path)? {
+        true => write_env_file(root, path, variables).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
+    Ok(git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?.status.success())
 }
 
 /// As of any file.

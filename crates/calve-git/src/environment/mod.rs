@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 pub(crate) use file::is_own_env_file;
-pub use file::{EnvFile, env_file_text, remove_own_env_files, write_env_file};
+pub use file::{EnvFile, env_file_text, follow_env_file, remove_own_env_files, write_env_file};
 pub(crate) use keeper::SOURCE;
 pub use keeper::{Keeper, data_source, forget_data_source};
 pub use leases::{LeasedPorts, Leases};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::CancelToken;
-use calve_git::environment::{Holder, Leases, Port, env_file_text, root_of};
+use calve_core::{CancelToken, ShownPath};
+use calve_git::environment::{EnvFile, Holder, Leases, Port, env_file_text, follow_env_file, root_of};
 use calve_git::escape::worktrees_of;
 use calve_git::worktree::WorktreeInfo;
 use calve_git::{Config, trust};
@@ -94,6 +94,16 @@ pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(Stri
     let mut all: Vec<_> = ports.iter().map(|port| (port.variable(), port.number.to_string())).collect();
     all.extend(services.variables()?);
     Ok(all)
+}
+
+/// Writes the variables to a file of which the donor has its own, if that can be in this worktree.
+pub(crate) fn followed(root: &Path, file: &Path, variables: &[(String, String)]) -> Result<Option<EnvFile>, Failure> {
+    let outcome = follow_env_file(root, file, variables)?;
+    if outcome.is_none() {
+        let file = ShownPath(file);
+        output::say(&format!("left out `{file}`: git does not ignore it here, or there is no directory for it"));
+    }
+    Ok(outcome)
 }
 
 /// Returns the ports of each of these worktrees. An error is only a warning, because the callers show more than ports.

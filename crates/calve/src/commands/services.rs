@@ -50,7 +50,7 @@ impl Services {
         let Some(home) = &self.home else { return Ok(()) };
         let missing: Vec<_> = self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name)).collect();
         if missing.is_empty() {
-            return Ok(forget_data_source(root)?);
+            return Ok(());
         }
         let keeper = match Keeper::of(root)? {
             Some(keeper) => keeper,
@@ -69,12 +69,13 @@ impl Services {
             let wanted = NewService { service: name, keeper_id: &keeper.id, keeper: keeper.entry.clone().into() };
             self.made.insert(name.clone(), calve_db::create_service(home, wanted, data)?);
         }
-        Ok(forget_data_source(root)?)
+        Ok(())
     }
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, root: &Path, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
         self.make(root, None, EarlyClones::default(), cancel)?;
+        forget_data_source(root)?;
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut started = Vec::new();
         for (name, service) in self.made.iter().filter(|(name, _)| self.wanted.contains_key(*name)) {

@@ -66,17 +66,18 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor);
     let parts: Vec<_> = own.chain(foreign.map(|one| (one.path.clone(), one.from.join(&one.path)))).collect();
     let mut left = survey.left;
-    let (mut carried, mut env_files) = (Vec::new(), Vec::new());
-    let mut audited_too = Vec::new();
+    let (mut carried, mut audited_too) = (Vec::new(), Vec::new());
+    let is_there = |path: &Path| fs_err::symlink_metadata(here.join(path)).is_ok();
+    let is_foreign = |path: &PathBuf| is_there(path) && !is_own_env_file(&here, path);
+    let (foreign, mut env_files): (Vec<_>, Vec<_>) = survey.env_files.into_iter().partition(is_foreign);
+    left.extend(foreign.into_iter().map(|path| LeftEntry { path, reason: LeftReason::Collides }));
     for (path, from) in parts {
         let to = here.join(&path);
         if !leads_through_no_link(&here, &path, false)? {
             left.push(LeftEntry { path, reason: LeftReason::BehindLink });
-        } else if is_own_env_file(&here, &path)
-            || is_own_env_file(&request.donor, &path) && fs_err::symlink_metadata(&to).is_err()
-        {
+        } else if is_own_env_file(&here, &path) {
             env_files.push(path);
-        } else if fs_err::symlink_metadata(&to).is_ok() {
+        } else if is_there(&path) {
             audited_too.push(path.clone());
             left.push(LeftEntry { path, reason: LeftReason::Collides });
         } else if survey.may_show && !is_ignored(&git, &path)? {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use calve_core::{CloneOptions, CloneReport, StagedTree, UnreadableEntry, stage};
 
 use crate::config::{Hooks, ServiceConfig, SparesRequest};
-use crate::environment::{is_own_env_file, remove_own_env_files};
+use crate::environment::remove_own_env_files;
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
@@ -363,7 +363,7 @@ fn build(
     survey: Survey,
 ) -> Result<StagedWorktree> {
     let Survey { tracked, plan, rules, roots, spare, spare_roots, mut left, dependencies, .. } = survey;
-    let Survey { may_show, uncommitted, mut warnings, .. } = survey;
+    let Survey { may_show, uncommitted, env_files, mut warnings, .. } = survey;
     let mut clone = options.clone.clone();
     clone.spares = spare;
     clone.select = Some(selection(&plan));
@@ -398,9 +398,8 @@ fn build(
     let git = entry.git(&files);
     let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
     carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
-    // Before anybody can see them, and take the donor's database for that of the new worktree.
-    let env_files = remove_own_env_files(&files, &carried)?;
-    carried.retain(|path| !env_files.contains(path));
+    // A spare has them. Nobody is to see them, and take the donor's database for that of the new worktree.
+    remove_own_env_files(&files, &env_files)?;
     let tracked_below = tracked_below(&tracked, &carried);
     let threads = options.clone.threads.map_or(2, std::num::NonZeroUsize::get);
     let checkout = Checkout {
@@ -468,7 +467,6 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
     let (tracked_same, tracked_other) = survey.tracked.counts(request.is_sparse);
     let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone());
     let mut carried: Vec<PathBuf> = survey.roots.iter().map(|root| root.path.clone()).chain(foreign).collect();
-    carried.retain(|path| !is_own_env_file(&request.donor, path));
     carried.sort();
     let is_secret = |root: &&crate::worktree::add::ignored::CarriedRoot| {
         crate::worktree::add::ignored::rules::is_secret(&root.path, root.is_directory)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use calve_core::{Decision, EntrySelector, Patterns, Selection, ShownPath, SpareUse};
 
 use crate::config::{Config, Secrets};
+use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, plain};
@@ -120,6 +121,8 @@ pub(crate) struct Survey {
     pub(crate) spare: Option<SpareUse>,
     /// Those of the roots that a spare may be handed over for.
     pub(crate) spare_roots: Vec<PathBuf>,
+    /// The donor's files of variables that Calve made, which have its ports and databases: no roots.
+    pub(crate) env_files: Vec<PathBuf>,
     pub(crate) left: Vec<LeftEntry>,
     pub(crate) dependencies: Vec<Dependency>,
     /// A carried file may not be ignored in the new worktree.
@@ -178,6 +181,8 @@ pub(crate) fn survey(
     if options.changes == Changes::Carry {
         roots.extend(carry.untracked(&status.untracked, &mut left));
     }
+    let is_own = |root: &CarriedRoot| !root.is_directory && is_own_env_file(donor, &root.path);
+    let env_files = roots.extract_if(.., |root| is_own(root)).map(|root| root.path).collect();
     let uncommitted = match options.changes {
         Changes::Carry => 0,
         Changes::Leave => uncommitted(&status, &nested),
@@ -201,7 +206,20 @@ pub(crate) fn survey(
         plan.file(path);
     }
     let plan = Arc::new(plan);
-    Ok(Survey { tracked, plan, rules, roots, spare, spare_roots, left, dependencies, may_show, uncommitted, warnings })
+    Ok(Survey {
+        tracked,
+        plan,
+        rules,
+        roots,
+        spare,
+        spare_roots,
+        env_files,
+        left,
+        dependencies,
+        may_show,
+        uncommitted,
+        warnings,
+    })
 }
 
 /// Compares the commit's index with the donor, whose state git tells meanwhile.

@@ -1,7 +1,7 @@
 //! `calve hook worktree-setup`.
 
 use calve_core::{CancelToken, ShownPath};
-use calve_git::environment::{remove_own_env_files, write_env_file};
+use calve_git::environment::{forget_data_source, remove_own_env_files};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, AddOptions, FillReport, LeftReason};
@@ -46,13 +46,14 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     let mut services = Services::of(root, config.services)?;
     let donor = Some(filled.donor.as_path()).filter(|_| !filled.is_untrusted);
     services.make(root, donor, EarlyClones::default(), cancel)?;
+    forget_data_source(root)?;
     let variables = env::variables(&ports, &services)?;
     for (name, value) in &variables {
         output::say(&format!("{name}={value}"));
     }
     if !variables.is_empty() {
         for path in donors {
-            write_env_file(root, path, &variables)?;
+            env::followed(root, path, &variables)?;
         }
     }
     Ok(variables)

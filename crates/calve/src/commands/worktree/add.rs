@@ -347,9 +347,14 @@ fn env_files(
         }
         return Ok(Vec::new());
     }
-    let donors = donors.iter().map(PathBuf::as_path).filter(|path| Some(*path) != wanted);
-    let one = |path: &Path| Ok((path.to_path_buf(), write_env_file(root, path, variables)?));
-    wanted.into_iter().chain(donors).map(one).collect()
+    let mut written = Vec::new();
+    if let Some(path) = wanted {
+        written.push((path.to_path_buf(), write_env_file(root, path, variables)?));
+    }
+    for path in donors.iter().filter(|path| Some(path.as_path()) != wanted) {
+        written.extend(env::followed(root, path, variables)?.map(|outcome| (path.clone(), outcome)));
+    }
+    Ok(written)
 }
 
 fn say_env_file(file: &Path, outcome: EnvFile) {

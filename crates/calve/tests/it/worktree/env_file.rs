@@ -110,3 +110,26 @@ fn a_file_elsewhere_is_a_usage_error_before_anything_is_made() {
     assert!(said.contains("wrote nothing, because the worktree has no ports"), "{said}");
     assert!(!one.join(".env.local").exists());
 }
+
+#[test]
+fn a_file_of_the_donors_is_not_followed_where_git_would_show_it_or_its_directory_is_missing() {
+    let repo = with_ports(&format!("web = {}", number(220)));
+    let printed = repo.within(&repo.path, &["env", "--format", "dotenv"]).succeeds().stdout;
+    repo.write(".gitignore", "node_modules/\n");
+    repo.commit("no rules");
+    repo.git(["branch", "bare"]);
+    repo.write(".gitignore", "node_modules/\n.env.a\nconfig/.env.b\n");
+    repo.write("config/settings", "");
+    repo.commit("rules and a directory");
+    repo.write(".env.a", &printed);
+    repo.write("config/.env.b", &printed);
+    let ran =
+        repo.adding("bare").succeeds().says(&["left out `.env.a`: git does not", "left out `config/.env.b`: git"]);
+    let bare = PathBuf::from(ran.stdout.trim_end());
+    is_clean(&bare);
+    assert!(!bare.join("config").exists() && !bare.join(".env.a").exists());
+    let one = repo.added("one");
+    for file in [".env.a", "config/.env.b"] {
+        assert_eq!(line(&one, file), format!("WEB_PORT={}", number(222)));
+    }
+}
