@@ -47,14 +47,6 @@ pub(super) struct Worktree {
 }
 
 impl Worktree {
-    /// Returns the paths of the data of its services.
-    pub(super) fn data_directories(&self) -> impl Iterator<Item = &str> {
-        self.services.iter().filter_map(|service| match &service.data_directory {
-            Some(PathText::Utf8(text)) => Some(text.as_str()),
-            _ => None,
-        })
-    }
-
     pub(super) fn is_at(&self, path: &Path) -> bool {
         matches!(&self.path, PathText::Utf8(text) if Path::new(text) == path)
     }
@@ -78,6 +70,16 @@ struct Port {
 #[derive(Deserialize, Serialize)]
 pub(super) struct Services {
     pub(super) services: Vec<Service>,
+}
+
+impl Services {
+    /// Returns the paths of their data.
+    pub(super) fn data_directories(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().filter_map(|service| match &service.data_directory {
+            Some(PathText::Utf8(text)) => Some(text.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// A database of a worktree.

@@ -232,8 +232,8 @@ impl Call<'_> {
 
     async fn disk_usage(&self) -> Result<Value, Problem> {
         let path = self.named()?;
-        let worktree = self.one(&path).await?;
-        let data = worktree.data_directories().map(OsStr::new);
+        let services: Services = self.server.program.json(&path, &["status", "--json"]).await?;
+        let data = services.data_directories().map(OsStr::new);
         let line: Vec<&OsStr> =
             ["du", "--json", "--"].map(OsStr::new).into_iter().chain([path.as_os_str()]).chain(data).collect();
         let usage: DiskUsage = self.server.program.json(self.repository, &line).await?;
