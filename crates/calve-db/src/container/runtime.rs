@@ -1,13 +1,14 @@
 //! Podman and Docker: finding them, their images, and what they say.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
@@ -215,30 +216,18 @@ fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = imp
 
 /// Runs a command, and returns its output, or `None` if it had to be killed because it took longer.
 fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let process = sys::ProcessHandle::open(child.id(), None);
     let (ended, end) = mpsc::channel();
-    let read = |from: Option<Box<dyn Read + Send>>| {
-        let ended = ended.clone();
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let result = from.map_or(Ok(0), |mut from| from.read_to_end(&mut bytes)).map(|_| bytes);
-            let _ = ended.send(());
-            result
-        })
-    };
-    let readers = [read(stdout.map(|pipe| Box::new(pipe) as _)), read(stderr.map(|pipe| Box::new(pipe) as _))];
-    let until = Instant::now() + limit;
-    let is_over = readers.iter().all(|_| end.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok());
-    if !is_over {
-        child.kill()?;
-        child.wait()?;
-        // Processes that it has started may hold the pipes for longer, so nobody waits for their end.
-        return Ok(None);
+    // Processes that it has started may hold the pipes for longer, so nobody waits for this thread.
+    thread::spawn(move || ended.send(child.wait_with_output()));
+    match end.recv_timeout(limit) {
+        Ok(output) => output.map(Some),
+        Err(_) => {
+            process.inspect(|process| process.signal(Signal::KILL));
+            Ok(None)
+        }
     }
-    let status = child.wait()?;
-    let [stdout, stderr] = readers.map(|reader| reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-    Ok(Some(Output { status, stdout: stdout?, stderr: stderr? }))
 }
 
 /// Finds the programs that may run containers: `named`, by its name or path, or else those of `names` in `search`, in this order.

@@ -24,7 +24,7 @@ pub(super) fn read(session: &mut Session) -> Result<Vec<DatabaseObject>, Refusal
 
 fn keys(session: &mut Session, database: &str) -> Result<Vec<DatabaseObject>, Refusal> {
     let mut groups: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    let names = session.ask_for(&[b"KEYS", b"*"])?.list()?;
+    let names = session.ask_for(&["KEYS", "*"])?.list()?;
     let names: Vec<Vec<u8>> = names.into_iter().map(Reply::bytes).collect::<Result<_, _>>()?;
     for batch in names.chunks(BATCH) {
         // The digest of a value is the same in whichever order a set or a hash holds its members. It tells whether the key expires, and not when.
@@ -66,7 +66,7 @@ fn group(key: &[u8]) -> String {
 }
 
 fn functions(session: &mut Session) -> Result<Vec<DatabaseObject>, Refusal> {
-    let libraries = session.ask_for(&[b"FUNCTION", b"LIST", b"WITHCODE"])?.list()?;
+    let libraries = session.ask_for(&["FUNCTION", "LIST", "WITHCODE"])?.list()?;
     let object = |library: Reply| {
         let mut fields = library.list()?.into_iter();
         let mut texts = BTreeMap::new();

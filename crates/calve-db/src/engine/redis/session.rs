@@ -35,20 +35,18 @@ impl Session {
 
     /// Sends a command, and returns what a simple answer says.
     pub(super) fn ask(&mut self, words: &[&str]) -> Result<String, Refusal> {
-        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        Ok(String::from_utf8_lossy(&self.ask_for(&words)?.bytes()?).into_owned())
+        Ok(String::from_utf8_lossy(&self.ask_for(words)?.bytes()?).into_owned())
     }
 
     /// Sends a command, and returns the whole answer.
-    pub(super) fn ask_for(&mut self, words: &[&[u8]]) -> Result<Reply, Refusal> {
+    pub(super) fn ask_for(&mut self, words: &[impl AsRef<[u8]>]) -> Result<Reply, Refusal> {
         self.send(words)?;
         self.answer()?.ok_or(Refusal::NotYet)
     }
 
     /// Sends a command that ends the server, which then gives no answer.
     pub(super) fn end(&mut self, words: &[&str]) -> Result<(), Refusal> {
-        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        self.send(&words)?;
+        self.send(words)?;
         self.answer().map(|_| ())
     }
 
@@ -59,9 +57,9 @@ impl Session {
         Ok(lines.find(|(name, _)| *name == field).map(|(_, value)| value.to_owned()).unwrap_or_default())
     }
 
-    fn send(&mut self, words: &[&[u8]]) -> Result<(), Refusal> {
+    fn send(&mut self, words: &[impl AsRef<[u8]>]) -> Result<(), Refusal> {
         let mut message = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
+        for word in words.iter().map(AsRef::as_ref) {
             message.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
             message.extend_from_slice(word);
             message.extend_from_slice(b"\r\n");

@@ -7,6 +7,7 @@ use calve_testkit::SplitMix64;
 
 use super::repo::{Repo, git, write};
 use super::services::{POSTGRES, Shop};
+use crate::program::carry_environment;
 use crate::terminal::Terminal;
 
 fn path(value: &serde_json::Value) -> PathBuf {
@@ -278,8 +279,8 @@ fn outcome(shop: &Shop, at: &Path, deed: &str) -> Option<String> {
     let calve = shop.within(at, &[]).command();
     let mut command = Command::new("bash");
     command.args(["-c", &format!("calve() {{ '{}' \"$@\"; }}; {deed}", calve.get_program().display())]);
-    command.envs(calve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.current_dir(at).stderr(Stdio::null()).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    carry_environment(&calve, &mut command);
+    command.stderr(Stdio::null()).env("GIT_CONFIG_GLOBAL", "/dev/null");
     for name in ["GIT_AUTHOR", "GIT_COMMITTER"] {
         command.env(format!("{name}_NAME"), "A").env(format!("{name}_EMAIL"), "a@example.org");
     }

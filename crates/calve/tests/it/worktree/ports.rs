@@ -8,7 +8,7 @@ use std::process::Command;
 use calve_testkit::require_program;
 
 use super::repo::{Repo, git, with_environment};
-use crate::program::{Calve, RunningProgram, calve};
+use crate::program::{Calve, RunningProgram, calve, carry_environment};
 use crate::spot::names;
 
 /// A number of this run's own: others may run at the same time, and listen. Each test has twenty.
@@ -263,8 +263,8 @@ fn a_command_runs_with_the_ports_and_its_end_is_its_own() {
         let calve = repo.within(&one, &[]).command();
         let script = format!("'{}' env --format fish | source; echo $WEB_PORT", calve.get_program().display());
         let mut fish = Command::new("fish");
-        fish.args(["--no-config", "-c", &script]).current_dir(&one);
-        fish.envs(calve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        fish.args(["--no-config", "-c", &script]);
+        carry_environment(&calve, &mut fish);
         assert_eq!(String::from_utf8(fish.output().unwrap().stdout).unwrap(), format!("{}\n", number(101)));
     }
     repo.within(&one, &["env", "--format", "csh"]).run().ended(2);
