@@ -61,6 +61,8 @@ pub enum Remedy {
     Engine(calve_core::Remedy),
     /// End the servers of this template that wait.
     EndStandbys(String),
+    /// Leave out the image: the template has one.
+    OmitImage,
     ChangeQuery,
     ChangeWrite,
 }

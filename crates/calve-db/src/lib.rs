@@ -23,6 +23,7 @@
 #![cfg(unix)]
 
 mod address;
+mod bare;
 mod build;
 mod container;
 mod contents;
@@ -50,6 +51,7 @@ mod sys;
 mod template;
 
 pub use address::{Address, check_option_files};
+pub use bare::{BareData, BareServer, BareServers, PreparedBareServer};
 pub use build::{
     BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, HeldTemplate, NameLock, ReceiveOptions,
     ReceiveOutcome, ReceivePaths, create as create_template, hold_to_send, promote, receive, remove as remove_template,

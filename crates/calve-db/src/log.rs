@@ -65,6 +65,17 @@ pub(crate) fn tail(place: &Path) -> String {
     reasons.iter().chain(last).map(plain).collect()
 }
 
+/// Adds the log to the error of a failed server: it says more than an exit code does.
+pub(crate) fn added_to(error: Error, place: &Path) -> Error {
+    match error {
+        Error::ServerFailed { how, .. } => {
+            let log = tail(place);
+            Error::ServerFailed { how, full: full(place, &log), log }
+        }
+        other => other,
+    }
+}
+
 /// Returns the place if its disk is full: by what a program said, or because there was no room even for that.
 pub(crate) fn full(place: &Path, said: &str) -> Option<PathBuf> {
     const LITTLE: u64 = 1 << 20;

@@ -368,7 +368,12 @@ pub struct WriteResult {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DatabaseResult {
-    pub strategy: &'static str,
+    pub side: Side,
+    /// How the server got its data, in words.
+    pub server: String,
+    /// The strategy, if the row is of one.
+    pub strategy: Option<&'static str>,
+    /// None without Calve.
     pub clone_ms: Option<Spread>,
     pub first_query_ms: Option<Spread>,
     pub first_write_ms: Option<Spread>,

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use calve_core::CancelToken;
-use calve_db::Record;
+use calve_db::Address;
 
 use super::client::Session;
 use crate::{process, programs};
@@ -93,20 +93,20 @@ impl LoadProgram {
     }
 
     /// Makes the load's tables, where the template has none. Not timed.
-    pub(super) fn prepare(&self, server: &Record, at: &Path, cancel: &CancelToken) -> io::Result<()> {
+    pub(super) fn prepare(&self, server: &Address, at: &Path, cancel: &CancelToken) -> io::Result<()> {
         let mut command = match &self.kind {
             Kind::Pgbench { there: false } => {
                 let mut command = self.command(server);
                 command.args(["-i", "-q", "-s", "1"]);
                 command
             }
-            Kind::Sysbench { tables: None } => self.sysbench(server, &server.address.database, 1, ROWS, "prepare"),
+            Kind::Sysbench { tables: None } => self.sysbench(server, &server.database, 1, ROWS, "prepare"),
             _ => return Ok(()),
         };
         self.finish(&mut command, at, cancel).map(drop)
     }
 
-    pub(super) fn run(&self, server: &Record, at: &Path, cancel: &CancelToken) -> io::Result<LoadResult> {
+    pub(super) fn run(&self, server: &Address, at: &Path, cancel: &CancelToken) -> io::Result<LoadResult> {
         let seconds = self.duration.as_secs().to_string();
         match &self.kind {
             Kind::Pgbench { .. } => {
@@ -121,7 +121,7 @@ impl LoadProgram {
             Kind::Sysbench { tables } => {
                 let (database, tables, rows) = match tables {
                     Some((database, tables, rows)) => (database.as_str(), *tables, *rows),
-                    None => (server.address.database.as_str(), 1, ROWS),
+                    None => (server.database.as_str(), 1, ROWS),
                 };
                 let mut command = self.sysbench(server, database, tables, rows, "run");
                 command.args(["--report-interval=1", "--percentile=100", &format!("--time={seconds}")]);
@@ -131,20 +131,19 @@ impl LoadProgram {
         }
     }
 
-    fn command(&self, server: &Record) -> Command {
+    fn command(&self, server: &Address) -> Command {
         let mut command = Command::new(&self.path);
-        for name in server.address.foreign_variables() {
+        for name in server.foreign_variables() {
             command.env_remove(name);
         }
-        command.envs(server.address.environment());
+        command.envs(server.environment());
         command
     }
 
-    fn sysbench(&self, server: &Record, database: &str, tables: u64, rows: u64, step: &str) -> Command {
+    fn sysbench(&self, server: &Address, database: &str, tables: u64, rows: u64, step: &str) -> Command {
         let mut command = self.command(server);
-        let address = &server.address;
-        command.arg("oltp_write_only").arg("--db-driver=mysql").arg(format!("--mysql-user={}", address.user));
-        command.arg(format!("--mysql-socket={}", address.socket.display())).arg(format!("--mysql-db={database}"));
+        command.arg("oltp_write_only").arg("--db-driver=mysql").arg(format!("--mysql-user={}", server.user));
+        command.arg(format!("--mysql-socket={}", server.socket.display())).arg(format!("--mysql-db={database}"));
         command.arg(format!("--tables={tables}")).arg(format!("--table-size={rows}"));
         command.arg(format!("--threads={}", self.clients)).arg(step);
         command

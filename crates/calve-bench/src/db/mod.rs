@@ -5,9 +5,11 @@ mod load;
 mod memory;
 mod report;
 mod sample;
+mod servers;
 mod steps;
 mod suite;
 
+pub use servers::ContainerImage;
 pub use suite::SuiteSize;
 
 use std::path::PathBuf;
@@ -20,6 +22,7 @@ use self::client::Session;
 use self::load::LoadProgram;
 use self::report::Row;
 use self::sample::Runner;
+use self::servers::Servers;
 use self::suite::SuiteRows;
 use crate::error::{BenchError, FailureKind};
 use crate::machine;
@@ -45,18 +48,17 @@ pub struct DatabaseBench<'a> {
     pub write: Option<&'a str>,
     /// How many servers are started by each strategy.
     pub runs: u32,
-    /// How often each command is timed as a whole.
+    /// How often each command is timed as a whole; 0 is not at all.
     pub steps: u32,
     /// How many connections the write load has.
     pub clients: u32,
     /// No write load when it is zero.
     pub duration: Duration,
+    /// An image that servers run from too, beside the template's local ones.
+    pub image: Option<ContainerImage<'a>>,
     /// A suite of tests, if one is wanted.
     pub suite: Option<SuiteSize>,
 }
-
-/// In the order of the report.
-const STRATEGIES: [Strategy; 4] = [Strategy::Copy, Strategy::Overlay, Strategy::Reflink, Strategy::Snapshot];
 
 /// Deletes a row of the largest table that has rows, which needs no knowledge of its columns.
 const POSTGRES_WRITE: &str = "SELECT format('DELETE FROM %s WHERE ctid = (SELECT ctid FROM %s LIMIT 1)', t, t) FROM (SELECT \
@@ -87,34 +89,43 @@ impl DatabaseBench<'_> {
             return Err(BenchError::stated(FailureKind::Usage, text, Remedy::EndStandbys(self.template.to_owned())));
         }
         let machine = machine::here();
-        let scout = self.start(None)?;
         let found = calve_db::list_templates(self.home)?.into_iter().find(|template| template.name == self.template);
         let template = found.ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
+        if let (Some(_), Some(own)) = (&self.image, template.image()) {
+            let text = format!("the servers of the template `{}` run from the image `{own}` already", self.template);
+            return Err(BenchError::stated(FailureKind::Usage, text, Remedy::OmitImage));
+        }
+        let scout = self.start(None)?;
         let load = self.load(&scout, &template)?;
+        let engine =
+            scout.record.engine_kind().ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
         scout.stop()?;
-        let runner = Runner {
+        let servers = Servers::new(self, engine, &template, scratch)?;
+        let mut rows: Vec<Row> = servers.ways().into_iter().map(Row::new).collect();
+        let mut runner = Runner {
             scratch,
             query: self.query,
             write: &load.write,
             program: load.program.as_ref(),
-            start: &|strategy| self.start(Some(strategy)),
-            delete_trash: &|| Ok(calve_db::delete_trash(&calve_db::sweep(self.home)?)?),
+            servers,
             cancel: self.setup.cancel,
             say: self.setup.say,
         };
-        let mut rows: Vec<Row> = STRATEGIES.into_iter().map(Row::new).collect();
         for run in 1..=self.runs {
             for index in shuffled(rows.len(), u64::from(run)) {
                 check_cancelled(self.setup.cancel)?;
                 runner.run(run, &mut rows[index])?;
             }
         }
-        let steps = self.steps()?;
+        drop(runner);
+        let steps = if self.steps > 0 { self.steps()? } else { Vec::new() };
         let suite = self.suite.map_or(Ok(SuiteRows::default()), |size| self.suite(size, &load.write, scratch))?;
         let mut report = Report::new("db", began, machine);
         scratch.add_to(&mut report, "Servers in")?;
         report::complete(&mut report, self, &template, &load, &rows);
-        report::add_steps(&mut report, &steps);
+        if !steps.is_empty() {
+            report::add_steps(&mut report, &steps);
+        }
         report::add_suite(&mut report, self.suite, &suite);
         Ok(report)
     }
@@ -152,14 +163,18 @@ impl DatabaseBench<'_> {
         }
     }
 
-    /// Starts a server that ends with this process, however that ends.
     fn start(&self, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
-        let mut options = StartOptions::default();
-        options.owner = Ownership::Caller;
-        options.strategy = strategy;
-        options.cancel = self.setup.cancel.clone();
-        calve_db::start(self.home, self.template, &options, self.supervisor, &mut |_| ())
+        start(self, self.home, strategy)
     }
+}
+
+/// Starts a server that ends with this process, however that ends.
+fn start(bench: &DatabaseBench<'_>, home: &Home, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
+    let mut options = StartOptions::default();
+    options.owner = Ownership::Caller;
+    options.strategy = strategy;
+    options.cancel = bench.setup.cancel.clone();
+    calve_db::start(home, bench.template, &options, bench.supervisor, &mut |_| ())
 }
 
 /// Runs `calve db WORDS` as a program of its own, as users do. `supervisor`: the program comes first.

@@ -10,6 +10,7 @@ use calve_receipt::human::{count, size};
 
 use super::load::{LoadProgram, LoadResult};
 use super::sample::Sample;
+use super::servers::Way;
 use super::steps::Step;
 use super::suite::{SuiteRow, SuiteRows, SuiteSize};
 use super::{DatabaseBench, Load};
@@ -17,9 +18,9 @@ use crate::remedy::ProgramSource;
 use crate::report::{Bar, Chart, Report, Section, Table, or_dash, shown_bytes, shown_ms};
 use crate::stats::{Summary, median, percentile};
 
-/// A strategy with its runs.
+/// A way with its runs.
 pub(super) struct Row {
-    pub(super) strategy: Strategy,
+    pub(super) way: Way,
     pub(super) samples: Vec<Sample>,
     /// Why it does not work here.
     pub(super) refused: Option<String>,
@@ -32,7 +33,7 @@ type Value = fn(&Sample) -> Option<f64>;
 
 /// The columns of times, in milliseconds.
 const TIMES: [(&str, Value); 6] = [
-    ("clone", |sample| Some(sample.clone_ms)),
+    ("clone", |sample| sample.clone_ms),
     ("first query", |sample| Some(sample.ready_ms)),
     ("first write", |sample| sample.writes_ms.first().copied()),
     ("tenth write", |sample| sample.writes_ms.get(9).copied()),
@@ -51,7 +52,10 @@ pub(super) fn complete(report: &mut Report, bench: &DatabaseBench<'_>, template:
     report.sections.push(medians(&measured));
     report.sections.extend(timeline(&measured));
     for row in rows {
-        let command = format!("calve db start --strategy {}", row.strategy);
+        let command = row
+            .way
+            .strategy()
+            .map_or_else(|| row.way.name(), |strategy| format!("calve db start --strategy {strategy}"));
         if let Some(reason) = row.failed.clone() {
             report.fail(&format!("`{command}`"), BenchFailure { command, reason, ..BenchFailure::default() });
         } else if let Some(reason) = row.refused.clone() {
@@ -64,7 +68,7 @@ pub(super) fn complete(report: &mut Report, bench: &DatabaseBench<'_>, template:
 }
 
 fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &Template, load: &Load) {
-    report.subject = "What a server on a clone of a template costs, by strategy.".into();
+    report.subject = "What a server on a clone of a template costs, by strategy, and without Calve.".into();
     let Template { name, engine, version, files, bytes, .. } = template;
     report.circumstance("Template", format!("`{name}`: {version}, {} files, {}", count(*files), size(*bytes)));
     let query = format!("`{}`, timed from the request for a server on, cloning included", bench.query);
@@ -80,29 +84,28 @@ fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &Template,
     facts.write = Some(load.write.clone());
     facts.load = program;
     report.document.rounds = bench.runs;
-    report
-        .circumstance("Runs", format!("{} of each strategy, in another order each time, with warm caches", bench.runs));
+    report.circumstance("Runs", format!("{} of each way, in another order each time, with warm caches", bench.runs));
     report.circumstance("Disk", "how much fuller the file system is after the tenth write, everything written out");
     report.circumstance("Memory", "of all the server's processes, shared memory counted once, the most seen");
     report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), (engine.clone(), version.clone())]);
 }
 
 fn medians(rows: &[&Row]) -> Section {
-    let mut head = vec!["strategy"];
+    let mut head = vec!["way"];
     head.extend(TIMES.iter().map(|(title, _)| *title));
     head.extend(["writes/s", "disk", "memory"]);
     let line = |row: &&Row| {
         let middle = |value: Value, shown: fn(f64) -> String| or_dash(median(&row.values(value)), shown);
-        let mut line = vec![row.strategy.to_string()];
+        let mut line = vec![row.way.name()];
         line.extend(TIMES.iter().map(|(_, value)| middle(*value, shown_ms)));
         line.push(middle(PER_SECOND, |number| count(number.round() as u64)));
         line.extend([DISK, MEMORY].map(|value| middle(value, shown_bytes)));
-        (Side::Peer, line)
+        (row.way.side(), line)
     };
     let chart = |(title, value): &(&str, Value)| {
         let bar = |row: &&Row| {
             let seconds = row.values(*value).iter().map(|ms| ms / 1000.0).collect();
-            Bar::of_seconds(row.strategy.to_string(), Side::Calve, seconds)
+            Bar::of_seconds(row.way.name(), row.way.side(), seconds)
         };
         Chart { title: (*title).to_owned(), bars: rows.iter().filter_map(bar).collect(), unit: crate::report::shown }
     };
@@ -197,7 +200,7 @@ fn spread(values: Vec<f64>) -> Option<Spread> {
     Some(Spread { median, min, max, values })
 }
 
-/// Returns the worst latency of all runs, by second and strategy.
+/// Returns the worst latency of all runs, by second and way.
 fn timeline(rows: &[&Row]) -> Option<Section> {
     fn loads(row: &Row) -> impl Iterator<Item = &LoadResult> {
         row.samples.iter().filter_map(|sample| sample.load.as_ref())
@@ -209,9 +212,9 @@ fn timeline(rows: &[&Row]) -> Option<Section> {
             let worst = loads(row).filter_map(|load| Some(load.timeline.get(second)?.worst_ms)).reduce(f64::max);
             or_dash(worst, shown_ms)
         };
-        (Side::Peer, std::iter::once(row.strategy.to_string()).chain((0..seconds).map(worst)).collect())
+        (row.way.side(), std::iter::once(row.way.name()).chain((0..seconds).map(worst)).collect())
     };
-    let head = std::iter::once("strategy".to_owned()).chain((1..=seconds).map(|second| format!("{second} s")));
+    let head = std::iter::once("way".to_owned()).chain((1..=seconds).map(|second| format!("{second} s")));
     Some(Section {
         title: "Worst latency in each second of the write load, of all runs".into(),
         tables: vec![Table {
@@ -225,8 +228,8 @@ fn timeline(rows: &[&Row]) -> Option<Section> {
 }
 
 impl Row {
-    pub(super) fn new(strategy: Strategy) -> Self {
-        Self { strategy, samples: Vec::new(), refused: None, failed: None }
+    pub(super) fn new(way: Way) -> Self {
+        Self { way, samples: Vec::new(), refused: None, failed: None }
     }
 
     fn values(&self, value: Value) -> Vec<f64> {
@@ -243,7 +246,9 @@ impl Row {
         let loads = self.samples.iter().filter_map(|sample| sample.load.as_ref());
         let timeline = |load: &LoadResult| load.timeline.iter().map(|it| (it.transactions, it.worst_ms)).collect();
         let details = ResultDetails::Database(DatabaseResult {
-            strategy: self.strategy.name(),
+            side: self.way.side(),
+            server: self.way.name(),
+            strategy: self.way.strategy().map(Strategy::name),
             clone_ms,
             first_query_ms,
             first_write_ms,

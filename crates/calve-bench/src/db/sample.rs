@@ -3,13 +3,14 @@
 use std::io;
 use std::time::Instant;
 
-use calve_core::{CancelToken, Strategy};
-use calve_db::{Error, OwnedServer, Record};
+use calve_core::CancelToken;
+use calve_db::Error;
+use calve_receipt::bench::Side;
 
-use super::client::Session;
 use super::load::{LoadProgram, LoadResult};
 use super::memory;
 use super::report::Row;
+use super::servers::{Server, Servers, Way};
 use crate::error::BenchError;
 use crate::report::shown_ms;
 use crate::scratch::Scratch;
@@ -21,8 +22,7 @@ pub(super) struct Runner<'a> {
     pub(super) query: &'a str,
     pub(super) write: &'a str,
     pub(super) program: Option<&'a LoadProgram>,
-    pub(super) start: &'a dyn Fn(Strategy) -> Result<OwnedServer, Error>,
-    pub(super) delete_trash: &'a dyn Fn() -> Result<(), BenchError>,
+    pub(super) servers: Servers<'a>,
     pub(super) cancel: &'a CancelToken,
     pub(super) say: &'a dyn Fn(&str),
 }
@@ -30,7 +30,8 @@ pub(super) struct Runner<'a> {
 /// Times in milliseconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
-    pub(super) clone_ms: f64,
+    /// `None` if Calve has not cloned the data.
+    pub(super) clone_ms: Option<f64>,
     /// From the request until the first query was answered, cloning included.
     pub(super) ready_ms: f64,
     pub(super) writes_ms: Vec<f64>,
@@ -46,70 +47,67 @@ pub(super) struct Sample {
 const WRITES: usize = 10;
 
 impl Runner<'_> {
-    /// Runs a strategy once. A failure is noted in its row, and the strategy is not tried again.
-    pub(super) fn run(&self, run: u32, row: &mut Row) -> Result<(), BenchError> {
+    /// Runs a way once. A failure is noted in its row, and the way is not tried again.
+    pub(super) fn run(&mut self, run: u32, row: &mut Row) -> Result<(), BenchError> {
         if row.refused.is_some() || row.failed.is_some() {
             return Ok(());
         }
-        (self.delete_trash)()?;
-        self.scratch.settle()?;
-        let used = self.scratch.used_bytes()?;
-        let began = Instant::now();
-        let owned = match (self.start)(row.strategy) {
-            Ok(owned) => owned,
-            Err(Error::Strategy { reason, .. }) => {
-                row.refused = Some(reason);
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let sample = match self.answer(&owned.record, began) {
-            Ok(mut sample) => {
-                self.scratch.flush()?;
-                sample.disk_bytes = self.scratch.used_bytes()? as i64 - used as i64;
-                self.put_under_load(&owned.record, &mut sample).map(|()| sample)
-            }
-            Err(error) => Err(error),
-        };
+        self.servers.delete_trash()?;
+        let sample = self.sample(row.way);
         check_cancelled(self.cancel)?;
         match sample {
-            Ok(mut sample) => {
-                let began = Instant::now();
-                owned.stop()?;
-                sample.stop_ms = ms(began);
+            Ok(sample) => {
                 let took = shown_ms(sample.ready_ms);
-                (self.say)(&format!("run {run}  {took:>9}  {}", row.strategy));
+                (self.say)(&format!("run {run}  {took:>9}  {}", row.way.name()));
                 row.samples.push(sample);
             }
+            Err(BenchError::Db(Error::Strategy { reason, .. })) => row.refused = Some(reason),
+            // A runtime may not be able to, or not be allowed to.
+            Err(BenchError::Db(error)) if row.way.side() == Side::Peer && row.samples.is_empty() => {
+                row.refused = Some(error.to_string());
+            }
+            Err(error @ BenchError::Db(_)) if row.way.side() == Side::Calve => return Err(error),
             Err(error) => {
-                (self.say)(&format!("run {run}  {:>9}  {}: {error}", "failed", row.strategy));
+                (self.say)(&format!("run {run}  {:>9}  {}: {error}", "failed", row.way.name()));
                 row.failed = Some(error.to_string());
             }
         }
         Ok(())
     }
 
-    /// Times the first query, and the writes.
-    fn answer(&self, server: &Record, began: Instant) -> io::Result<Sample> {
-        let mut session = Session::open(server)?;
+    fn sample(&mut self, way: Way) -> Result<Sample, BenchError> {
+        let prepared = self.servers.prepare(way)?;
+        self.scratch.settle()?;
+        let used = self.scratch.used_bytes()?;
+        let began = Instant::now();
+        let mut server = self.servers.start(prepared)?;
+        let mut session = self.servers.open(&mut server)?;
         session.run(self.query)?;
-        let mut sample = Sample { clone_ms: server.clone_ms, ready_ms: ms(began), ..Sample::default() };
+        let mut sample = Sample { clone_ms: server.clone_ms(), ready_ms: ms(began), ..Sample::default() };
         for _ in 0..WRITES {
             let began = Instant::now();
             session.run(self.write)?;
             sample.writes_ms.push(ms(began));
         }
-        sample.memory_bytes = memory::bytes(server.pid);
+        let process = session.server;
+        drop(session);
+        sample.memory_bytes = process.and_then(memory::bytes);
+        self.scratch.flush()?;
+        sample.disk_bytes = self.scratch.used_bytes()? as i64 - used as i64;
+        self.put_under_load(&server, process, &mut sample)?;
+        let began = Instant::now();
+        server.stop()?;
+        sample.stop_ms = ms(began);
         Ok(sample)
     }
 
-    fn put_under_load(&self, server: &Record, sample: &mut Sample) -> io::Result<()> {
+    fn put_under_load(&self, server: &Server, process: Option<u32>, sample: &mut Sample) -> io::Result<()> {
         let Some(program) = self.program else { return Ok(()) };
-        let at = self.scratch.path();
-        program.prepare(server, at, self.cancel)?;
-        let (load, peak) = memory::peak_during(server.pid, || program.run(server, at, self.cancel));
+        let (at, address) = (self.scratch.path(), server.address());
+        program.prepare(address, at, self.cancel)?;
+        let (load, peak) = memory::peak_during(process, || program.run(address, at, self.cancel));
         sample.load = Some(load?);
-        sample.memory_bytes = sample.memory_bytes.max((peak > 0).then_some(peak));
+        sample.memory_bytes = sample.memory_bytes.max(peak);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 mod process;
 mod runtime;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,19 +57,58 @@ pub(crate) struct Run<'a> {
     pub(crate) account: Account,
     /// The directory in which it runs.
     pub(crate) directory: &'a Path,
-    /// Directories that it sees and writes to, and those that it only reads.
-    pub(crate) writable: &'a [PathBuf],
-    pub(crate) readable: &'a [(PathBuf, PathBuf)],
+    pub(crate) mounts: &'a [Mount<'a>],
     /// Whether it shares the network of this machine; it has none otherwise.
     pub(crate) has_network: bool,
     /// Whether the image's entry point runs it. One that initialises data is run by itself.
     pub(crate) by_entry_point: bool,
 }
 
+/// Something that a container sees at a path.
+pub(crate) struct Mount<'a> {
+    /// A path of this machine, or the name of a volume.
+    pub(crate) source: &'a OsStr,
+    pub(crate) at: &'a Path,
+    /// As in the third part of a runtime's `--volume`.
+    pub(crate) option: Option<&'static str>,
+}
+
+impl<'a> Mount<'a> {
+    /// A directory that the container writes to, at its own path.
+    pub(crate) fn writable(path: &'a Path) -> Self {
+        Self { source: path.as_os_str(), at: path, option: None }
+    }
+
+    /// A path that it only reads.
+    pub(crate) fn readable(path: &'a Path, at: &'a Path) -> Self {
+        Self { source: path.as_os_str(), at, option: Some("ro") }
+    }
+
+    /// Writes the mount for `--volume`. Fails if a path has a colon: runtimes separate the parts by colons, and know no other way to write
+    /// one.
+    fn in_words(&self) -> Result<OsString> {
+        let has_colon = |path: &&OsStr| path.as_encoded_bytes().contains(&b':');
+        if let Some(path) = [self.source, self.at.as_os_str()].into_iter().find(has_colon) {
+            return Err(Error::CannotBind(path.into()));
+        }
+        let mut text = self.source.to_owned();
+        for part in [Some(self.at.as_os_str()), self.option.map(OsStr::new)].into_iter().flatten() {
+            text.push(":");
+            text.push(part);
+        }
+        Ok(text)
+    }
+}
+
 impl Container {
     pub(crate) fn new(image: &Image, home: &Home, server: &str) -> Result<Self> {
         let name = format!("calve-{}", random::letters(24)?);
         Ok(Self { image: image.clone(), name, home: home.path().to_path_buf(), server: server.to_owned() })
+    }
+
+    /// Returns the home of its place.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     /// Returns whether its supervisor may have namespaces of its own. In them, podman without privilege could make none of its own, and
@@ -102,11 +141,8 @@ impl Container {
         {
             line.extend(["--env".into(), joined(variable, value)]);
         }
-        for path in run.writable {
-            line.extend(["--volume".into(), bound(path, path, "")?]);
-        }
-        for (path, at) in run.readable {
-            line.extend(["--volume".into(), bound(path, at, ":ro")?]);
+        for mount in run.mounts {
+            line.extend(["--volume".into(), mount.in_words()?]);
         }
         match (run.by_entry_point, run.command) {
             (false, [program, arguments @ ..]) => {
@@ -218,21 +254,9 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
     Ok(())
 }
 
-fn joined(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {
+fn joined(name: &str, value: impl AsRef<OsStr>) -> OsString {
     let mut text = OsString::from(name);
     text.push("=");
     text.push(value);
     text
-}
-
-/// Writes a bind mount. Fails if a path has a colon: runtimes separate the parts by colons, and know no other way to write one.
-fn bound(path: &Path, at: &Path, options: &str) -> Result<OsString> {
-    if let Some(path) = [path, at].into_iter().find(|path| path.as_os_str().as_encoded_bytes().contains(&b':')) {
-        return Err(Error::CannotBind(path.to_path_buf()));
-    }
-    let mut text = path.as_os_str().to_owned();
-    text.push(":");
-    text.push(at);
-    text.push(options);
-    Ok(text)
 }

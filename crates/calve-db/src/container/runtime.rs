@@ -34,6 +34,9 @@ exit 127"#;
 /// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long it may work.
+const MOST: Duration = Duration::from_secs(1800);
+
 /// The address of a Docker engine that may be on this machine.
 const LOCAL: &str = "unix://";
 
@@ -115,8 +118,13 @@ impl Image {
     }
 
     /// Runs the runtime, and returns what it prints.
-    pub(super) fn ask(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
+    pub(crate) fn ask(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
         ask(&self.runtime, self.engine.as_deref(), words)
+    }
+
+    /// Runs it for work that may take long.
+    pub(crate) fn work(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
+        ask_within(&self.runtime, self.engine.as_deref(), words, MOST)
     }
 
     /// Runs [`LOOK`] in the image, with `seen` bound in, and returns its output.
@@ -194,12 +202,20 @@ fn mounted(path: &Path) -> OsString {
 }
 
 fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
+    ask_within(runtime, engine, words, PATIENCE)
+}
+
+fn ask_within(
+    runtime: &Path,
+    engine: Option<&str>,
+    words: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    limit: Duration,
+) -> Result<String> {
     let mut command = Command::new(runtime);
     command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
     command.current_dir("/").stdin(Stdio::null());
-    let Some(output) = output_within(command, PATIENCE).map_err(|error| Error::io(Operation::Run, runtime, error))?
-    else {
-        let said = format!("it did not answer within {} s", PATIENCE.as_secs());
+    let Some(output) = output_within(command, limit).map_err(|error| Error::io(Operation::Run, runtime, error))? else {
+        let said = format!("it did not answer within {} s", limit.as_secs());
         return Err(Error::Runtime { runtime: runtime.to_path_buf(), code: None, said });
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

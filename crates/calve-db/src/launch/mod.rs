@@ -18,7 +18,7 @@ use rustix::fs::FlockOperation;
 use self::data::{DataClone, Mounts, clone_data};
 use self::readiness::{Notices, ReadinessWait};
 use crate::address::Address;
-use crate::container::{self, Run, ServerProcess};
+use crate::container::{self, Mount, Run, ServerProcess};
 use crate::copy_up::{self, LargeFile, OverlayPaths, Watch};
 use crate::engine::{Engine, Instance, connection, memory};
 use crate::error::{Error, Result};
@@ -56,8 +56,21 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) starter: Option<BorrowedFd<'a>>,
     pub(crate) owners: Owners<'a>,
     pub(crate) cancel: &'a CancelToken,
+    /// What its container has as its data directory, if it is in one.
+    pub(crate) container_data: ContainerData<'a>,
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),
+}
+
+/// What a container has as its data directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ContainerData<'a> {
+    /// The directory of this machine.
+    Bound,
+    /// Something else that is mounted there.
+    Mounted { source: &'a OsStr, option: Option<&'static str> },
+    /// The files of its image.
+    OfImage,
 }
 
 /// The owners, whose end is the server's, as far as descriptors tell: of a socket, and of processes.
@@ -113,13 +126,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let started = Instant::now();
     let spec = wanted.spec;
     let data = wanted.files.join(DATA);
-    let place = Directory::open(wanted.files)?;
-    // Nobody else gets there while root writes to what is the server's, and what an earlier server has left is out of reach.
-    private::close(&place)?;
-    let settings = runtime::renew(wanted.directory, spec.account)?;
-    trash::remove(&wanted.files.join("tmp"), RemovalWait::No)?;
-    private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
-    let output = private::append(&log::path(spec.files()))?;
+    let Places { place, settings, output } = places(wanted)?;
     let PreparedData { placed, template, mut neutralised } = unless_left(&wanted.owners, wanted.cancel, || {
         quietly(wanted.is_ahead, || data_directory(wanted, &place, &data))
     })?;
@@ -127,22 +134,14 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let since = SystemTime::now();
     let seen = as_seen(wanted)?;
     let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen.path, since);
-    private::share(&place, spec.account, wanted.files)?;
-    if spec.container.is_some() {
-        container::name_user(&settings, wanted.engine.name(), spec.account)?;
-    }
+    open_up(wanted, &place, &settings)?;
     if *wanted.origin == Origin::Init {
         initialise(wanted, &seen.path.join("data"), &settings, &output)?;
     }
     let instance = instance(wanted, &seen.path, settings);
     let notices = Notices::listen(wanted.directory, spec.account)?;
-    let arguments = wanted.engine.arguments(&instance)?;
-    let notify = [("NOTIFY_SOCKET", notices.path().as_os_str())];
     connection::forget_first_process(&wanted.address.socket);
-    let mut server = match &spec.container {
-        Some(_) => start_in_container(wanted, &arguments, &instance.settings, true, &output)?,
-        None => start(wanted, &arguments, &instance.data, &notify, &output)?,
-    };
+    let mut server = start_server(wanted, &instance, Some(notices.path()), &output)?;
     let pid = server.pid();
     if !spec.is_left_to_the_kernel(wanted.isolated) {
         registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, Some(pid)))?;
@@ -186,6 +185,50 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     })
 }
 
+/// The directories of a server, and its log.
+pub(crate) struct Places {
+    pub(crate) place: Directory,
+    pub(crate) settings: Directory,
+    pub(crate) output: File,
+}
+
+/// Makes the directories of a server anew, but for its data.
+pub(crate) fn places(wanted: &LaunchRequest<'_>) -> Result<Places> {
+    let spec = wanted.spec;
+    let place = Directory::open(wanted.files)?;
+    // Nobody else gets there while root writes to what is the server's, and what an earlier server has left is out of reach.
+    private::close(&place)?;
+    let settings = runtime::renew(wanted.directory, spec.account)?;
+    trash::remove(&wanted.files.join("tmp"), RemovalWait::No)?;
+    private::make_in(&place, "tmp", CLOSED)?.give_itself(spec.account)?;
+    Ok(Places { place, settings, output: private::append(&log::path(spec.files()))? })
+}
+
+/// Lets the server's account into them.
+pub(crate) fn open_up(wanted: &LaunchRequest<'_>, place: &Directory, settings: &Directory) -> Result<()> {
+    let spec = wanted.spec;
+    private::share(place, spec.account, wanted.files)?;
+    if spec.container.is_some() {
+        container::name_user(settings, wanted.engine.name(), spec.account)?;
+    }
+    Ok(())
+}
+
+/// Starts the server's process. `notices`: where it tells that it is ready, if it can.
+pub(crate) fn start_server(
+    wanted: &LaunchRequest<'_>,
+    instance: &Instance,
+    notices: Option<&Path>,
+    output: &File,
+) -> Result<ServerProcess> {
+    let arguments = wanted.engine.arguments(instance)?;
+    let notify = notices.map(|path| ("NOTIFY_SOCKET", path.as_os_str()));
+    match &wanted.spec.container {
+        Some(_) => start_in_container(wanted, &arguments, &instance.settings, true, output),
+        None => start(wanted, &arguments, &instance.data, notify.as_slice(), output),
+    }
+}
+
 /// Records the state of the data directory for the next reset, which can do without. Root never changes anything in a directory that the
 /// server's account could reach before, so as root every reset makes a new one.
 fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path) -> Option<CloneState> {
@@ -200,7 +243,7 @@ fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path)
     CloneState::record(data, after, wanted.cancel).ok().flatten()
 }
 
-fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
+pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Directory) -> Instance {
     Instance {
         program: wanted.spec.program.clone(),
         version: wanted.spec.version.clone(),
@@ -401,6 +444,10 @@ pub(crate) struct ServerView {
 }
 
 impl ServerView {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Takes the second place away.
     pub(crate) fn hide(&mut self) {
         if std::mem::take(&mut self.is_mount) {
@@ -415,7 +462,7 @@ impl Drop for ServerView {
     }
 }
 
-fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
+pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let spec = wanted.spec;
     // A directory that is bound into a container is reached there.
     if spec.container.is_some() || spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
@@ -474,17 +521,27 @@ fn start_in_container(
     by_entry_point: bool,
     output: &File,
 ) -> Result<ServerProcess> {
-    let (spec, data) = (wanted.spec, wanted.files.join(DATA));
+    let spec = wanted.spec;
     let Some(container) = &spec.container else { return Err(Error::SupervisorGone(spec.name.clone())) };
+    let (data, temporary, sockets) =
+        (wanted.files.join(DATA), wanted.files.join("tmp"), runtime::sockets(wanted.directory));
+    let users = settings.path().join(container::USERS);
+    let mut mounts = vec![
+        Mount::writable(&temporary),
+        Mount::writable(&sockets),
+        Mount::readable(settings.path(), settings.path()),
+        Mount::readable(&users, Path::new("/etc/passwd")),
+    ];
+    match wanted.container_data {
+        ContainerData::Bound => mounts.push(Mount::writable(&data)),
+        ContainerData::Mounted { source, option } => mounts.push(Mount { source, at: &data, option }),
+        ContainerData::OfImage => {}
+    }
     let line = container.command(&Run {
         command,
         account: spec.account,
         directory: &data,
-        writable: &[data.clone(), wanted.files.join("tmp"), runtime::sockets(wanted.directory)],
-        readable: &[
-            (settings.path().to_path_buf(), settings.path().to_path_buf()),
-            (settings.path().join(container::USERS), "/etc/passwd".into()),
-        ],
+        mounts: &mounts,
         has_network: wanted.address.tcp_port.is_some(),
         by_entry_point,
     })?;

@@ -1,9 +1,10 @@
 //! The end of a server whose data stays.
 
-use super::{Supervisor, with_log};
+use super::Supervisor;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
+use crate::log;
 use crate::registry;
 use crate::service::UnsavedDataRule;
 
@@ -33,7 +34,7 @@ impl Supervisor<'_> {
                 return Ok(());
             }
             self.write_record()?;
-            return Err(match with_log(error, self.spec.files()) {
+            return Err(match log::added_to(error, self.spec.files()) {
                 Error::ServerFailed { how, log, .. } => {
                     Error::ServiceUnsaved { name: self.spec.name.clone(), how, log }
                 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use calve_core::{CancelToken, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::{End, ORDERLY_END, Supervisor, with_log};
+use super::{End, ORDERLY_END, Supervisor};
 use crate::end_reason::EndReason;
 use crate::engine::Version;
 use crate::error::{Error, Result};
@@ -20,6 +20,7 @@ use crate::files::random;
 use crate::files::trash;
 use crate::launch::ResetData;
 use crate::launch::data::{Mounts, clone_data};
+use crate::log;
 use crate::mark;
 use crate::messages::{Answer, Origin, send};
 use crate::operation::Operation;
@@ -66,15 +67,15 @@ impl Supervisor<'_> {
             }
         };
         if let Err(error) = self.ask_to_end() {
-            let _ = send(&mut from, &Answer::failed(with_log(error, self.spec.files())));
+            let _ = send(&mut from, &Answer::failed(log::added_to(error, self.spec.files())));
             return None;
         }
         self.prepared.forget();
         let kept = self.await_end().and_then(|()| self.keep(name, &at, cancel));
         // Said before a server writes to the log again.
-        let kept = kept.map_err(|error| with_log(error, self.spec.files()));
+        let kept = kept.map_err(|error| log::added_to(error, self.spec.files()));
         if let Err(error) = self.resume(&from, talk, cancel) {
-            let error = kept.err().unwrap_or_else(|| with_log(error, self.spec.files()));
+            let error = kept.err().unwrap_or_else(|| log::added_to(error, self.spec.files()));
             let _ = send(&mut from, &Answer::failed(error));
             return Some(End::Unasked(EndReason::MarkFailed));
         }

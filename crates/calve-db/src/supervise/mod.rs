@@ -15,7 +15,7 @@ mod reset;
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::random;
 use crate::files::{private, trash};
-use crate::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
+use crate::launch::{ContainerData, LaunchRequest, Owners, ResetData, RunningServer, launch};
 use crate::log;
 use crate::messages::{Answer, Origin, Owner, ReadyServer, Request, Spec, StartNotice, receive, send};
 use crate::operation::Operation;
@@ -74,7 +74,7 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     let (mut supervisor, ready) = match begun {
         Ok(begun) => begun,
         Err(error) => {
-            let error = with_log(error, spec.files());
+            let error = log::added_to(error, spec.files());
             clear(&spec, isolated);
             send(&mut talk, &Answer::failed(error)).map_err(failed)?;
             return Ok(());
@@ -88,17 +88,6 @@ pub fn supervise(lock: OwnedFd, talk: OwnedFd, cancel: &CancelToken) -> Result<(
     supervisor.end(end, &mut talk);
     drop(lock);
     Ok(())
-}
-
-/// Adds the log to the error of a failed server: it says more than an exit code does.
-fn with_log(error: Error, place: &Path) -> Error {
-    match error {
-        Error::ServerFailed { how, .. } => {
-            let log = log::tail(place);
-            Error::ServerFailed { how, full: log::full(place, &log), log }
-        }
-        other => other,
-    }
 }
 
 /// Removes what a start that failed has made.
@@ -214,6 +203,7 @@ impl<'a> Supervisor<'a> {
             starter: Some(talk.as_fd()),
             owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
             cancel,
+            container_data: ContainerData::Bound,
             tell: &tell,
         };
         if !spec.is_left_to_the_kernel(isolated) {
@@ -382,7 +372,7 @@ impl<'a> Supervisor<'a> {
             Request::Finish => {
                 let answer = self
                     .finish()
-                    .map_or_else(|error| Answer::failed(with_log(error, self.spec.files())), |()| Answer::Done);
+                    .map_or_else(|error| Answer::failed(log::added_to(error, self.spec.files())), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
             Request::Claim(claim) => return self.claim(claim, from),
@@ -446,6 +436,7 @@ impl<'a> Supervisor<'a> {
             starter: None,
             owners: self.owners(talk),
             cancel,
+            container_data: ContainerData::Bound,
             tell: &tell,
         })
     }

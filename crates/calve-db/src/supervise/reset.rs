@@ -7,13 +7,14 @@ use std::time::Instant;
 use calve_core::{CancelToken, Choice, RemovalWait, RevertOptions, Strategy};
 
 use super::next_data::NextData;
-use super::{End, Supervisor, with_log};
+use super::{End, Supervisor};
 use crate::copy_up::CopiedFile;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::trash;
 use crate::launch::data::DataClone;
 use crate::launch::{ResetData, unless_left};
+use crate::log;
 use crate::messages::{Answer, Origin, ReadyServer, send};
 use crate::template;
 
@@ -47,7 +48,7 @@ impl Supervisor<'_> {
                     Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new(), copied }))
                 }
                 Err(error) => {
-                    let _ = send(&mut from, &Answer::failed(with_log(error, self.spec.files())));
+                    let _ = send(&mut from, &Answer::failed(log::added_to(error, self.spec.files())));
                     return Some(End::Unasked(EndReason::ResetFailed));
                 }
             },

@@ -6,6 +6,7 @@ use calve_testkit::{FileSystem, require_program};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::runtimes::Containers;
 use crate::world::{Mariadb, Postgres, User, World};
 
 fn bench(world: &World) -> crate::world::Run {
@@ -35,6 +36,12 @@ fn strategies(report: &Value, seconds: usize) -> Vec<String> {
     rows.iter().map(|row| row["strategy"].as_str().unwrap().to_owned()).collect()
 }
 
+/// The row of the servers that got their data in this way.
+#[track_caller]
+fn row<'a>(report: &'a Value, server: &str) -> &'a Value {
+    report["results"].as_array().unwrap().iter().find(|row| row["server"] == server).expect(server)
+}
+
 fn median(report: &Value, strategy: &str, key: &str) -> f64 {
     let row = report["results"].as_array().unwrap().iter().find(|row| row["strategy"] == strategy).unwrap();
     row[key]["median"].as_f64().unwrap()
@@ -55,6 +62,8 @@ fn every_strategy_that_works_is_measured() {
         let timed = steps.filter(|row| row["ms"]["median"].as_f64().unwrap_or_default() > 0.0).count();
         // On an overlay that copies, no reset is prepared.
         assert_eq!(timed, if file_system == FileSystem::Ext4 { 3 } else { 4 }, "{report:#}");
+        let alone = row(&report, "the server alone: an existing directory");
+        assert!(alone["clone_ms"].is_null() && alone["first_query_ms"]["median"].as_f64() > Some(0.0), "{alone:#}");
         let not_run: Vec<&Value> = report["not_run"].as_array().unwrap().iter().map(|row| &row["why"]).collect();
         assert_eq!(not_run, vec!["refused"; 4 - expected.len()], "{report:#}");
         assert!(median(&report, "copy", "disk_bytes") > 2.0 * median(&report, "overlay", "disk_bytes"), "{report:#}");
@@ -65,6 +74,96 @@ fn every_strategy_that_works_is_measured() {
         world.stop("after");
         world.nothing_left();
     }
+}
+
+/// What this user has in his runtime: images and volumes.
+fn storage(containers: &Containers) -> [String; 2] {
+    [["images", "--quiet"], ["volume", "ls"]].map(|words| containers.ask(words))
+}
+
+#[test]
+fn servers_in_containers_are_compared_with_what_podman_does() {
+    let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
+    Containers::within(world, Postgres).iter().for_each(is_compared);
+}
+
+#[test]
+fn servers_in_containers_are_compared_with_what_docker_does() {
+    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+    Containers::of_docker(world, Postgres).iter().for_each(is_compared);
+}
+
+/// Compares them, also for users who may not do everything.
+#[track_caller]
+pub(crate) fn is_compared(containers: &Containers) {
+    let (world, is_rootless) = (&containers.world, containers.pause.is_some());
+    let before = storage(containers);
+    let runtime = if containers.is_docker { "docker" } else { "podman" };
+    let own = ["an existing directory", "the data in the image"];
+    let overlays = ["a volume of `type=overlay`", "`--volume DIR:DIR:O`"];
+    let measure = |more: &[&str]| {
+        let line = bench(world).args(["--runs", "1", "--duration", "0", "--steps", "0"]).args(more);
+        let report = line.succeeds().json();
+        for data in own.iter().chain(&overlays) {
+            let name = format!("{runtime}: {data}");
+            // Docker has no such option.
+            let is_possible = !containers.is_docker || *data != overlays[1];
+            let found = report["results"].as_array().unwrap().iter().find(|row| row["server"] == name.as_str());
+            assert_eq!(found.is_some(), is_possible, "{name}: {report:#}");
+            for key in ["first_query_ms", "first_write_ms", "stop_ms"] {
+                assert!(found.is_none_or(|row| row[key]["median"].as_f64() > Some(0.0)), "{found:#?}");
+            }
+            // By the process at the other end of its socket, and not by the runtime's.
+            assert!(found.is_none_or(|row| row["memory_bytes"]["median"].as_f64() > Some(1e7)), "{found:#?}");
+        }
+        assert_eq!(storage(containers), before);
+        containers.nothing_left();
+        report
+    };
+    containers.template();
+    let report = measure(&[]);
+    let image = ["--image", &containers.image, "--runtime", containers.runtime.to_str().unwrap()];
+    bench(world).args(image).fails(2, &["run from the image", "leave out `--image`"]);
+    if is_rootless {
+        assert_eq!(strategies(&report, 0), ["copy"]);
+        return;
+    }
+    world.db(["template", "remove", "t"]).succeeds();
+    world.template(Postgres);
+    let report = measure(&image);
+    row(&report, "the server alone: an existing directory");
+    let clone_ms = row(&report, &format!("{runtime}: Calve"))["clone_ms"]["median"].as_f64();
+    assert!(clone_ms > Some(0.0), "{report:#}");
+}
+
+#[test]
+fn what_a_killed_bench_leaves_of_containers_goes_with_the_next_commands() {
+    let on_ext4 = World::on(FileSystem::Ext4, User::This);
+    let Some(containers) = on_ext4.and_then(|world| Containers::within(world, Postgres)) else { return };
+    let world = &containers.world;
+    let before = storage(&containers);
+    containers.template();
+    let line = ["--runs", "2", "--duration", "0", "--steps", "0"];
+    let is_there: [&dyn Fn() -> bool; 3] = [
+        // In a container of its own, on a volume of its own, and from an image of its own.
+        &|| !containers.names().is_empty(),
+        &|| storage(&containers)[1] != before[1],
+        &|| storage(&containers)[0] != before[0],
+    ];
+    for is_there in is_there {
+        let mut child = bench(world).args(line).spawn();
+        while !is_there() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        }
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        world.nothing_runs();
+        world.db(["gc"]).succeeds();
+        assert_eq!(containers.names(), Vec::<String>::new());
+    }
+    bench(world).args(["--runs", "1", "--duration", "0", "--steps", "0"]).succeeds();
+    assert_eq!(storage(&containers), before);
+    containers.nothing_left();
 }
 
 #[test]

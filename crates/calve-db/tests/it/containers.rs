@@ -9,6 +9,7 @@ use calve_testkit::{FileSystem, fingerprint, require_program, write_program};
 use fs_err as fs;
 use serde_json::Value;
 
+use crate::bench;
 use crate::conformance::story;
 use crate::runtimes::{Containers, image_of, kill};
 use crate::world::{Engine, Mariadb, Mysql, Postgres, Redis, User, World, eventually, names};
@@ -555,6 +556,8 @@ fn another_user_than_root_needs_subordinate_ids() {
     world.supervisors().into_iter().for_each(kill);
     world.db(["gc"]).succeeds();
     containers.nothing_left();
+    // To carry the image takes this user a minute, so it is done once.
+    bench::is_compared(&containers);
 
     fs::write(world.path().join("ids"), "").unwrap();
     containers.create(&containers.image).arg("--rebuild").fails(1, &["subuid", "hint: as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"]);

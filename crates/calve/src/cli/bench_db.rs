@@ -1,5 +1,7 @@
 //! `calve bench db`: its options.
 
+use std::path::PathBuf;
+
 use calve_bench::db::SuiteSize;
 use clap::Args;
 
@@ -7,7 +9,9 @@ use super::report::ReportArguments;
 
 /// Measure what a database server on a clone of a template costs, by every strategy that works there
 ///
-/// Copy, overlay, reflink and snapshot take turns. Each run clones the template, starts a server, asks one query, writes ten
+/// Copy, overlay, reflink and snapshot take turns with the server alone on a directory that is there already. With `--image`, servers in
+/// containers do too: Calve's, and the runtime's own with the data in the image, on a volume of type=overlay, and with podman's option O.
+/// For a template of an image, all servers are in containers. Each run clones the template, starts a server, asks one query, writes ten
 /// times, writes for some seconds by pgbench or `sysbench oltp_write_only` where that is installed, and stops the server. Tells the
 /// times, the transactions per second with the worst latency of each second, and the disk space and memory of a server. Then it times
 /// commands as a whole: a start that finds a standby, and resets to the template and to a mark.
@@ -18,6 +22,7 @@ use super::report::ReportArguments;
 Examples:
   calve bench db --template shop
   calve bench db --template shop --duration 0 --runs 20     without a write load
+  calve bench db --template shop --image mysql:9            in containers too
   calve bench db --template shop --suite 8x200              beside CREATE DATABASE, or a dump restored
   calve bench db --template shop --write 'UPDATE carts SET items = items + 1 WHERE id = 7'
 
@@ -41,9 +46,15 @@ pub(crate) struct BenchDbArguments {
     /// The number of runs of each strategy
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
-    /// The number of timed starts with a standby, and of each kind of reset [default: the number of runs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// The number of timed starts with a standby, and of each kind of reset; 0 for none [default: the number of runs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) steps: Option<u32>,
+    /// Also start servers from this image: by Calve, and by the runtime's own ways to data
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// The program that runs containers [default: podman or docker, whichever has the image]
+    #[arg(long, value_name = "PROGRAM", requires = "image")]
+    pub(crate) runtime: Option<PathBuf>,
     /// Also time a suite: so many workers, with so many tests each, by several ways to give each test its state
     #[arg(long, value_name = "WORKERSxTESTS", value_parser = suite)]
     pub(crate) suite: Option<SuiteSize>,

@@ -5,10 +5,10 @@ use std::time::Duration;
 use calve_core::CancelToken;
 
 use super::bench::reported;
-use super::db::{home, supervisor};
+use super::db::{home, runtimes, search, supervisor};
 use crate::cli::bench_db::BenchDbArguments;
 use crate::failure::{FAILED, Failure};
-use calve_bench::db::DatabaseBench;
+use calve_bench::db::{ContainerImage, DatabaseBench};
 
 pub(crate) fn run(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (home, supervisor) = (home()?, supervisor()?);
@@ -28,6 +28,12 @@ pub(crate) fn run(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<
             steps: arguments.steps.unwrap_or(arguments.runs),
             clients: arguments.clients,
             duration: Duration::from_secs(arguments.duration),
+            image: arguments.image.as_deref().map(|name| ContainerImage {
+                name,
+                runtime: arguments.runtime.clone(),
+                runtimes: runtimes(),
+                search: search(),
+            }),
             suite: arguments.suite,
         };
         bench.run()

@@ -68,6 +68,7 @@ fn fixed(remedy: &Remedy) -> &'static str {
         },
         Remedy::RunAsAnotherUser => "run the bench as another user",
         Remedy::InstallNode => "install Node 18.17 or later, or name its program with `--node`",
+        Remedy::OmitImage => "leave out `--image`",
         Remedy::ChangeQuery => "give another statement with `--query`",
         Remedy::ChangeWrite => "give a statement that writes with `--write`",
         // `Remedy` is non-exhaustive.

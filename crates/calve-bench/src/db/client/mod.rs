@@ -4,7 +4,9 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use calve_db::{EngineKind, MysqlSession, PostgresSession, Record};
+use calve_db::{Address, EngineKind, MysqlSession, PostgresSession, Record};
+
+use super::memory;
 
 /// The first row of a statement; `None` when it gives no row, or NULL.
 pub(super) type Value = Option<String>;
@@ -16,7 +18,13 @@ const MARIADB_TABLES: &str = "SELECT GROUP_CONCAT(CONCAT('`', REPLACE(table_sche
     ORDER BY table_schema, table_name SEPARATOR '\\n') FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema \
     NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')";
 
-pub(super) enum Session {
+pub(super) struct Session {
+    protocol: Protocol,
+    /// The server's first process, where the system tells.
+    pub(super) server: Option<u32>,
+}
+
+enum Protocol {
     Postgres(PostgresSession<UnixStream>),
     Mysql(MysqlSession<UnixStream>),
 }
@@ -32,38 +40,51 @@ impl Session {
 
     /// Opens a session as [`Self::open`] does, with another database.
     pub(super) fn open_database(server: &Record, database: &str) -> io::Result<Self> {
-        let address = &server.address;
+        let unknown = || io::Error::other(format!("the bench does not know the engine `{}`", server.engine));
+        Self::connect(server.engine_kind().ok_or_else(unknown)?, &server.address, database)
+    }
+
+    /// Opens a session as [`Self::open`] does, with a server that has no record.
+    pub(super) fn open_at(engine: EngineKind, address: &Address) -> io::Result<Self> {
+        Self::connect(engine, address, &address.database)
+    }
+
+    fn connect(engine: EngineKind, address: &Address, database: &str) -> io::Result<Self> {
         let stream = UnixStream::connect(&address.socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        match server.engine_kind() {
-            Some(EngineKind::Postgres) => PostgresSession::connect(stream, &address.user, database).map(Self::Postgres),
-            Some(EngineKind::Mariadb | EngineKind::Mysql) => {
+        let server = memory::listener(&stream);
+        let protocol = match engine {
+            EngineKind::Postgres => Protocol::Postgres(PostgresSession::connect(stream, &address.user, database)?),
+            EngineKind::Mariadb | EngineKind::Mysql => {
                 let mut session = MysqlSession::connect(stream, &address.user)?;
                 session.first_row(&format!("USE `{database}`"))?;
-                Ok(Self::Mysql(session))
+                Protocol::Mysql(session)
             }
-            _ => Err(io::Error::other(format!("the bench does not know the engine `{}`", server.engine))),
-        }
+            EngineKind::Redis | EngineKind::Valkey => {
+                return Err(io::Error::other("the bench does not know this engine"));
+            }
+        };
+        Ok(Self { protocol, server })
     }
 
     pub(super) fn is_postgres(&self) -> bool {
-        matches!(self, Self::Postgres(_))
+        matches!(self.protocol, Protocol::Postgres(_))
     }
 
     /// Runs one statement to its end.
     pub(super) fn run(&mut self, sql: &str) -> io::Result<Value> {
-        match self {
-            Self::Postgres(session) => session.first_value(sql),
-            Self::Mysql(session) => session.first_row(sql),
+        match &mut self.protocol {
+            Protocol::Postgres(session) => session.first_value(sql),
+            Protocol::Mysql(session) => session.first_row(sql),
         }
     }
 
     /// Lists all tables, a line for each.
     pub(super) fn tables(&mut self) -> io::Result<Value> {
-        match self {
-            Self::Postgres(session) => session.first_value(POSTGRES_TABLES),
-            Self::Mysql(session) => {
+        match &mut self.protocol {
+            Protocol::Postgres(session) => session.first_value(POSTGRES_TABLES),
+            Protocol::Mysql(session) => {
                 // MySQL would cut the list off.
                 session.first_row("SET SESSION group_concat_max_len = 16777216")?;
                 session.first_row(MARIADB_TABLES)
@@ -73,11 +94,11 @@ impl Session {
 
     /// Returns the statement whose value changes with any row of a table.
     pub(super) fn checksum(&self, table: &str) -> String {
-        match self {
-            Self::Postgres(_) => {
+        match &self.protocol {
+            Protocol::Postgres(_) => {
                 format!("SELECT count(*) || ' ' || coalesce(sum(hashtextextended(t::text, 0)), 0) FROM {table} t")
             }
-            Self::Mysql(_) => format!("CHECKSUM TABLE {table}"),
+            Protocol::Mysql(_) => format!("CHECKSUM TABLE {table}"),
         }
     }
 }

@@ -93,6 +93,20 @@ fn introduce(address: &Address, command: &mut Command) {
     command.envs(address.environment());
 }
 
+/// Returns the names of the programs that run containers, the best first.
+pub(super) fn runtimes() -> Vec<String> {
+    let mut names: Vec<String> = calve_db::RUNTIMES.map(Into::into).to_vec();
+    if env::var_os("DOCKER_HOST").is_some_and(|host| !host.is_empty()) {
+        names.reverse();
+    }
+    names
+}
+
+/// Returns the directories of PATH.
+pub(super) fn search() -> Vec<PathBuf> {
+    env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
+}
+
 /// Returns the command that looks after a server: this program and the name of its hidden command.
 pub(super) fn supervisor() -> Result<[PathBuf; 2], Failure> {
     Ok([env::current_exe()?, "__supervise".into()])

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use calve_core::CancelToken;
 use calve_db::{BuildEvent, Caller, CommandEnd, CreateOptions, OwnedServer};
 
-use super::{command_for, home, reap_trash, supervisor};
+use super::{command_for, home, reap_trash, runtimes, search, supervisor};
 use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output, sys};
@@ -26,10 +26,8 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
     options.server_bin.clone_from(&arguments.server_bin);
     options.image.clone_from(&arguments.image);
     options.runtime.clone_from(&arguments.runtime);
-    if env::var_os("DOCKER_HOST").is_some_and(|host| !host.is_empty()) {
-        options.runtimes = calve_db::RUNTIMES.iter().rev().map(|name| (*name).to_owned()).collect();
-    }
-    options.search = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
+    options.runtimes = runtimes();
+    options.search = search();
     options.directory = env::current_dir()?;
     let mut say = saying(&arguments.name, arguments.quiet);
     let mut run = |server: &OwnedServer| command(arguments, server);
