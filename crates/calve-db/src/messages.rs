@@ -27,7 +27,7 @@ pub(crate) struct Spec {
     pub(crate) program: PathBuf,
     /// The container that the program runs in, if it does.
     pub(crate) container: Option<Container>,
-    /// The version of that program, in its words, when the template was made; empty while one is built.
+    /// The version of that program, in its words, when the template was made.
     pub(crate) version: String,
     pub(crate) account: Account,
     /// Its place in the registry: here its files go.

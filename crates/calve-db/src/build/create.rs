@@ -224,6 +224,7 @@ pub(super) fn wait_for_others(
 /// Says how the server runs that is built with.
 fn spec(home: &Home, options: &CreateOptions, plan: &TemplatePlan, place: &Path, account: Account) -> Result<Spec> {
     let mut spec = new_spec(home, &options.name, place, plan.engine.name(), &plan.program.path, account)?;
+    spec.version.clone_from(&plan.program.version.text);
     spec.container = plan.image.as_ref().map(|image| Container::new(image, home, &options.name)).transpose()?;
     spec.origin = match (&plan.from, &plan.base) {
         (Some(from), _) => Origin::Directory(from.clone()),

@@ -81,6 +81,11 @@ pub(crate) trait Engine: Sync {
     /// Returns the server's command line. Writes the configuration that the server needs into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
 
+    /// Returns whether a server of this version, in its program's words, may be given a socket to tell that it is ready.
+    fn may_notify(&self, _version: &str) -> bool {
+        true
+    }
+
     /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
     fn probe(&self, address: &Address, patience: Duration) -> Probe;
 

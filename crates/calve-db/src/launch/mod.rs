@@ -141,7 +141,8 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let instance = instance(wanted, &seen.path, settings);
     let notices = Notices::listen(wanted.directory, spec.account)?;
     connection::forget_first_process(&wanted.address.socket);
-    let mut server = start_server(wanted, &instance, Some(notices.path()), &output)?;
+    let told = Some(notices.path()).filter(|_| wanted.engine.may_notify(&instance.version));
+    let mut server = start_server(wanted, &instance, told, &output)?;
     let pid = server.pid();
     if !spec.is_left_to_the_kernel(wanted.isolated) {
         registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, Some(pid)))?;

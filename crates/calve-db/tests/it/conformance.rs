@@ -1,8 +1,8 @@
 //! What every engine does on every file system, for root and for others: one story.
 
-use calve_testkit::{FileSystem, fingerprint};
+use calve_testkit::{FileSystem, fingerprint, require_program};
 
-use crate::world::{Engine, Mariadb, Postgres, User, World, users};
+use crate::world::{Engine, Mariadb, Mysql, Postgres, User, World, users};
 
 /// The whole life of the servers of the template `t`.
 pub(crate) fn story(world: &World, engine: Engine, strategy: &str, chosen: Option<&str>) {
@@ -70,6 +70,38 @@ fn on_ext4_by_overlay() {
 #[test]
 fn on_ext4_by_copy() {
     on(FileSystem::Ext4, "copy", Some("copy"));
+}
+
+/// The oldest version that Calve serves, which few of the others' settings fit.
+#[test]
+fn mysql_8_0() {
+    let directory = "/usr/local/mysql-8.0/bin";
+    if !require_program(&format!("{directory}/mysqld")) || !Engine::all().contains(&Mysql) {
+        return;
+    }
+    for (file_system, strategy, user) in
+        [(FileSystem::Xfs, "reflink", User::This), (FileSystem::Ext4, "overlay", User::Unprivileged)]
+    {
+        let Some(world) = World::on(file_system, user) else { return };
+        let create = |name: &str| world.db(["template", "create", name, "-q", "--engine", "mysql"]);
+        create("t").args(["--server-bin", directory, "--"]).args(Mysql.client(Mysql.fill())).succeeds();
+        story(&world, Mysql, strategy, None);
+        let identities: Vec<String> = ["a", "b"]
+            .map(|name| {
+                let server = world.start(name);
+                assert!(world.query(Mysql, &server, "SELECT @@version").starts_with("8.0."));
+                // The size of the redo log is that of the settings.
+                assert_eq!(world.query(Mysql, &server, "SELECT @@innodb_log_file_size"), "16777216");
+                world.query(Mysql, &server, "SELECT @@server_uuid")
+            })
+            .into();
+        assert_ne!(identities[0], identities[1]);
+        world.db(["stop", "--all"]).succeeds();
+        // A server of another series would upgrade the data for good.
+        let data = world.home().join("db/templates/t/data");
+        create("newer").arg("--from").arg(&data).fails(1, &["8.0"]);
+        world.nothing_left();
+    }
 }
 
 /// Wherever temporary files are: what a machine of somebody else's offers.

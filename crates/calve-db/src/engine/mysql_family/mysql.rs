@@ -16,6 +16,8 @@ pub(crate) struct Mysql;
 
 /// Settings that shape the data directory. Another size of the redo log than the server's is changed when it starts, so it is the same everywhere.
 const LOG_SIZE: &str = "--loose-innodb-redo-log-capacity=32M";
+/// The same before 8.0.30, for each of the two files.
+const OLD_LOG_SIZE: &str = "--loose-innodb-log-file-size=16M";
 
 /// The data are not worth a wait for the disk, nor is filling the data directory.
 const FAST: &[&str] =
@@ -28,6 +30,7 @@ const DURABLE: &[&str] =
 /// Settings for filling the data directory too. Native AIO is off because `io_setup` fails, after retrying for seconds, with many servers.
 const STORAGE: &[&str] = &[
     LOG_SIZE,
+    OLD_LOG_SIZE,
     "--skip-innodb-use-native-aio",
     "--innodb-buffer-pool-size=64M",
     "--skip-innodb-buffer-pool-dump-at-shutdown",
@@ -88,6 +91,11 @@ impl Engine for Mysql {
         // MariaDB's packages have a `mysqld` too.
         let fits = !version.text.contains("MariaDB") && version.major >= 8;
         (!fits).then_some("MySQL 8.0 and later")
+    }
+
+    /// The first releases of 8.0 crash when they report their end and nobody listens any more.
+    fn may_notify(&self, version: &str) -> bool {
+        self.version(version).is_some_and(|version| (version.major, version.minor) != (8, 0))
     }
 
     fn recipe(&self) -> String {
