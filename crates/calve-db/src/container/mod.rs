@@ -128,8 +128,11 @@ impl Container {
         if !self.image.is_docker() {
             line.push("--sdnotify=ignore".into());
         }
-        // Its output is in the server's log already.
-        line.extend(["--log-driver=none", "--cap-drop=all", "--security-opt=no-new-privileges"].map(Into::into));
+        // Calve asks the server itself, and its output is in the log already.
+        line.extend(
+            ["--no-healthcheck", "--log-driver=none", "--cap-drop=all", "--security-opt=no-new-privileges"]
+                .map(Into::into),
+        );
         // SELinux would have the runtime change the labels of the user's files, or the server fail.
         line.push("--security-opt=label=disable".into());
         line.push(format!("--network={}", if run.has_network { "host" } else { "none" }).into());

@@ -352,7 +352,10 @@ fn standbys_ports_and_a_new_image_of_the_same_name() {
         let url = server["tcp_url"].as_str().unwrap();
         let asked = Command::new("psql").args(["-XqAt", "-c", "SELECT count(*) FROM t", url]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&asked.stdout).trim(), "1000", "{asked:?}");
+        let port = format!("--tcp={}", server["tcp_port"]);
+        world.db(["start", "t", &port]).fails(1, &["is taken", "hint: choose another port"]);
         world.db(["stop", "--all"]).succeeds();
+        containers.nothing_left();
 
         // The name comes to mean another image: the template is made again, and not before that.
         let name = format!("localhost/calve-test-moving:{}", std::process::id());
@@ -365,6 +368,38 @@ fn standbys_ports_and_a_new_image_of_the_same_name() {
         assert_eq!((reused(), reused()), (false.into(), true.into()));
         containers.ask(["rmi", &name]);
         assert_eq!(containers.names(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_path_with_a_colon_cannot_be_bound() {
+    for containers in Containers::each(Postgres) {
+        let home = containers.world.path().join("a:b");
+        fs::create_dir(&home).unwrap();
+        let said = ["cannot be given", "because of the colon", "hint: set CALVE_HOME to a directory "];
+        containers.create(&containers.image).env("CALVE_HOME", &home).fails(1, &said);
+        assert_eq!((names(&home.join("db/servers")), containers.names()), (vec![".lock".to_owned()], vec![]));
+    }
+}
+
+#[test]
+fn no_health_check_of_an_image_runs() {
+    for containers in Containers::each(Postgres) {
+        let context = containers.world.path().join("context");
+        fs::create_dir(&context).unwrap();
+        let recipe = format!("FROM {}\nHEALTHCHECK --interval=1s CMD /bin/false\n", containers.image);
+        fs::write(context.join("Dockerfile"), recipe).unwrap();
+        let name = format!("localhost/calve-test-health:{}", std::process::id());
+        let format: &[&str] = if containers.is_docker { &[] } else { &["--format", "docker"] };
+        let words = ["build", "--quiet", "--tag", &name].into_iter().chain(format.iter().copied());
+        containers.ask(words.chain([context.to_str().unwrap()]));
+        containers.create(&name).succeeds();
+        containers.world.start("a");
+        let told = containers.ask(["inspect", "--format", "{{json .Config.Healthcheck}}", &containers.names()[0]]);
+        assert!(told == "null" || told.starts_with(r#"{"Test":["NONE"]"#), "{told}");
+        containers.world.stop("a");
+        containers.ask(["rmi", &name]);
+        containers.nothing_left();
     }
 }
 
