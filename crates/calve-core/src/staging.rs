@@ -282,7 +282,7 @@ impl<'p> Staging<'p> {
         match renamed {
             Ok(()) => Ok(false),
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Err(Error::DestinationExists(path.to_path_buf())),
-            Err(errno) => Err(failed(errno)),
+            Err(errno) => Err(self.lost_or(errno, failed)),
         }
     }
 

@@ -1,7 +1,7 @@
-//! Servers of a template as anybody could start them, with data of their own that Calve did not clone: for comparisons.
+//! Servers of a template as anybody could start them: for comparisons.
 //!
-//! A bare server has a place in the registry, whose lock this process holds, so that the next command removes what it has left, should it
-//! be killed. Images and volumes that it makes have the number of this process in their names, and go with the next ones.
+//! A bare server has a place in the registry, whose lock this process holds, so that the next command removes its container and files,
+//! should this process be killed. Images and volumes have the number of the process in their names, and go with the next [`BareServers`].
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,13 +23,14 @@ use crate::messages::{Origin, Spec};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Home, RegistryPlace};
 use crate::server::spec_of;
+use crate::sys::{self, ProcessEnd};
 use crate::template::{self, Template};
-use crate::{log, runtime, sweep, sys};
+use crate::{log, runtime, sweep};
 
 /// How a server gets data of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BareData {
-    /// A data directory that is there.
+    /// A data directory that is there: a clone that was made before, by the best strategy but an overlay.
     Directory,
     /// A container's image has it.
     Image,
@@ -43,7 +44,7 @@ pub enum BareData {
 pub struct BareServers<'a> {
     home: &'a Home,
     template: Template,
-    /// That of the server, whichever there is.
+    /// The name of the server: there is one at a time.
     name: String,
     /// The image that has the data, once there is one.
     filled: Option<String>,
@@ -73,6 +74,8 @@ struct Parts {
     spec: Spec,
     address: Address,
     volume: Option<String>,
+    /// Whether its container is known to be gone.
+    is_removed: bool,
     _place: RegistryPlace,
 }
 
@@ -89,6 +92,7 @@ impl<'a> BareServers<'a> {
         let lock = registry::open_lock(&template.place)?;
         registry::wait_for(&lock, FlockOperation::LockShared)
             .map_err(|errno| Error::io(Operation::Lock, &template.place, errno))?;
+        template.image.iter().for_each(|image| remove_left(image, home));
         let name = format!("bench-{}", random::letters(8)?);
         Ok(Self { home, template, name, filled: None, _lock: lock })
     }
@@ -108,6 +112,14 @@ impl<'a> BareServers<'a> {
         self.template.image.as_ref().map(|image| if image.is_docker() { "docker" } else { "podman" })
     }
 
+    /// Removes the image that was made of the data.
+    pub fn finish(mut self) -> Result<()> {
+        match (&self.template.image, self.filled.take()) {
+            (Some(image), Some(filled)) => image.work(["rmi", &filled]).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes everything that a server needs before it is started, for which users do not wait either.
     pub fn prepare(&mut self, data: BareData, cancel: &CancelToken) -> Result<PreparedBareServer> {
         let engine = engine::named(&self.template.engine)?;
@@ -115,7 +127,7 @@ impl<'a> BareServers<'a> {
         let spec = spec_of(self.home, &self.name, &place, self.template.clone())?;
         let address = engine.address(&spec.directory, None, None);
         let spec = Spec { origin: Origin::Present, isolate: false, ..spec };
-        let mut parts = Parts { engine, spec, address, volume: None, _place: place };
+        let mut parts = Parts { engine, spec, address, volume: None, is_removed: false, _place: place };
         let spec = &mut parts.spec;
         sweep::note_sockets(&spec.place, &spec.directory)?;
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&spec.place))?;
@@ -150,12 +162,14 @@ impl<'a> BareServers<'a> {
         if let Some(filled) = &self.filled {
             return Ok(filled.clone());
         }
-        remove_left(image, self.home);
         let account = self.template.account;
+        // Docker's builder finds no image of this machine by its identity.
+        let base = format!("localhost/{PREFIX}:base-{}", own_name());
+        image.ask(["tag", &image.id, &base])?;
         // The directory above, because a copied directory itself would get other permissions than its own.
         let recipe = format!(
             "FROM {}\nCOPY --chown={}:{} [\"./\", {}]\n",
-            image.id,
+            base,
             account.user,
             account.group,
             serde_json::Value::from(place.to_string_lossy()),
@@ -165,7 +179,9 @@ impl<'a> BareServers<'a> {
         let name = format!("localhost/{PREFIX}:{}", own_name());
         let words = ["build", "--quiet", "--tag", &name, "--label"].map(OsString::from);
         let paths = [label(self.home.path()), "--file".into(), file.into(), self.template.place.clone().into()];
-        image.work(words.into_iter().chain(paths))?;
+        let built = image.work(words.into_iter().chain(paths));
+        image.ask(["rmi", &base])?;
+        built?;
         self.filled = Some(name.clone());
         Ok(name)
     }
@@ -174,7 +190,7 @@ impl<'a> BareServers<'a> {
 impl Drop for BareServers<'_> {
     fn drop(&mut self) {
         if let (Some(image), Some(filled)) = (&self.template.image, &self.filled) {
-            let _ = image.ask(["rmi", filled]);
+            let _ = image.work(["rmi", filled]);
         }
     }
 }
@@ -207,16 +223,23 @@ impl BareServer {
         &self.parts.address
     }
 
-    /// Fails if it has ended.
+    /// Fails if it has ended, or its runtime could not start it.
     pub fn check(&mut self) -> Result<()> {
         let Some(ended) = self.process.ended() else { return Ok(()) };
+        // The exit codes by which runtimes say that.
+        if let (Some(container), ProcessEnd::Exit(code @ 125..=127)) = (&self.parts.spec.container, ended) {
+            let (runtime, said) = (container.image.runtime.clone(), log::tail(&self.parts.spec.place));
+            return Err(Error::Runtime { runtime, code: Some(code), said });
+        }
         Err(log::added_to(Error::server_failed(format!("ended ({ended})")), &self.parts.spec.place))
     }
 
-    /// Kills it, and removes what it had.
-    pub fn stop(mut self) -> Result<()> {
+    /// Kills it. What it had goes when it is dropped.
+    pub fn stop(&mut self) -> Result<()> {
         self.kill();
-        self.process.check_removed()
+        self.process.check_removed()?;
+        self.parts.is_removed = true;
+        Ok(())
     }
 
     fn kill(&mut self) {
@@ -230,7 +253,7 @@ impl BareServer {
 
 impl Drop for BareServer {
     fn drop(&mut self) {
-        if self.process.ended().is_none() {
+        if !self.parts.is_removed && self.process.ended().is_none() {
             self.kill();
         }
         if self.parts.spec.container.is_none() {
@@ -271,16 +294,16 @@ impl Parts {
         options.push(place.join("work"));
         let words = ["volume", "create", "--opt", "type=overlay", "--opt", "device=overlay", "--opt"];
         let labelled = [options, "--label".into(), label(container.home()), name.clone().into()];
-        container.image.ask(words.map(OsString::from).into_iter().chain(labelled))?;
+        // It may be made although the answer is late.
         self.volume = Some(name);
-        Ok(())
+        container.image.ask(words.map(OsString::from).into_iter().chain(labelled)).map(drop)
     }
 }
 
 impl Drop for Parts {
     fn drop(&mut self) {
         runtime::remove(&self.spec.directory, RemovalWait::Yes);
-        let is_gone = container::remove_left(&self.spec.place).is_ok();
+        let is_gone = self.is_removed || container::remove_left(&self.spec.place).is_ok();
         if let (Some(container), Some(volume)) = (&self.spec.container, &self.volume) {
             let _ = container.image.ask(["volume", "rm", "--force", volume]);
         }

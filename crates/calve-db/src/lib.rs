@@ -68,7 +68,7 @@ pub use messages::StartNotice;
 pub use operation::Operation;
 pub use registry::{Ending, Home, Log, Record, Trace, endings, find, list, log};
 pub use remedy::Remedy;
-pub use server::{OwnedServer, memory_bytes};
+pub use server::{OwnedServer, first_process, memory_bytes};
 pub use service::{
     DoomedService, NewService, Service, ServiceData, ServiceOrigin, UnsavedDataRule, WrittenDataRule,
     check_template as check_service_template, create as create_service, doom, find as find_service, is_written,

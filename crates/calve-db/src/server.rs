@@ -26,6 +26,11 @@ pub fn memory_bytes(server: &Record) -> Option<u64> {
     sys::tree(server.pid).into_iter().map(sys::memory_bytes).sum()
 }
 
+/// Returns the first process of the server at the other end of a socket, also of one in a container; `None` if that cannot be told.
+pub fn first_process(socket: &UnixStream) -> Option<u32> {
+    sys::listener(socket)
+}
+
 /// A server that was started, and the connection to its supervisor.
 ///
 /// With [`crate::Ownership::Caller`] the server ends when this is dropped, or when the process that has it ends in any way.

@@ -212,10 +212,11 @@ pub struct PortReceipt {
 pub struct EnvFileReceipt {
     /// The path in the worktree.
     pub path: ReceiptPath,
-    /// `written`; or left alone, because it is `tracked` by git or `foreign`: somebody else made or edited it.
-    #[cfg_attr(test, schemars(extend("enum" = ["written", "tracked", "foreign"])))]
+    /// `written`; or left alone, because it is `tracked` by git or `foreign`: somebody else made or edited it; or left out although the
+    /// worktree that this one was made from has its own, because here it is `not_ignored` by git, or there is `no_directory` for it.
+    #[cfg_attr(test, schemars(extend("enum" = ["written", "tracked", "foreign", "not_ignored", "no_directory"])))]
     pub outcome: &'static str,
-    /// Whether git ignores the file. Null if it was left alone.
+    /// Whether git ignores the file. Null if it was not written.
     pub ignored: Option<bool>,
 }
 

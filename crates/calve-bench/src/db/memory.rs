@@ -1,6 +1,5 @@
 //! The memory of a server: of all its processes together, with what they share counted once (proc(5), `Pss`).
 
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -10,15 +9,6 @@ use std::time::Duration;
 pub(super) fn bytes(pid: u32) -> Option<u64> {
     let own = of_process(pid)?;
     Some(own + children(pid).into_iter().filter_map(bytes).sum::<u64>())
-}
-
-/// Returns the process that listens at the other end: a server's first one, also if that is in a container. `None` where the system does not
-/// tell.
-pub(super) fn listener(stream: &UnixStream) -> Option<u32> {
-    #[cfg(target_os = "linux")]
-    return rustix::net::sockopt::socket_peercred(stream).ok().and_then(|peer| peer.pid.as_raw_pid().try_into().ok());
-    #[cfg(not(target_os = "linux"))]
-    return None::<u32>.filter(|_| stream.peer_addr().is_ok());
 }
 
 /// Looks at it while `work` goes on, and gives the most that was seen.

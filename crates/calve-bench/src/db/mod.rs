@@ -46,7 +46,7 @@ pub struct DatabaseBench<'a> {
     pub query: &'a str,
     /// The statement that writes; a row of the largest table is deleted by default.
     pub write: Option<&'a str>,
-    /// How many servers are started by each strategy.
+    /// How many servers are started in each way.
     pub runs: u32,
     /// How often each command is timed as a whole; 0 is not at all.
     pub steps: u32,
@@ -97,8 +97,7 @@ impl DatabaseBench<'_> {
         }
         let scout = self.start(None)?;
         let load = self.load(&scout, &template)?;
-        let engine =
-            scout.record.engine_kind().ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
+        let engine = client::engine(&scout.record)?;
         scout.stop()?;
         let servers = Servers::new(self, engine, &template, scratch)?;
         let mut rows: Vec<Row> = servers.ways().into_iter().map(Row::new).collect();
@@ -117,7 +116,7 @@ impl DatabaseBench<'_> {
                 runner.run(run, &mut rows[index])?;
             }
         }
-        drop(runner);
+        runner.servers.finish()?;
         let steps = if self.steps > 0 { self.steps()? } else { Vec::new() };
         let suite = self.suite.map_or(Ok(SuiteRows::default()), |size| self.suite(size, &load.write, scratch))?;
         let mut report = Report::new("db", began, machine);

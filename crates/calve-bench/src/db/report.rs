@@ -41,7 +41,7 @@ const TIMES: [(&str, Value); 6] = [
     ("stop", |sample| Some(sample.stop_ms)),
 ];
 const PER_SECOND: Value = |sample| Some(sample.load.as_ref()?.per_second);
-const DISK: Value = |sample| Some(sample.disk_bytes as f64);
+const DISK: Value = |sample| Some(sample.disk_bytes? as f64);
 const MEMORY: Value = |sample| Some(sample.memory_bytes? as f64);
 
 /// Adds the runs to a report that has its own facts already.
@@ -86,6 +86,7 @@ fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &Template,
     report.document.rounds = bench.runs;
     report.circumstance("Runs", format!("{} of each way, in another order each time, with warm caches", bench.runs));
     report.circumstance("Disk", "how much fuller the file system is after the tenth write, everything written out");
+    report.circumstance("An existing directory", "a clone that was made before, which no time counts");
     report.circumstance("Memory", "of all the server's processes, shared memory counted once, the most seen");
     report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), (engine.clone(), version.clone())]);
 }

@@ -7,6 +7,7 @@ use calve_core::CancelToken;
 use calve_db::Error;
 use calve_receipt::bench::Side;
 
+use super::client::Session;
 use super::load::{LoadProgram, LoadResult};
 use super::memory;
 use super::report::Row;
@@ -37,10 +38,19 @@ pub(super) struct Sample {
     pub(super) writes_ms: Vec<f64>,
     pub(super) load: Option<LoadResult>,
     pub(super) stop_ms: f64,
-    /// The growth that `df` shows once the tenth write is on the disk.
-    pub(super) disk_bytes: i64,
+    /// The growth that `df` shows once the tenth write is on the disk. `None` if that is the runtime's.
+    pub(super) disk_bytes: Option<i64>,
     /// `None` where the system does not tell.
     pub(super) memory_bytes: Option<u64>,
+}
+
+/// A server that has answered.
+struct BegunServer {
+    server: Server,
+    session: Session,
+    ready_ms: f64,
+    /// How full the file system was before.
+    used_bytes: u64,
 }
 
 /// As many as the report tells of.
@@ -53,20 +63,26 @@ impl Runner<'_> {
             return Ok(());
         }
         self.servers.delete_trash()?;
-        let sample = self.sample(row.way);
+        let begun = self.begin(row.way);
         check_cancelled(self.cancel)?;
-        match sample {
+        let measured = match begun {
+            Ok(begun) => self.finish(row.way, begun),
+            Err(error) => match refusal(row.way, &error) {
+                Some(reason) => {
+                    row.refused = Some(reason);
+                    return Ok(());
+                }
+                None if row.way.side() == Side::Calve && matches!(error, BenchError::Db(_)) => return Err(error),
+                None => Err(error),
+            },
+        };
+        check_cancelled(self.cancel)?;
+        match measured {
             Ok(sample) => {
                 let took = shown_ms(sample.ready_ms);
                 (self.say)(&format!("run {run}  {took:>9}  {}", row.way.name()));
                 row.samples.push(sample);
             }
-            Err(BenchError::Db(Error::Strategy { reason, .. })) => row.refused = Some(reason),
-            // A runtime may not be able to, or not be allowed to.
-            Err(BenchError::Db(error)) if row.way.side() == Side::Peer && row.samples.is_empty() => {
-                row.refused = Some(error.to_string());
-            }
-            Err(error @ BenchError::Db(_)) if row.way.side() == Side::Calve => return Err(error),
             Err(error) => {
                 (self.say)(&format!("run {run}  {:>9}  {}: {error}", "failed", row.way.name()));
                 row.failed = Some(error.to_string());
@@ -75,15 +91,47 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn sample(&mut self, way: Way) -> Result<Sample, BenchError> {
+    /// Starts a server, and asks it the first query.
+    fn begin(&mut self, way: Way) -> Result<BegunServer, BenchError> {
         let prepared = self.servers.prepare(way)?;
         self.scratch.settle()?;
-        let used = self.scratch.used_bytes()?;
+        let used_bytes = self.scratch.used_bytes()?;
         let began = Instant::now();
         let mut server = self.servers.start(prepared)?;
-        let mut session = self.servers.open(&mut server)?;
-        session.run(self.query)?;
-        let mut sample = Sample { clone_ms: server.clone_ms(), ready_ms: ms(began), ..Sample::default() };
+        let asked = self.servers.open(&mut server).and_then(|mut session| {
+            session.run(self.query)?;
+            Ok(session)
+        });
+        match asked {
+            Ok(session) => Ok(BegunServer { server, session, ready_ms: ms(began), used_bytes }),
+            Err(error) => {
+                let _ = server.stop();
+                Err(error)
+            }
+        }
+    }
+
+    /// Measures all else of a server, and ends it whatever happens.
+    fn finish(&self, way: Way, begun: BegunServer) -> Result<Sample, BenchError> {
+        let BegunServer { server, session, ready_ms, used_bytes } = begun;
+        let sample = Sample { clone_ms: server.clone_ms(), ready_ms, ..Sample::default() };
+        let sample = self.measure(way, &server, session, used_bytes, sample);
+        let began = Instant::now();
+        let left = server.stop();
+        let stop_ms = ms(began);
+        let sample = sample?;
+        left?;
+        Ok(Sample { stop_ms, ..sample })
+    }
+
+    fn measure(
+        &self,
+        way: Way,
+        server: &Server,
+        mut session: Session,
+        used_bytes: u64,
+        mut sample: Sample,
+    ) -> Result<Sample, BenchError> {
         for _ in 0..WRITES {
             let began = Instant::now();
             session.run(self.write)?;
@@ -93,11 +141,11 @@ impl Runner<'_> {
         drop(session);
         sample.memory_bytes = process.and_then(memory::bytes);
         self.scratch.flush()?;
-        sample.disk_bytes = self.scratch.used_bytes()? as i64 - used as i64;
-        self.put_under_load(&server, process, &mut sample)?;
-        let began = Instant::now();
-        server.stop()?;
-        sample.stop_ms = ms(began);
+        sample.disk_bytes = match way.writes_here() {
+            true => Some(self.scratch.used_bytes()? as i64 - used_bytes as i64),
+            false => None,
+        };
+        self.put_under_load(server, process, &mut sample)?;
         Ok(sample)
     }
 
@@ -109,6 +157,20 @@ impl Runner<'_> {
         sample.load = Some(load?);
         sample.memory_bytes = sample.memory_bytes.max(peak);
         Ok(())
+    }
+}
+
+/// Returns why a server cannot be had in this way here, if that is what the error says.
+fn refusal(way: Way, error: &BenchError) -> Option<String> {
+    let BenchError::Db(error) = error else { return None };
+    match error {
+        Error::Strategy { reason, .. } => Some(reason.clone()),
+        Error::Runtime { .. } | Error::NoSubordinateIds { .. } | Error::Unreachable(_) | Error::CannotBind(_)
+            if way.side() == Side::Peer =>
+        {
+            Some(error.to_string())
+        }
+        _ => None,
     }
 }
 

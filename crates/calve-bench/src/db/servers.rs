@@ -55,14 +55,19 @@ impl Way {
         let data = match data {
             BareData::Directory => "an existing directory",
             BareData::Image => "the data in the image",
-            BareData::OverlayVolume => "a volume of `type=overlay`",
-            BareData::OverlayBind => "`--volume DIR:DIR:O`",
+            BareData::OverlayVolume => "a volume of type=overlay",
+            BareData::OverlayBind => "--volume DIR:DIR:O",
         };
         format!("{}: {data}", runtime.unwrap_or("the server alone"))
     }
 
     pub(super) fn side(self) -> Side {
         if matches!(self, Self::Bare(..)) { Side::Peer } else { Side::Calve }
+    }
+
+    /// Returns whether the server writes to the file system of the templates, and not to the runtime's storage.
+    pub(super) fn writes_here(self) -> bool {
+        !matches!(self, Self::Bare(_, BareData::Image | BareData::OverlayBind))
     }
 
     pub(super) fn strategy(self) -> Option<Strategy> {
@@ -168,6 +173,12 @@ impl<'a> Servers<'a> {
         }
     }
 
+    /// Removes what was made for all of them.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        self.contained.map_or(Ok(()), |contained| contained.bare.finish())?;
+        self.bare.finish()
+    }
+
     /// Deletes what earlier servers have left to be deleted.
     pub(super) fn delete_trash(&self) -> Result<(), Error> {
         let homes = std::iter::once(self.bench.home).chain(self.contained.as_ref().map(|contained| &contained.home));
@@ -221,10 +232,11 @@ impl Server {
         }
     }
 
-    pub(super) fn stop(self) -> Result<(), Error> {
+    /// Ends it. Returns what is left to be removed: Calve's servers have that done later, too.
+    pub(super) fn stop(self) -> Result<Option<Box<BareServer>>, Error> {
         match self {
-            Self::Calve(owned) => owned.stop().map(drop),
-            Self::Bare(bare) => bare.stop(),
+            Self::Calve(owned) => owned.stop().map(|_| None),
+            Self::Bare(mut bare) => bare.stop().map(|()| Some(bare)),
         }
     }
 }

@@ -56,13 +56,13 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) starter: Option<BorrowedFd<'a>>,
     pub(crate) owners: Owners<'a>,
     pub(crate) cancel: &'a CancelToken,
-    /// What its container has as its data directory, if it is in one.
+    /// The data directory of its container, if it is in one.
     pub(crate) container_data: ContainerData<'a>,
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),
 }
 
-/// What a container has as its data directory.
+/// The source of a container's data directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ContainerData<'a> {
     /// The directory of this machine.
@@ -158,7 +158,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         engine: wanted.engine,
         address: wanted.address,
         notices: &notices,
-        notifies: spec.notifies,
+        notifies: spec.notifies && told.is_some(),
         starter: wanted.starter,
         cancel: wanted.cancel,
         meanwhile: &meanwhile,
@@ -205,7 +205,7 @@ pub(crate) fn places(wanted: &LaunchRequest<'_>) -> Result<Places> {
     Ok(Places { place, settings, output: private::append(&log::path(spec.files()))? })
 }
 
-/// Lets the server's account into them.
+/// Lets the server's account into the directories that [`places`] made.
 pub(crate) fn open_up(wanted: &LaunchRequest<'_>, place: &Directory, settings: &Directory) -> Result<()> {
     let spec = wanted.spec;
     private::share(place, spec.account, wanted.files)?;

@@ -69,6 +69,11 @@ pub(crate) fn peer_uid(_socket: impl AsFd) -> io::Result<u32> {
     Ok(rustix::process::geteuid().as_raw())
 }
 
+/// Returns the process that listens at the other end of a socket; `None` if that cannot be told.
+pub(crate) fn listener(_socket: &UnixStream) -> Option<u32> {
+    None
+}
+
 /// Connects to a socket.
 pub(crate) fn connect(socket: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(socket)

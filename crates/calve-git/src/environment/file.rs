@@ -32,6 +32,10 @@ pub enum EnvFile {
     Tracked,
     /// Somebody else made or edited it, so it was left alone.
     Foreign,
+    /// It was not followed, because git does not ignore it in this worktree.
+    NotIgnored,
+    /// It was not followed, because this worktree has no such directory.
+    NoDirectory,
 }
 
 /// Returns the text of such a file of this name: for mise, if it is a TOML file.
@@ -77,9 +81,7 @@ pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBu
 /// Writes the variables to the file at `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
 pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
-    let tracked =
-        git.run(&["--literal-pathspecs".as_ref(), "ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), path])?;
-    if !tracked.is_empty() {
+    if is_tracked(&git, path)? {
         return Ok(EnvFile::Tracked);
     }
     let place = EnvFilePlace::open(root, path)?;
@@ -95,17 +97,23 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
     Ok(if is_ignored(&git, path)? { EnvFile::Written } else { EnvFile::WrittenUnignored })
 }
 
-/// Writes the variables to a file of which another worktree has its own. `None`: git does not ignore it in this one, or there is no directory
-/// for it.
-pub fn follow_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<Option<EnvFile>> {
-    let has_place = EnvFilePlace::open(root, path).is_ok();
-    match has_place && is_ignored(&Git::at(root), path)? {
-        true => write_env_file(root, path, variables).map(Some),
-        false => Ok(None),
+/// Writes the variables to a file of which another worktree has its own, unless it would show in this one.
+pub fn follow_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
+    let git = Git::at(root);
+    match EnvFilePlace::open(root, path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error.into()),
+        Err(_) => Ok(EnvFile::NoDirectory),
+        Ok(_) if !is_ignored(&git, path)? && !is_tracked(&git, path)? => Ok(EnvFile::NotIgnored),
+        Ok(_) => write_env_file(root, path, variables),
     }
 }
 
-fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
+fn is_tracked(git: &Git, path: &Path) -> Result<bool> {
+    let words = ["--literal-pathspecs", "ls-files", "-z", "--"].map(Path::new);
+    Ok(!git.run(&[&words[..], &[path]].concat())?.is_empty())
+}
+
+pub(crate) fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
     Ok(git.output(&["check-ignore".as_ref(), "-q".as_ref(), "--".as_ref(), path])?.status.success())
 }
 

@@ -10,8 +10,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-pub(crate) use file::is_own_env_file;
 pub use file::{EnvFile, env_file_text, follow_env_file, remove_own_env_files, write_env_file};
+pub(crate) use file::{is_ignored, is_own_env_file};
 pub(crate) use keeper::SOURCE;
 pub use keeper::{Keeper, data_source, forget_data_source};
 pub use leases::{LeasedPorts, Leases};

@@ -43,7 +43,7 @@ pub(crate) struct BenchDbArguments {
     /// The number of its clients
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) clients: u32,
-    /// The number of runs of each strategy
+    /// The number of runs of each way
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
     /// The number of timed starts with a standby, and of each kind of reset; 0 for none [default: the number of runs]

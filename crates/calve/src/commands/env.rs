@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_core::{CancelToken, ShownPath};
-use calve_git::environment::{EnvFile, Holder, Leases, Port, env_file_text, follow_env_file, root_of};
+use calve_git::environment::{EnvFile, Holder, Leases, Port, env_file_text, root_of};
 use calve_git::escape::worktrees_of;
 use calve_git::worktree::WorktreeInfo;
 use calve_git::{Config, trust};
@@ -96,14 +96,21 @@ pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(Stri
     Ok(all)
 }
 
-/// Writes the variables to a file of which the donor has its own, if that can be in this worktree.
-pub(crate) fn followed(root: &Path, file: &Path, variables: &[(String, String)]) -> Result<Option<EnvFile>, Failure> {
-    let outcome = follow_env_file(root, file, variables)?;
-    if outcome.is_none() {
-        let file = ShownPath(file);
-        output::say(&format!("left out `{file}`: git does not ignore it here, or there is no directory for it"));
-    }
-    Ok(outcome)
+/// Tells of the fate of a file of variables.
+pub(crate) fn say_file(file: &Path, outcome: EnvFile) {
+    let file = ShownPath(file);
+    output::say(&match outcome {
+        EnvFile::Written => format!("wrote the variables to `{file}`"),
+        EnvFile::WrittenUnignored => {
+            format!("wrote the variables to `{file}`, which git does not ignore: add it to .gitignore")
+        }
+        EnvFile::Tracked => format!("warning: git tracks `{file}`, so it was left alone"),
+        EnvFile::Foreign => format!(
+            "warning: Calve did not make `{file}`, or it was edited, so it was left alone; `calve env --format dotenv` prints the variables"
+        ),
+        EnvFile::NotIgnored => format!("left out `{file}`: git does not ignore it here"),
+        EnvFile::NoDirectory => format!("left out `{file}`: there is no directory for it"),
+    });
 }
 
 /// Returns the ports of each of these worktrees. An error is only a warning, because the callers show more than ports.

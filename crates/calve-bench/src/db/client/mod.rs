@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use calve_db::{Address, EngineKind, MysqlSession, PostgresSession, Record};
 
-use super::memory;
-
 /// The first row of a statement; `None` when it gives no row, or NULL.
 pub(super) type Value = Option<String>;
 
@@ -17,6 +15,15 @@ const POSTGRES_TABLES: &str = "SELECT string_agg(c.oid::regclass::text, E'\\n' O
 const MARIADB_TABLES: &str = "SELECT GROUP_CONCAT(CONCAT('`', REPLACE(table_schema, '`', '``'), '`.`', REPLACE(table_name, '`', '``'), '`') \
     ORDER BY table_schema, table_name SEPARATOR '\\n') FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema \
     NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')";
+
+/// Returns the engine of a server.
+pub(super) fn engine(server: &Record) -> io::Result<EngineKind> {
+    server.engine_kind().ok_or_else(|| unknown(&server.engine))
+}
+
+fn unknown(engine: &str) -> io::Error {
+    io::Error::other(format!("the bench does not know the engine `{engine}`"))
+}
 
 pub(super) struct Session {
     protocol: Protocol,
@@ -40,8 +47,7 @@ impl Session {
 
     /// Opens a session as [`Self::open`] does, with another database.
     pub(super) fn open_database(server: &Record, database: &str) -> io::Result<Self> {
-        let unknown = || io::Error::other(format!("the bench does not know the engine `{}`", server.engine));
-        Self::connect(server.engine_kind().ok_or_else(unknown)?, &server.address, database)
+        Self::connect(engine(server)?, &server.address, database)
     }
 
     /// Opens a session as [`Self::open`] does, with a server that has no record.
@@ -53,7 +59,7 @@ impl Session {
         let stream = UnixStream::connect(&address.socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let server = memory::listener(&stream);
+        let server = calve_db::first_process(&stream);
         let protocol = match engine {
             EngineKind::Postgres => Protocol::Postgres(PostgresSession::connect(stream, &address.user, database)?),
             EngineKind::Mariadb | EngineKind::Mysql => {
@@ -62,7 +68,7 @@ impl Session {
                 Protocol::Mysql(session)
             }
             EngineKind::Redis | EngineKind::Valkey => {
-                return Err(io::Error::other("the bench does not know this engine"));
+                return Err(unknown(engine.into()));
             }
         };
         Ok(Self { protocol, server })

@@ -99,7 +99,7 @@ impl Engine for Mysql {
     }
 
     fn recipe(&self) -> String {
-        format!("{LOG_SIZE} {USER} {DATABASE}")
+        format!("{LOG_SIZE} {OLD_LOG_SIZE} {USER} {DATABASE}")
     }
 
     fn init(&self, program: &Path, data: &Path, _: &dyn Fn(&Path) -> bool) -> Result<Option<Vec<OsString>>> {

@@ -12,7 +12,7 @@ mod who;
 pub(crate) use calve_core::lower_priority;
 pub(crate) use freeze::freeze;
 pub(crate) use isolate::{Isolation, bind, exchange, isolate, unbind};
-pub(crate) use peer::{connect, descends, peer_uid};
+pub(crate) use peer::{connect, descends, listener, peer_uid};
 pub(crate) use process::{
     ProcessHandle, boot, children, end_tree, kill_users, lock_holder, members, process_namespace, session, start_time,
     with_argument, works_in,

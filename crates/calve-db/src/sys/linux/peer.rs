@@ -29,10 +29,14 @@ pub(crate) fn peer_uid(socket: impl AsFd) -> io::Result<u32> {
     Ok(peer(socket)?.uid)
 }
 
+/// Returns the process that listens at the other end of a socket; `None` if that cannot be told.
+pub(crate) fn listener(socket: &UnixStream) -> Option<u32> {
+    peer(socket).ok().and_then(|peer| u32::try_from(peer.pid).ok()).filter(|pid| *pid != 0)
+}
+
 /// Returns whether the listener at the other end is one of these processes, or descends from one.
 pub(crate) fn descends(socket: &UnixStream, from: &[u32]) -> bool {
-    let listener = peer(socket).ok().and_then(|peer| u32::try_from(peer.pid).ok()).filter(|pid| *pid != 0);
-    std::iter::successors(listener, |pid| parent(*pid)).take(MOST_GENERATIONS).any(|pid| from.contains(&pid))
+    std::iter::successors(listener(socket), |pid| parent(*pid)).take(MOST_GENERATIONS).any(|pid| from.contains(&pid))
 }
 
 /// Returns the process, user and group at the other end of a socket. The process is 0 when it is in a namespace that cannot be seen from

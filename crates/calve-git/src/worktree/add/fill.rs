@@ -7,7 +7,7 @@ use calve_core::{ShownPath, UnreadableEntry, clone_tree};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
-use crate::environment::is_own_env_file;
+use crate::environment::{is_ignored, is_own_env_file};
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
@@ -69,8 +69,8 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let (mut carried, mut audited_too) = (Vec::new(), Vec::new());
     let is_there = |path: &Path| fs_err::symlink_metadata(here.join(path)).is_ok();
     let is_foreign = |path: &PathBuf| is_there(path) && !is_own_env_file(&here, path);
-    let (foreign, mut env_files): (Vec<_>, Vec<_>) = survey.env_files.into_iter().partition(is_foreign);
-    left.extend(foreign.into_iter().map(|path| LeftEntry { path, reason: LeftReason::Collides }));
+    let (others, mut env_files): (Vec<_>, Vec<_>) = survey.env_files.into_iter().partition(is_foreign);
+    left.extend(others.into_iter().map(|path| LeftEntry { path, reason: LeftReason::Collides }));
     for (path, from) in parts {
         let to = here.join(&path);
         if !leads_through_no_link(&here, &path, false)? {
@@ -134,12 +134,6 @@ fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> 
         };
     }
     Ok(true)
-}
-
-fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
-    // A name that is no text is not asked about, and stays.
-    let Some(path) = path.to_str() else { return Ok(false) };
-    Ok(git.output(&["check-ignore", "--quiet", "--", path])?.status.success())
 }
 
 fn audited(request: &AddRequest, here: &Path, below: Vec<PathBuf>, options: &AddOptions) -> Result<AuditReport> {

@@ -1,7 +1,7 @@
 //! `calve hook worktree-setup`.
 
 use calve_core::{CancelToken, ShownPath};
-use calve_git::environment::{forget_data_source, remove_own_env_files};
+use calve_git::environment::{follow_env_file, forget_data_source, remove_own_env_files};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, AddOptions, FillReport, LeftReason};
@@ -53,7 +53,7 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     }
     if !variables.is_empty() {
         for path in donors {
-            env::followed(root, path, &variables)?;
+            env::say_file(path, follow_env_file(root, path, &variables)?);
         }
     }
     Ok(variables)

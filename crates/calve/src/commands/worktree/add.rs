@@ -8,7 +8,7 @@ use std::time::Instant;
 use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
-use calve_git::environment::{EnvFile, Keeper, Port, forget_data_source, write_env_file};
+use calve_git::environment::{EnvFile, Keeper, Port, follow_env_file, forget_data_source, write_env_file};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -137,7 +137,7 @@ fn environment(
 fn say_environment(environment: &Environment) -> Result<(), Failure> {
     say_ports(&environment.ports);
     say_services(&environment.services)?;
-    environment.files.iter().for_each(|(file, outcome)| say_env_file(file, *outcome));
+    environment.files.iter().for_each(|(file, outcome)| env::say_file(file, *outcome));
     Ok(())
 }
 
@@ -347,28 +347,10 @@ fn env_files(
         }
         return Ok(Vec::new());
     }
-    let mut written = Vec::new();
-    if let Some(path) = wanted {
-        written.push((path.to_path_buf(), write_env_file(root, path, variables)?));
-    }
-    for path in donors.iter().filter(|path| Some(path.as_path()) != wanted) {
-        written.extend(env::followed(root, path, variables)?.map(|outcome| (path.clone(), outcome)));
-    }
-    Ok(written)
-}
-
-fn say_env_file(file: &Path, outcome: EnvFile) {
-    let file = ShownPath(file);
-    output::say(&match outcome {
-        EnvFile::Written => format!("wrote the variables to `{file}`"),
-        EnvFile::WrittenUnignored => {
-            format!("wrote the variables to `{file}`, which git does not ignore: add it to .gitignore")
-        }
-        EnvFile::Tracked => format!("warning: git tracks `{file}`, so it was left alone"),
-        EnvFile::Foreign => format!(
-            "warning: Calve did not make `{file}`, or it was edited, so it was left alone; `calve env --format dotenv` prints the variables"
-        ),
-    });
+    let wanted_one = wanted.map(|path| Ok((path.to_path_buf(), write_env_file(root, path, variables)?)));
+    let followed = donors.iter().filter(|path| Some(path.as_path()) != wanted);
+    let followed = followed.map(|path| Ok((path.clone(), follow_env_file(root, path, variables)?)));
+    wanted_one.into_iter().chain(followed).collect()
 }
 
 fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
@@ -377,6 +359,8 @@ fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
         EnvFile::WrittenUnignored => ("written", Some(false)),
         EnvFile::Tracked => ("tracked", None),
         EnvFile::Foreign => ("foreign", None),
+        EnvFile::NotIgnored => ("not_ignored", None),
+        EnvFile::NoDirectory => ("no_directory", None),
     };
     EnvFileReceipt { path: path(file), outcome: code, ignored }
 }
