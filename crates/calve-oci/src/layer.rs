@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calve_core::{PortableEntry, PortableKind, PortableTemplate, ShownPath};
 use tar::{Builder, EntryType, Header};
@@ -74,9 +74,17 @@ pub(crate) fn write(
     Ok(Layer { blob, frames, diff_id })
 }
 
-/// Writes the last layer: an empty tar, and a frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is.
-pub(crate) fn write_manifest(text: &str, mut blob: Spool) -> io::Result<(Layer, Range<u64>)> {
-    let tar = [0; 1024];
+/// Writes the last layer of a revision: a tar that is empty, or has the whiteouts of a delta, and a frame that decompressors skip. The frames are those
+/// of the manifest in it. Returns also where that is.
+pub(crate) fn write_manifest(text: &str, whiteouts: &[PathBuf], mut blob: Spool) -> io::Result<(Layer, Range<u64>)> {
+    let mut tar = Builder::new(Vec::new());
+    for path in whiteouts {
+        let mut header = Header::new_gnu();
+        header.set_mode(0o600);
+        header.set_size(0);
+        tar.append_data(&mut header, path, io::empty())?;
+    }
+    let tar = tar.into_inner()?;
     blob.write_all(&zstd::encode_all(&tar[..], LEVEL)?)?;
     let (mut manifest, mut frames) = (Vec::new(), Vec::new());
     let mut compressor = Compressor::new(LEVEL)?;
