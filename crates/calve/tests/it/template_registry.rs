@@ -4,6 +4,7 @@ mod bad;
 mod databases;
 mod databases_bad;
 mod deltas;
+mod encrypted;
 mod interrupted;
 mod jobs;
 mod server;
