@@ -213,6 +213,8 @@ fn a_delta_cannot_write_outside_of_its_template() {
     ] {
         pulled(&delta, base_key, &[("b", b"2")], "").fails(1).says(&[what]);
     }
+    // It is a few kilobytes, compressed.
+    pulled(&"a".repeat(65 << 20), None, &[("b", b"2")], "").fails(1).says(&["its manifest cannot be read"]);
     let good = format!("{ROOT}{}{added}{link}", file("./a", b"1"));
     pulled(&added, None, &[("b", b"2"), ("c", b"2")], &good).fails(1).says(&["more files than"]);
     pulled(&added, None, &[], &good).fails(1).says(&["fewer files than"]);
