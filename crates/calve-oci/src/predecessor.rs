@@ -3,6 +3,7 @@
 //! Nothing of it is believed but the digests that its manifest gives to its layers. A pull compares the tree with the manifest whose key the new
 //! image has, so those layers cannot change what a pull makes. Programs that only unpack them see what their maker put there.
 
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,9 +47,13 @@ pub(crate) struct Predecessor {
     pub(crate) delta: Option<Difference>,
 }
 
-/// A delta, and the paths that say to other programs what is gone.
+/// A delta, and what other programs need with it.
 pub(crate) struct Difference {
     pub(crate) delta: PortableDelta,
+    /// The directories, by their numbers in the template, in which something is new or gone. Where layers are mounted over each other, a directory has
+    /// the attributes that the uppermost layer gives it, or those of no entry.
+    pub(crate) directories: BTreeSet<usize>,
+    /// The paths that say what is gone.
     pub(crate) whiteouts: Vec<PathBuf>,
 }
 
@@ -105,12 +110,25 @@ fn difference(sent: &manifest::Sent<'_>, template: &PortableTemplate) -> Option<
         return None;
     }
     // Other programs would take such a name for a whiteout.
-    let names = delta.changed.entries.iter().map(|entry| &entry.path).chain(&delta.removed);
-    if names.into_iter().any(|path| parts(path).1.starts_with(WHITEOUT)) {
+    let paths = || delta.changed.entries.iter().map(|entry| &entry.path).chain(&delta.removed);
+    if paths().any(|path| parts(path).1.starts_with(WHITEOUT)) {
         return None;
     }
     let whiteouts = whiteouts(&delta.removed, template)?;
-    Some(Difference { delta, whiteouts })
+    let mut directories = BTreeSet::new();
+    for path in paths() {
+        let mut above = &path[..];
+        while !above.is_empty() {
+            above = parts(above).0;
+            directories.extend(directory(template, above));
+        }
+    }
+    Some(Difference { delta, directories, whiteouts })
+}
+
+/// Returns the number of a directory, if it is one in the template.
+fn directory(template: &PortableTemplate, path: &[u8]) -> Option<usize> {
+    template.find(path).filter(|&number| template.entries[number].kind == PortableKind::Directory)
 }
 
 /// Returns the directory that an entry is in, and the entry's name.
@@ -126,14 +144,14 @@ fn parts(path: &[u8]) -> (&[u8], &[u8]) {
 fn whiteouts(removed: &[Vec<u8>], template: &PortableTemplate) -> Option<Vec<PathBuf>> {
     let mut whiteouts = Vec::new();
     for path in removed {
-        let (directory, name) = parts(path);
-        if template.find(directory).is_none_or(|at| template.entries[at].kind != PortableKind::Directory) {
+        let (above, name) = parts(path);
+        if directory(template, above).is_none() {
             continue;
         }
         if WHITEOUT.len() + name.len() > LONGEST_NAME {
             return None;
         }
-        whiteouts.push(path_of(directory).join(path_of(&[WHITEOUT, name].concat())));
+        whiteouts.push(path_of(above).join(path_of(&[WHITEOUT, name].concat())));
     }
     Some(whiteouts)
 }

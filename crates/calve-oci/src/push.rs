@@ -81,7 +81,7 @@ struct Push<'a> {
 impl Push<'_> {
     fn full(&self) -> Result<Vec<SentLayer>, Error> {
         let mut layers = self.layers(self.template)?;
-        let (layer, at) = self.manifest_layer(&self.template.text, &[])?;
+        let (layer, at) = self.manifest_layer(&self.template.text, (&[], &[]))?;
         let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
         layers.push(self.send(layer, BTreeMap::from([(MANIFEST.to_owned(), at), ends]))?);
         Ok(layers)
@@ -89,9 +89,10 @@ impl Push<'_> {
 
     /// Keeps the layers of the image before, and adds those of the difference, if there is any.
     fn delta(&self, Predecessor { mut layers, delta }: Predecessor) -> Result<Vec<SentLayer>, Error> {
-        if let Some(Difference { delta, whiteouts }) = delta {
+        if let Some(Difference { delta, directories, whiteouts }) = delta {
             layers.extend(self.layers(&delta.changed)?);
-            let (layer, at) = self.manifest_layer(&delta.changed.text, &whiteouts)?;
+            let directories: Vec<_> = directories.into_iter().map(|number| &self.template.entries[number]).collect();
+            let (layer, at) = self.manifest_layer(&delta.changed.text, (&directories, &whiteouts))?;
             let annotations = BTreeMap::from([(DELTA.to_owned(), at), (BASE.to_owned(), delta.base)]);
             layers.push(self.send(layer, annotations)?);
         }
@@ -120,8 +121,12 @@ impl Push<'_> {
     }
 
     /// Returns the last layer, and where the manifest is in it.
-    fn manifest_layer(&self, text: &str, whiteouts: &[PathBuf]) -> Result<(Layer, String), Error> {
-        let written = layer::write_manifest(text, whiteouts, self.spool());
+    fn manifest_layer(
+        &self,
+        text: &str,
+        for_others: (&[&PortableEntry], &[PathBuf]),
+    ) -> Result<(Layer, String), Error> {
+        let written = layer::write_manifest(text, for_others, self.spool());
         let (layer, at) = written.map_err(|error| Error::io(Operation::SendManifest, self.held.manifest(), error))?;
         Ok((layer, format!("{}-{}", at.start, at.end)))
     }
