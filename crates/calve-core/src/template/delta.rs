@@ -12,7 +12,7 @@ const KEY_LENGTH: usize = 64;
 /// The keyword of an entry that is gone.
 const REMOVED: &str = "removed";
 
-/// What one template has that another one, its base, has not.
+/// The difference between a template and another one, its base.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PortableDelta {
