@@ -134,8 +134,9 @@ pub use {
     sys::Network,
     template::{
         CheckedFiles, CreatedTemplate, Difference, DifferenceKind, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
-        PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template,
-        TemplateOptions, Templates, Verification, is_template_name, sync_during, template_name, with_source,
+        PortabilityObstacle, PortableDelta, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate,
+        SweptTemplates, Template, TemplateOptions, Templates, Verification, is_template_name, sync_during,
+        template_name, with_source,
     },
     tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor},
 };

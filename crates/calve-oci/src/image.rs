@@ -29,6 +29,10 @@ pub(crate) const RANGE: &str = "dev.calve.template.range";
 pub(crate) const FRAMES: &str = "dev.calve.template.frames";
 /// Annotation of the last layer: where the manifest is, `START-END` in bytes.
 pub(crate) const MANIFEST: &str = "dev.calve.template.manifest";
+/// Annotations of the last layer of a delta: where the delta's manifest is, and the key of the manifest that it is against. Versions of Calve without
+/// deltas find the manifest of the full image, and refuse it because the image has another key.
+pub(crate) const DELTA: &str = "dev.calve.template.delta";
+pub(crate) const BASE: &str = "dev.calve.template.base";
 
 /// The name, size and kind of a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +95,7 @@ pub(crate) fn ranges(entries: &[PortableEntry]) -> Vec<Range<usize>> {
 /// Divides entries, of which each has a path and so many bytes of contents, into ranges, one for each layer. Where a range ends is decided by the
 /// paths near there, so that a change moves few boundaries.
 pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<Range<usize>> {
-    let weight = |entry: &E| ENTRY_BYTES + of(entry).1;
+    let weight = |entry: &E| ENTRY_BYTES.saturating_add(of(entry).1);
     let total = entries.iter().fold(0, |sum: u64, entry| sum.saturating_add(weight(entry)));
     let mut target = LAYER_BYTES;
     while total / target > LAYERS {
@@ -121,6 +125,13 @@ pub(crate) fn divide<E>(entries: &[E], of: impl Fn(&E) -> (&[u8], u64)) -> Vec<R
     }
     end_at(entries.len(), &mut size);
     ranges
+}
+
+/// Returns the approximate size of these entries in a tar, and of so many without contents.
+pub(crate) fn weight(entries: &[PortableEntry], more: usize) -> u64 {
+    entries.iter().fold(more as u64 * ENTRY_BYTES, |sum: u64, entry| {
+        sum.saturating_add(ENTRY_BYTES.saturating_add(contents(entry)))
+    })
 }
 
 /// The approximate size of a frame of the manifest before it is compressed. It doubles for large manifests.
@@ -175,10 +186,9 @@ pub(crate) fn contents_in(template: &PortableTemplate, range: &Range<usize>, ind
     }
 }
 
-/// Returns how many entries and bytes of contents a layer has.
-pub(crate) fn amount(template: &PortableTemplate, range: &Range<usize>) -> (u64, u64) {
-    let bytes = template.entries[range.clone()].iter().map(contents).sum();
-    (range.len() as u64, bytes)
+/// Returns how many entries and bytes of contents these are.
+pub(crate) fn amount<'e>(entries: impl Iterator<Item = &'e PortableEntry>) -> (u64, u64) {
+    entries.fold((0, 0), |(number, bytes), entry| (number + 1, contents(entry).saturating_add(bytes)))
 }
 
 /// Reads the manifest of an image of files or of a database.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calve_core::{PortableEntry, PortableKind, PortableTemplate, ShownPath};
 use tar::{Builder, EntryType, Header};
@@ -48,7 +48,7 @@ pub(crate) fn write(
         tar.get_mut().begin_entry(contents_size(template, range, index)).map_err(failed)?;
         append_extensions(&mut tar, entry).map_err(failed)?;
         let mut header = header(entry);
-        let path = path_of(if entry.path.is_empty() { b"./" } else { &entry.path });
+        let path = tar_path(entry);
         if let Some(file) = contents_in(template, range, index) {
             let PortableKind::File { size, hash } = template.entries[file].kind else { continue };
             header.set_entry_type(EntryType::Regular);
@@ -74,9 +74,25 @@ pub(crate) fn write(
     Ok(Layer { blob, frames, diff_id })
 }
 
-/// Writes the last layer: an empty tar, and a frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is.
-pub(crate) fn write_manifest(text: &str, mut blob: Spool) -> io::Result<(Layer, Range<u64>)> {
-    let tar = [0; 1024];
+/// Writes the last layer of a revision: a tar that is empty, or has the whiteouts of a delta and the directories that it changes something in, and a
+/// frame that decompressors skip. The frames are those of the manifest in it. Returns also where that is.
+pub(crate) fn write_manifest(
+    text: &str,
+    (directories, whiteouts): (&[&PortableEntry], &[PathBuf]),
+    mut blob: Spool,
+) -> io::Result<(Layer, Range<u64>)> {
+    let mut tar = Builder::new(Vec::new());
+    for directory in directories {
+        append_extensions(&mut tar, directory)?;
+        tar.append_data(&mut header(directory), tar_path(directory), io::empty())?;
+    }
+    for path in whiteouts {
+        let mut header = Header::new_gnu();
+        header.set_mode(0o600);
+        header.set_size(0);
+        tar.append_data(&mut header, path, io::empty())?;
+    }
+    let tar = tar.into_inner()?;
     blob.write_all(&zstd::encode_all(&tar[..], LEVEL)?)?;
     let (mut manifest, mut frames) = (Vec::new(), Vec::new());
     let mut compressor = Compressor::new(LEVEL)?;
@@ -160,6 +176,10 @@ fn contents_size(template: &PortableTemplate, range: &Range<usize>, index: usize
         PortableKind::File { size, .. } => size,
         _ => 0,
     })
+}
+
+fn tar_path(entry: &PortableEntry) -> &Path {
+    path_of(if entry.path.is_empty() { b"./" } else { &entry.path })
 }
 
 fn header(entry: &PortableEntry) -> Header {

@@ -1,57 +1,141 @@
-//! Fetching the manifest of a template: of what is new in it, where an older one is here.
+//! Fetching the manifests of a template: of what is new in them, where an older version is here.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::ops::Range;
+use std::sync::Arc;
 
-use calve_core::PortableTemplate;
+use calve_core::{PortabilityObstacle, PortableDelta, PortableTemplate};
 
 use crate::arrivals::Arrivals;
 use crate::error::Error;
 use crate::frames::{self, Frame, Hash, OTHER_HASH};
-use crate::image::{Descriptor, FRAMES, ImageManifest, KEY, MANIFEST, chunks};
+use crate::image::{Descriptor, FRAMES, ImageManifest, KEY, chunks, weight};
 use crate::layer;
 use crate::reference::Reference;
 use crate::registry::Registry;
+use crate::revision::{Listing, Revision, revisions, targets};
 use crate::spool::Spool;
 
 /// More of a manifest is not read.
 const LARGEST_MANIFEST_BYTES: u64 = 256 << 20;
-/// More of it is not fetched.
+/// More of the deltas of an image, together, is neither written nor read.
+pub(crate) const LARGEST_DELTAS_BYTES: u64 = 64 << 20;
+/// More of one is not fetched.
 const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
 
-/// Fetches the manifest of the template. Returns also how much was fetched. `old` is the text of another version's.
-pub(crate) fn fetch(
+/// A template whose manifests were fetched and checked.
+pub(crate) struct Sent<'i> {
+    pub(crate) template: Arc<PortableTemplate>,
+    pub(crate) key: String,
+    /// The revisions whose entries are known. Those that an older version here has are not.
+    pub(crate) listings: Vec<Listing<'i>>,
+    /// True for each entry of the template that none of them has.
+    pub(crate) is_elsewhere: Vec<bool>,
+    /// The deltas among them.
+    pub(crate) deltas: DeltaAmounts,
+    pub(crate) fetched_bytes: u64,
+}
+
+/// How much several deltas are.
+#[derive(Debug, Default)]
+pub(crate) struct DeltaAmounts {
+    pub(crate) number: usize,
+    /// The approximate size in tars of what they add, and of as many entries as they remove.
+    pub(crate) weight: u64,
+    /// The size of their manifests.
+    pub(crate) text_bytes: u64,
+}
+
+impl DeltaAmounts {
+    pub(crate) fn add(&mut self, delta: &PortableDelta) {
+        self.number += 1;
+        self.weight = self.weight.saturating_add(weight(&delta.changed.entries, delta.removed.len()));
+        self.text_bytes += delta.changed.text.len() as u64;
+    }
+}
+
+/// Fetches the manifest of the template: only the deltas against `old`, if the image has them, and otherwise all that `old` lacks. `old` is another
+/// version, with its key.
+pub(crate) fn fetch<'i>(
     reference: &Reference,
     from: (&Registry<'_>, &Arrivals),
-    image: &ImageManifest,
-    old: Option<String>,
-) -> Result<(PortableTemplate, u64), Error> {
+    image: &'i ImageManifest,
+    old: Option<(&str, Arc<PortableTemplate>)>,
+) -> Result<Sent<'i>, Error> {
     let refused = |what: String| Error::NotATemplate { reference: reference.to_string(), what };
+    let in_the_way = |what: PortabilityObstacle| match &*what.path {
+        [] => refused(format!("its manifest {}", what.what)),
+        path => refused(format!("`{}` {}", calve_core::ShownPath(crate::assemble::path_of(path)), what.what)),
+    };
+    let wanted = image.annotations.get(KEY).ok_or_else(|| refused("it has no key".into()))?;
+    let revisions = revisions(reference, image)?;
+    let after = |key: &str| match key == wanted {
+        true => Some(revisions.len()),
+        false => revisions.iter().rposition(|revision| revision.base == Some(key)),
+    };
+    let mut fetched_bytes = 0;
+    let mut text_of = |revision: &Revision<'_>, old: Option<&str>, limit_bytes| {
+        let (text, bytes) = text(from, revision, (old, limit_bytes), &refused)?;
+        fetched_bytes += bytes;
+        Ok::<_, Error>(text)
+    };
+    let (base, first) = match old.map(|(key, old)| (after(key), old)) {
+        Some((Some(first), old)) => (old, first),
+        other => {
+            let old = other.as_ref().map(|(_, old)| &*old.text);
+            let text = text_of(&revisions[0], old, LARGEST_MANIFEST_BYTES)?;
+            (Arc::new(PortableTemplate::parse(text).map_err(in_the_way)?), 0)
+        }
+    };
+    let (mut deltas, mut amounts) = (Vec::new(), DeltaAmounts::default());
+    for revision in &revisions[first.max(1)..] {
+        let text = text_of(revision, None, LARGEST_DELTAS_BYTES - amounts.text_bytes)?;
+        let delta = PortableDelta::parse(text).map_err(in_the_way)?;
+        amounts.add(&delta);
+        deltas.push(delta);
+    }
+    let composed = match &deltas[..] {
+        [] => None,
+        deltas => Some(Arc::new(base.with(deltas, LARGEST_MANIFEST_BYTES).map_err(in_the_way)?)),
+    };
+    let template = composed.unwrap_or_else(|| Arc::clone(&base));
+    let key = template.key();
+    if key != *wanted {
+        return Err(refused("its manifest has another key".into()));
+    }
+    let mut lists: Vec<_> = deltas.into_iter().map(|delta| Arc::new(delta.changed)).collect();
+    if first == 0 {
+        lists.insert(0, base);
+    }
+    let (targets, is_elsewhere) = targets(&template, &lists);
+    let listings =
+        revisions[first..].iter().zip(lists.into_iter().zip(targets)).map(|(revision, (entries, targets))| {
+            let layers = revision.layers(reference, &entries)?.to_vec();
+            Ok(Listing { layers, entries, targets })
+        });
+    let listings = listings.collect::<Result<_, Error>>()?;
+    Ok(Sent { template, key, listings, is_elsewhere, deltas: amounts, fetched_bytes })
+}
+
+/// Fetches the text of a revision's manifest. Returns also how much was fetched. `old` is the text of another one.
+fn text(
+    from: (&Registry<'_>, &Arrivals),
+    revision: &Revision<'_>,
+    (old, limit_bytes): (Option<&str>, u64),
+    refused: &dyn Fn(String) -> Error,
+) -> Result<(String, u64), Error> {
     let unreadable = |error: io::Error| refused(format!("its manifest cannot be read ({})", error.kind()));
-    let found = image.layers.iter().find_map(|layer| Some((layer, layer.range(MANIFEST)?)));
-    let (layer, at) = found.ok_or_else(|| refused("it has no manifest".into()))?;
+    let (layer, at) = &revision.manifest;
     if layer.size > LARGEST_COMPRESSED_BYTES {
         return Err(refused("its manifest is too large".into()));
     }
-    let parts = match old {
-        Some(old) => of_parts(from, layer, &at, &old)?,
-        None => None,
-    };
-    let (text, fetched) = match parts {
-        Some(parts) => parts,
-        None => {
-            let (compressed, fetched) = whole(from, layer, at)?.ok_or_else(|| refused("it has no manifest".into()))?;
-            (layer::read_manifest(&*compressed, LARGEST_MANIFEST_BYTES).map_err(unreadable)?, fetched)
-        }
-    };
-    let template = PortableTemplate::parse(text).map_err(|what| {
-        refused(format!("`{}` {}", calve_core::ShownPath(crate::assemble::path_of(&what.path)), what.what))
-    })?;
-    if image.annotations.get(KEY) != Some(&template.key()) {
-        return Err(refused("its manifest has another key".into()));
+    let parts = old.map(|old| of_parts(from, layer, at, old)).transpose()?.flatten();
+    if let Some(parts) = parts {
+        return Ok(parts);
     }
-    Ok((template, fetched))
+    let (compressed, fetched) = whole(from, layer, at.clone())?.ok_or_else(|| refused("it has no manifest".into()))?;
+    Ok((layer::read_manifest(&*compressed, limit_bytes).map_err(unreadable)?, fetched))
 }
 
 /// Fetches the compressed manifest, if it is there. Returns also how much was fetched.

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calve_core::{
-    CheckedFiles, HeldTemplate, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates, Template,
-    TemplateError, TemplateOptions, Templates,
+    CheckedFiles, HeldTemplate, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates,
+    Template, TemplateError, TemplateOptions, Templates,
 };
 
 use crate::arrivals::Arrivals;
@@ -17,10 +18,12 @@ use crate::assemble::{Parents, check_room};
 use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
-use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY, RANGE};
+use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
+use crate::manifest::Sent;
 use crate::operation::Operation;
 use crate::reference::{Reference, Transport};
 use crate::registry::Registry;
+use crate::revision::Listing;
 use crate::spool::Spool;
 use crate::work::each;
 use crate::{layer, manifest};
@@ -105,37 +108,39 @@ fn receive(
 ) -> Result<PullReport, Error> {
     let Image { registry, arrivals, manifest, digest } = image;
     let (reuse, known) = Reuse::of(templates, old.as_ref()).unzip();
-    let (sent, manifest_bytes) = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
-    let key = sent.key();
+    let known = reuse.as_ref().map(|reuse| &*reuse.key).zip(known);
+    let sent = manifest::fetch(reference, (registry, arrivals), manifest, known)?;
     let pulled = |template, is_up_to_date, swept| PullReport {
         template,
         digest: (*digest).to_owned(),
-        key: key.clone(),
-        fetched_bytes: manifest_bytes,
+        key: sent.key.clone(),
+        fetched_bytes: sent.fetched_bytes,
         reused_bytes: 0,
         is_up_to_date,
         swept,
     };
-    if let (Some(old), true) = (&old, reuse.as_ref().is_some_and(|reuse| reuse.key == key)) {
+    if let (Some(old), true) = (&old, reuse.as_ref().is_some_and(|reuse| reuse.key == sent.key)) {
         return Ok(pulled(old.clone(), true, SweptTemplates::default()));
     }
-    let layers = ranges(reference, manifest, &sent)?;
-    let fetched = AtomicU64::new(0);
+    let fetched = AtomicU64::new(sent.fetched_bytes);
     let reused = AtomicU64::new(0);
-    let pull = Pull { sent: &sent, registry, arrivals, reuse, fetched: &fetched, reused: &reused, options };
+    let (fetched_bytes, reused_bytes) = (&fetched, &reused);
+    let reuse = reuse.as_ref();
+    let template = &*sent.template;
+    let pull = Pull { sent: template, image, reuse, fetched: fetched_bytes, reused: reused_bytes, options };
     let origin = PathBuf::from(format!("{ORIGIN}{reference}"));
-    let made = templates.receive(name, &origin, (&sent, old.as_ref()), &options.template, |root, checked| {
-        pull.fill(root, &layers, checked)
+    let made = templates.receive(name, &origin, (template, old.as_ref()), &options.template, |root, checked| {
+        pull.fill(root, reference, &sent, checked)
     });
     let ReceivedTemplate { template, swept, .. } = match made {
         Ok(received) => received,
         Err(error) => {
-            return made_meanwhile(templates, name, &key, error)
+            return made_meanwhile(templates, name, &sent.key, error)
                 .map(|template| pulled(template, true, SweptTemplates::default()));
         }
     };
-    let (fetched, reused) = (fetched.into_inner(), reused.into_inner());
-    Ok(PullReport { fetched_bytes: manifest_bytes + fetched, reused_bytes: reused, ..pulled(template, false, swept) })
+    let (fetched_bytes, reused_bytes) = (fetched.into_inner(), reused.into_inner());
+    Ok(PullReport { fetched_bytes, reused_bytes, ..pulled(template, false, swept) })
 }
 
 const ORIGIN: &str = "oci:";
@@ -171,28 +176,6 @@ fn made_meanwhile(templates: &Templates, name: &str, key: &str, error: Error) ->
     Err(error)
 }
 
-/// Returns the layers with their ranges, which are all entries, each once.
-fn ranges<'i>(
-    reference: &Reference,
-    image: &'i ImageManifest,
-    template: &PortableTemplate,
-) -> Result<Vec<(&'i Descriptor, Range<usize>)>, Error> {
-    let refused = |what: &str| Error::NotATemplate { reference: reference.to_string(), what: what.into() };
-    let layers: Vec<_> = image.layers.iter().filter_map(|layer| Some((layer, layer.range(RANGE)?))).collect();
-    let mut end = 0;
-    for (layer, range) in &layers {
-        if range.start != end || range.end > template.entries.len() {
-            return Err(refused("its layers do not have each entry once"));
-        }
-        end = range.end;
-        // Compressed, nothing is twice as large as it was.
-        if layer.size > 2 * layer::largest(template, range, range) {
-            return Err(refused("a layer is too large"));
-        }
-    }
-    if end == template.entries.len() { Ok(layers) } else { Err(refused("its layers do not have each entry once")) }
-}
-
 /// The files of the version that was here before, by their contents.
 struct Reuse {
     held: HeldTemplate,
@@ -201,18 +184,37 @@ struct Reuse {
 }
 
 impl Reuse {
-    /// Returns also the manifest. `None` if there is none, or if it cannot be used: then everything is fetched.
-    fn of(templates: &Templates, old: Option<&Template>) -> Option<(Self, String)> {
+    /// Returns also its manifest. `None` if there is none, or if it cannot be used: then everything is fetched.
+    fn of(templates: &Templates, old: Option<&Template>) -> Option<(Self, Arc<PortableTemplate>)> {
         let held = templates.hold(&old?.name).ok()?;
         let template = templates.portable(&held).ok()?;
         let key = template.key();
-        let file = |entry: calve_core::PortableEntry| match entry.kind {
-            PortableKind::File { size, hash } if size > 0 => Some((hash, entry.path)),
+        let file = |entry: &PortableEntry| match entry.kind {
+            PortableKind::File { size, hash } if size > 0 => Some((hash, entry.path.clone())),
             _ => None,
         };
-        let files = template.entries.into_iter().filter_map(file).collect();
-        Some((Self { held, key, files }, template.text))
+        let files = template.entries.iter().filter_map(file).collect();
+        Some((Self { held, key, files }, Arc::new(template)))
     }
+}
+
+/// Entries of the template that one layer has, or, without a layer, entries that are only in layers whose entries are not known.
+#[derive(Clone, Copy)]
+struct Share<'a> {
+    layer: Option<&'a Descriptor>,
+    entries: &'a PortableTemplate,
+    range: &'a Range<usize>,
+    /// The number in the template of each of `entries`.
+    targets: &'a [Option<usize>],
+}
+
+fn shares<'a>(listings: &'a [Listing<'_>]) -> Vec<Share<'a>> {
+    // The last revision first: its layers have what is new, and are fetched while the files that are here are copied.
+    let of_listing = |listing: &'a Listing<'_>| {
+        let Listing { layers, entries, targets } = listing;
+        layers.iter().map(move |(layer, range)| Share { layer: Some(layer), entries, range, targets })
+    };
+    listings.iter().rev().flat_map(of_listing).collect()
 }
 
 /// Takes the contents of an entry.
@@ -233,11 +235,11 @@ fn are_right(frames: &[Frame], part: &mut Spool) -> Result<bool, Error> {
     Ok(true)
 }
 
+#[derive(Clone, Copy)]
 struct Pull<'a> {
     sent: &'a PortableTemplate,
-    registry: &'a Registry<'a>,
-    arrivals: &'a Arrivals,
-    reuse: Option<Reuse>,
+    image: &'a Image<'a>,
+    reuse: Option<&'a Reuse>,
     fetched: &'a AtomicU64,
     reused: &'a AtomicU64,
     options: &'a PullOptions,
@@ -245,57 +247,88 @@ struct Pull<'a> {
 
 impl Pull<'_> {
     /// Makes the tree in an empty directory.
-    fn fill(self, root: &Path, layers: &[(&Descriptor, Range<usize>)], checked: &CheckedFiles) -> Result<(), Error> {
+    fn fill(self, root: &Path, reference: &Reference, sent: &Sent<'_>, checked: &CheckedFiles) -> Result<(), Error> {
         if self.reuse.is_none() {
             check_room(root, 1, self.sent.bytes())?;
         }
         let mut parents = Parents::open(root)?;
         parents.make_directories(self.sent)?;
-        each(layers, self.options.template.threads, |(layer, range)| self.layer(root, (layer, range), checked))?;
+        let here: Vec<_> = sent.is_elsewhere.iter().enumerate().map(|(number, here)| here.then_some(number)).collect();
+        let ranges = if sent.is_elsewhere.contains(&true) { image::ranges(&self.sent.entries) } else { Vec::new() };
+        let mut all = shares(&sent.listings);
+        all.extend(ranges.iter().map(|range| Share { layer: None, entries: self.sent, range, targets: &here }));
+        let missing = self.fill_shares(root, &all, checked)?;
+        if !missing.is_empty() {
+            self.fill_missing(root, reference, &missing, checked)?;
+        }
         parents.finish(self.sent)
     }
 
-    fn layer(
-        &self,
+    /// Makes the files of these entries. Returns the numbers of those that are neither here nor in a layer.
+    fn fill_shares(&self, root: &Path, shares: &[Share<'_>], checked: &CheckedFiles) -> Result<Vec<usize>, Error> {
+        let missing = each(shares, self.options.template.threads, |share| self.share(root, *share, checked))?;
+        Ok(missing.into_iter().flatten().collect())
+    }
+
+    /// Makes files that the version here ought to have, and does not: it was damaged. All manifests are needed to find them in the layers.
+    fn fill_missing(
+        self,
         root: &Path,
-        (layer, range): (&Descriptor, &Range<usize>),
+        reference: &Reference,
+        missing: &[usize],
         checked: &CheckedFiles,
     ) -> Result<(), Error> {
-        let mut parents = Parents::open(root)?;
-        let missing = self.reuse_files(&mut parents, range, checked)?;
-        if missing.contains(&true) {
-            let is_missing = |index: usize| missing[index - range.start];
-            let mut receive = |index: usize, contents: &mut dyn Read| match is_missing(index) {
-                true => parents.make_file((index, &self.sent.entries[index]), contents, checked),
-                false => Ok(()),
-            };
-            if !self.frames(layer, range, &is_missing, &mut receive)? {
-                let mut blob = self.registry.blob(layer, self.arrivals.spool(layer, &(0..layer.size))?)?;
-                self.fetched.fetch_add(blob.fetched(), Ordering::Relaxed);
-                self.read(range, range, blob.reader()?, &mut receive)?;
-            }
+        let from = (self.image.registry, self.image.arrivals);
+        let mut sent = manifest::fetch(reference, from, self.image.manifest, None)?;
+        self.fetched.fetch_add(sent.fetched_bytes, Ordering::Relaxed);
+        let mut is_missing = vec![false; self.sent.entries.len()];
+        missing.iter().for_each(|&number| is_missing[number] = true);
+        for target in sent.listings.iter_mut().flat_map(|listing| &mut listing.targets) {
+            *target = target.filter(|&number| is_missing[number]);
         }
-        let (entries, bytes) = image::amount(self.sent, range);
+        Self { reuse: None, ..self }.fill_shares(root, &shares(&sent.listings), checked).map(drop)
+    }
+
+    fn share(&self, root: &Path, share: Share<'_>, checked: &CheckedFiles) -> Result<Vec<usize>, Error> {
+        let mut parents = Parents::open(root)?;
+        let mut missing = self.reuse_files(&mut parents, share, checked)?;
+        if let (Some(layer), true) = (share.layer, missing.iter().any(Option::is_some)) {
+            let target = |index: usize| missing[index - share.range.start];
+            let mut receive = |index: usize, contents: &mut dyn Read| match target(index) {
+                Some(number) => parents.make_file((number, &self.sent.entries[number]), contents, checked),
+                None => Ok(()),
+            };
+            if !self.frames(layer, share, &|index| target(index).is_some(), &mut receive)? {
+                let Image { registry, arrivals, .. } = self.image;
+                let mut blob = registry.blob(layer, arrivals.spool(layer, &(0..layer.size))?)?;
+                self.fetched.fetch_add(blob.fetched(), Ordering::Relaxed);
+                self.read(share, share.range, blob.reader()?, &mut receive)?;
+            }
+            missing.clear();
+        }
+        let entries = share.range.clone().filter_map(|index| share.targets[index]);
+        let (entries, bytes) = image::amount(entries.map(|number| &self.sent.entries[number]));
         self.options.template.progress.add(entries, bytes);
-        Ok(())
+        Ok(missing.into_iter().flatten().collect())
     }
 
     /// Fetches the frames that have missing files. Returns whether it did: it does not if most of them have, or if the registry has no parts.
     fn frames(
         &self,
         layer: &Descriptor,
-        range: &Range<usize>,
+        share: Share<'_>,
         is_missing: &dyn Fn(usize) -> bool,
         receive: &mut ContentsReceiver<'_>,
     ) -> Result<bool, Error> {
-        let parsed = layer.annotations.get(FRAMES).and_then(|text| frames::parse(text, range.start, layer.size));
-        let is_good = |frames: &Vec<Frame>| frames.last().is_some_and(|last| last.has.end == range.end);
+        let parsed = layer.annotations.get(FRAMES);
+        let parsed = parsed.and_then(|text| frames::parse(text, share.range.start, layer.size));
+        let is_good = |frames: &Vec<Frame>| frames.last().is_some_and(|last| last.has.end == share.range.end);
         let Some(frames) = parsed.filter(is_good) else { return Ok(false) };
-        self.arrivals.fetch_frames(
-            (self.registry, layer),
+        self.image.arrivals.fetch_frames(
+            (self.image.registry, layer),
             (&frames, 0),
             &|frame| frame.has.clone().any(is_missing),
-            &mut |run, bytes, spool| self.run(layer, range, (run, bytes), spool, receive),
+            &mut |run, bytes, spool| self.run(layer, share, (run, bytes), spool, receive),
         )
     }
 
@@ -303,19 +336,19 @@ impl Pull<'_> {
     fn run(
         &self,
         layer: &Descriptor,
-        range: &Range<usize>,
+        share: Share<'_>,
         (frames, bytes): (&[Frame], &Range<u64>),
         spool: Spool,
         receive: &mut ContentsReceiver<'_>,
     ) -> Result<bool, Error> {
         let is_right = &mut |part: &mut Spool| are_right(frames, part);
-        let part = self.registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
+        let part = self.image.registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
         let Some(mut part) = part else { return Ok(false) };
         self.fetched.fetch_add(part.fetched(), Ordering::Relaxed);
         let mut reader = part.reader()?;
         for frame in frames {
             let mut compressed = (&mut reader).take(frame.size());
-            self.read(range, &frame.has, &mut compressed, receive)?;
+            self.read(share, &frame.has, &mut compressed, receive)?;
             std::io::copy(&mut compressed, &mut std::io::sink()).map_err(unreadable)?;
         }
         Ok(true)
@@ -323,30 +356,30 @@ impl Pull<'_> {
 
     fn read(
         &self,
-        range: &Range<usize>,
+        share: Share<'_>,
         part: &Range<usize>,
         compressed: impl Read,
         receive: &mut ContentsReceiver<'_>,
     ) -> Result<(), Error> {
-        layer::read(self.sent, range, part, compressed, receive, |what| self.registry.wrong(what))
+        let wrong = |what: &str| self.image.registry.wrong(what);
+        layer::read(share.entries, share.range, part, compressed, receive, wrong)
     }
 
-    /// Makes the files whose contents are here. Returns for each entry whether it is a file that is missing.
+    /// Makes the files whose contents are here. Returns for each entry its number in the template, if it is a file that is missing.
     fn reuse_files(
         &self,
         parents: &mut Parents,
-        range: &Range<usize>,
+        share: Share<'_>,
         checked: &CheckedFiles,
-    ) -> Result<Vec<bool>, Error> {
-        let mut old = self.reuse.as_ref().map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
-        let mut missing = Vec::with_capacity(range.len());
-        for (number, entry) in range.clone().zip(&self.sent.entries[range.clone()]) {
-            self.registry.still_wanted()?;
-            let PortableKind::File { size, hash } = entry.kind else {
-                missing.push(false);
-                continue;
-            };
-            let is_made = match (&mut old, &self.reuse) {
+    ) -> Result<Vec<Option<usize>>, Error> {
+        let mut old = self.reuse.map(|reuse| Parents::open(&reuse.held.tree)).transpose()?;
+        let mut missing = vec![None; share.range.len()];
+        for (missing, target) in missing.iter_mut().zip(&share.targets[share.range.clone()]) {
+            self.image.registry.still_wanted()?;
+            let Some(number) = *target else { continue };
+            let entry = &self.sent.entries[number];
+            let PortableKind::File { size, hash } = entry.kind else { continue };
+            let is_made = match (&mut old, self.reuse) {
                 _ if size == 0 => parents.make_file((number, entry), &mut std::io::empty(), checked).map(|()| true)?,
                 (Some(old), Some(reuse)) => match reuse.files.get(&hash).and_then(|path| old.open_file(path).ok()) {
                     Some(file) => self.reuse_file(parents, entry, file)?,
@@ -354,12 +387,12 @@ impl Pull<'_> {
                 },
                 _ => false,
             };
-            missing.push(!is_made);
+            *missing = (!is_made).then_some(number);
         }
         Ok(missing)
     }
 
-    fn reuse_file(&self, parents: &mut Parents, entry: &calve_core::PortableEntry, file: File) -> Result<bool, Error> {
+    fn reuse_file(&self, parents: &mut Parents, entry: &PortableEntry, file: File) -> Result<bool, Error> {
         let is_made = parents.make_file_of(entry, file)?;
         if let (true, PortableKind::File { size, .. }) = (is_made, &entry.kind) {
             self.reused.fetch_add(*size, Ordering::Relaxed);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use calve_core::{HeldTemplate, PortableEntry, PortableTemplate, TemplateError, TemplateOptions, Templates};
 
@@ -9,9 +11,10 @@ use crate::assemble::path_of;
 use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames;
-use crate::image::{self, BYTES, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
+use crate::image::{self, BASE, BYTES, DELTA, ENTRIES, FRAMES, KEY, MANIFEST, RANGE};
 use crate::layer::{self, Layer};
 use crate::operation::Operation;
+use crate::predecessor::{self, Difference, Place, Predecessor};
 use crate::reference::Reference;
 use crate::registry::Registry;
 use crate::send::{self, PushReport, SentLayer};
@@ -26,9 +29,22 @@ pub struct PushOptions {
     pub template: TemplateOptions,
     /// How the registry is reached.
     pub connection: ConnectionOptions,
+    /// The kind of image that is made.
+    pub image: PushedImage,
 }
 
-/// Sends a template to a registry, without what the registry has. The image appears under its name when all of it is there.
+/// The kind of image that a push makes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PushedImage {
+    /// The layers that the tag has with a delta, where that is small enough, or else a full image.
+    #[default]
+    DeltaOrFull,
+    /// A full image, all of whose layers are made here.
+    Full,
+}
+
+/// Sends a template to a registry, without what the registry has. The image appears under its name when all of it is there. It is the same for the same
+/// template and the same image under that name before.
 /// Returns also the key of what travels: equal templates have the same on every machine.
 ///
 /// # Errors
@@ -41,44 +57,78 @@ pub fn push(
 ) -> Result<(PushReport, String), Error> {
     reference.check_tag()?;
     let held = templates.hold(name)?;
-    let template = templates.portable(&held)?;
+    let template = Arc::new(templates.portable(&held)?);
     let registry = options.connection.open(reference, &options.template.cancel)?;
-    let push = Push { held: &held, template: &template, registry, options };
-    let ranges = image::ranges(&template.entries);
-    let mut layers = each(&ranges, options.template.threads, |range| push.layer(range))?;
-    layers.push(push.manifest_layer()?);
-    push.image(&layers)
+    let place = Place { templates, registry: &registry, reference, connection: &options.connection };
+    let predecessor = match options.image {
+        PushedImage::DeltaOrFull => predecessor::find(&place, &template)?,
+        PushedImage::Full => None,
+    };
+    let push = Push { held: &held, template: &template, registry: &registry, options };
+    push.image(&match predecessor {
+        Some(predecessor) => push.delta(predecessor)?,
+        None => push.full()?,
+    })
 }
 
 struct Push<'a> {
     held: &'a HeldTemplate,
     template: &'a PortableTemplate,
-    registry: Registry<'a>,
+    registry: &'a Registry<'a>,
     options: &'a PushOptions,
 }
 
 impl Push<'_> {
+    fn full(&self) -> Result<Vec<SentLayer>, Error> {
+        let mut layers = self.layers(self.template)?;
+        let (layer, at) = self.manifest_layer(&self.template.text, (&[], &[]))?;
+        let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
+        layers.push(self.send(layer, BTreeMap::from([(MANIFEST.to_owned(), at), ends]))?);
+        Ok(layers)
+    }
+
+    /// Keeps the layers of the image before, and adds those of the difference, if there is any.
+    fn delta(&self, Predecessor { mut layers, delta }: Predecessor) -> Result<Vec<SentLayer>, Error> {
+        if let Some(Difference { delta, directories, whiteouts }) = delta {
+            layers.extend(self.layers(&delta.changed)?);
+            let directories: Vec<_> = directories.into_iter().map(|number| &self.template.entries[number]).collect();
+            let (layer, at) = self.manifest_layer(&delta.changed.text, (&directories, &whiteouts))?;
+            let annotations = BTreeMap::from([(DELTA.to_owned(), at), (BASE.to_owned(), delta.base)]);
+            layers.push(self.send(layer, annotations)?);
+        }
+        Ok(layers)
+    }
+
+    fn layers(&self, entries: &PortableTemplate) -> Result<Vec<SentLayer>, Error> {
+        let ranges = image::ranges(&entries.entries);
+        each(&ranges, self.options.template.threads, |range| self.layer(entries, range))
+    }
+
     /// Writes a layer, and sends it if the registry lacks it. Equal entries make equal bytes. An older image is not asked for their digest: whoever
     /// can push might have put another one there, which would be signed with this image.
-    fn layer(&self, range: &Range<usize>) -> Result<SentLayer, Error> {
+    fn layer(&self, entries: &PortableTemplate, range: &Range<usize>) -> Result<SentLayer, Error> {
         let at = (RANGE.to_owned(), format!("{}-{}", range.start, range.end));
         let changed = |entry: &PortableEntry| {
             let path = self.held.tree.join(path_of(&entry.path));
             calve_core::Error::from(TemplateError::Changed { name: self.held.name.clone(), path }).into()
         };
-        let layer = layer::write(self.template, range, &self.held.tree, self.spool(), changed)?;
+        let layer = layer::write(entries, range, &self.held.tree, self.spool(), changed)?;
         let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
         let sent = self.send(layer, BTreeMap::from([at, ends]))?;
-        self.count(range);
+        let (entries, bytes) = image::amount(entries.entries[range.clone()].iter());
+        self.options.template.progress.add(entries, bytes);
         Ok(sent)
     }
 
-    fn manifest_layer(&self) -> Result<SentLayer, Error> {
-        let written = layer::write_manifest(&self.template.text, self.spool());
+    /// Returns the last layer, and where the manifest is in it.
+    fn manifest_layer(
+        &self,
+        text: &str,
+        for_others: (&[&PortableEntry], &[PathBuf]),
+    ) -> Result<(Layer, String), Error> {
+        let written = layer::write_manifest(text, for_others, self.spool());
         let (layer, at) = written.map_err(|error| Error::io(Operation::SendManifest, self.held.manifest(), error))?;
-        let at = (MANIFEST.to_owned(), format!("{}-{}", at.start, at.end));
-        let ends = (FRAMES.to_owned(), frames::annotation(&layer.frames));
-        self.send(layer, BTreeMap::from([at, ends]))
+        Ok((layer, format!("{}-{}", at.start, at.end)))
     }
 
     fn send(
@@ -86,7 +136,7 @@ impl Push<'_> {
         Layer { blob, diff_id, .. }: Layer,
         annotations: BTreeMap<String, String>,
     ) -> Result<SentLayer, Error> {
-        send::send(&self.registry, (blob, diff_id), annotations)
+        send::send(self.registry, (blob, diff_id), annotations)
     }
 
     /// Names the layers as one image.
@@ -97,16 +147,11 @@ impl Push<'_> {
             (ENTRIES.to_owned(), self.template.entries.len().to_string()),
             (BYTES.to_owned(), self.template.bytes().to_string()),
         ]);
-        Ok((send::name_image(&self.registry, layers, annotations)?, key))
+        Ok((send::name_image(self.registry, layers, annotations)?, key))
     }
 
     /// Returns a spool for large layers. They go into a file beside the template, where only this user can enter.
     fn spool(&self) -> Spool {
         Spool::new(self.held.tree.parent())
-    }
-
-    fn count(&self, range: &Range<usize>) {
-        let (entries, bytes) = image::amount(self.template, range);
-        self.options.template.progress.add(entries, bytes);
     }
 }

@@ -27,6 +27,7 @@ use crate::image::{Descriptor, MANIFEST_TYPE};
 use crate::operation::Operation;
 use crate::reference::{Reference, Transport, is_loopback};
 use crate::spool::{Spool, digest};
+use crate::work::THREADS;
 
 const ATTEMPTS: u32 = 5;
 /// The parts that one request may ask for. Their header has some 3 KB; servers take 8.
@@ -89,6 +90,7 @@ impl<'a> Registry<'a> {
             .timeout_recv_response(Some(silence))
             .timeout_per_read(Some(silence))
             .timeout_per_write(Some(silence))
+            .max_idle_connections_per_host(THREADS)
             .user_agent(concat!("calve/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity");
         // A registry on this machine is behind no proxy, and needs no certificates.
@@ -530,8 +532,12 @@ fn is_busy(status: StatusCode) -> bool {
 fn is_passing(error: &ureq::Error) -> bool {
     use ureq::Error::{ConnectionFailed, Io, Protocol, Timeout};
     match error {
-        // A disk that is full or a file that is gone is no matter of the network.
-        Io(error) => error.raw_os_error().is_none_or(|code| code != rustix::io::Errno::NOSPC.raw_os_error()),
+        // A disk that is full or a certificate that nobody trusts is no matter of the network.
+        Io(error) => {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+            !matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
+                && error.raw_os_error().is_none_or(|code| code != rustix::io::Errno::NOSPC.raw_os_error())
+        }
         Timeout(_) | ConnectionFailed | Protocol(_) => true,
         _ => false,
     }

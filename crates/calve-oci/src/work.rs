@@ -8,7 +8,7 @@ use std::thread;
 use crate::error::Error;
 
 /// More do not make a connection faster.
-const THREADS: usize = 4;
+pub(crate) const THREADS: usize = 4;
 
 /// Runs `work` for each item. The results are in the order of the items; the first error ends the rest early.
 pub(crate) fn each<T: Sync, R: Send>(

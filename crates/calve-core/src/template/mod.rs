@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod create;
+mod delta;
 mod manifest;
 mod name;
 mod portable;
@@ -24,6 +25,7 @@ use crate::options::{CloneOptions, FrozenSince};
 use crate::tree::stable::Moment;
 
 pub use create::{CreatedTemplate, TemplateOptions};
+pub use delta::PortableDelta;
 pub use name::{LONGEST_TEMPLATE_NAME, is_template_name, template_name};
 pub use portable::{PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate};
 pub use receive::{CheckedFiles, ReceivedTemplate, sync_during};

@@ -8,7 +8,7 @@ use std::ffi::CString;
 
 use super::manifest::{HEAD, Line, key, lines_after, order, unescape};
 
-const PORTABLE: &str = "#mtree\n# calve portable template 1\n";
+pub(super) const PORTABLE: &str = "#mtree\n# calve portable template 1\n";
 const SET_ID: u32 = 0o6000;
 const SET_GROUP_ID: u32 = 0o2000;
 
@@ -129,6 +129,11 @@ impl PortableTemplate {
         key(self.text.as_bytes())
     }
 
+    /// Returns the number of the entry with this path.
+    pub fn find(&self, path: &[u8]) -> Option<usize> {
+        self.entries.binary_search_by(|entry| order(&entry.path).cmp(order(path))).ok()
+    }
+
     /// Returns the sum of the sizes of its files, each once.
     pub fn bytes(&self) -> u64 {
         let size = |entry: &PortableEntry| match entry.kind {
@@ -185,7 +190,7 @@ fn travels(keyword: &str, all: &str) -> Result<Option<String>, &'static str> {
 }
 
 /// Reads the keywords of one line, each of which may occur once and in one order.
-fn fields(path: &[u8], keywords: &str, line: std::ops::Range<usize>) -> Option<PortableEntry> {
+pub(super) fn fields(path: &[u8], keywords: &str, line: std::ops::Range<usize>) -> Option<PortableEntry> {
     let mut rest = keywords.split(' ').peekable();
     let mut value = |name: &str| rest.next_if(|keyword| keyword.split('=').next() == Some(name))?.split_once('=');
     let kind = value("type")?.1;
@@ -231,13 +236,13 @@ fn check_position(path: &[u8], entries: &[PortableEntry], index: &HashMap<Vec<u8
     if is_directory { Ok(()) } else { Err("is not in a directory of the template") }
 }
 
-fn first_name(keywords: &str) -> Option<Vec<u8>> {
+pub(super) fn first_name(keywords: &str) -> Option<Vec<u8>> {
     let (_, first) = keywords.rsplit_once(" hardlink=")?;
     unescape(first.strip_prefix("./")?)
 }
 
 /// Returns whether two names can be of one file: they say the same of it.
-fn is_same_file(first: &PortableEntry, other: &PortableEntry) -> bool {
+pub(super) fn is_same_file(first: &PortableEntry, other: &PortableEntry) -> bool {
     let said = |entry: &PortableEntry| (entry.kind.clone(), entry.mode, entry.seconds, entry.nanoseconds);
     matches!(first.kind, PortableKind::File { .. }) && said(first) == said(other) && first.xattrs == other.xattrs
 }

@@ -179,7 +179,7 @@ impl Push<'_> {
             return Err(Error::DataTooLarge(self.data.into()));
         }
         drop(index);
-        let written = layer::write_manifest(&text, Spool::new(Some(self.spool))).map_err(failed)?;
+        let written = layer::write_manifest(&text, (&[], &[]), Spool::new(Some(self.spool))).map_err(failed)?;
         let (Layer { blob, diff_id, .. }, at) = written;
         let at = (INDEX.to_owned(), format!("{}-{}", at.start, at.end));
         send::send(self.registry, (blob, diff_id), BTreeMap::from([at]))

@@ -1,6 +1,7 @@
 //! `calve template push` and `calve template pull`.
 
 use calve_core::{CancelToken, Templates};
+use calve_oci::PushedImage;
 use calve_receipt::human::{entries, size};
 use calve_receipt::{TemplatePullReceipt, TemplatePushReceipt};
 
@@ -13,7 +14,9 @@ use crate::output;
 pub(super) fn push(templates: &Templates, arguments: &PushArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut portable_key = String::new();
     let push = registry::push(&arguments.push, cancel, |reference, options| {
-        let (pushed, key) = calve_oci::push(templates, &arguments.push.name, reference, options)?;
+        let mut options = options.clone();
+        options.image = if arguments.full { PushedImage::Full } else { PushedImage::DeltaOrFull };
+        let (pushed, key) = calve_oci::push(templates, &arguments.push.name, reference, &options)?;
         portable_key = key;
         Ok(pushed)
     })?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::server::{Answer, Server, answer, image};
+use super::server::{Answer, Server, answer, image, with_delta};
 use super::{has_nothing, pull, push, template};
 use crate::spot::Spot;
 
@@ -173,6 +173,73 @@ fn an_image_cannot_write_outside_of_its_template() {
     pulled(&file("./a", b"1"), &[("a", b"2")])
         .fails(1)
         .says(&["is not as its manifest says: `a` differs", "hint: pull to a file system that keeps modes, times and extended attributes (`--at`), or push the template again\n"]);
+    has_nothing(&spot, "other");
+    spot.holds(&["other"]);
+}
+
+#[test]
+fn a_delta_cannot_write_outside_of_its_template() {
+    let spot = Spot::anywhere();
+    let link = "./l type=link time=1.000000000 link=/tmp\n";
+    let base = format!("{ROOT}{}{link}", file("./a", b"1"));
+    let pulled = |delta: &str, base_key: Option<&str>, files: &[(&str, &[u8])], composed: &str| {
+        let entries = delta.lines().filter(|line| !line.ends_with(" removed")).count();
+        let delta = (delta, entries, &tar(files)[..]);
+        let server = Server::of(with_delta((&base, &tar(&[("a", b"1")])), delta, base_key, composed));
+        pull(&spot, "other", &server, "t")
+    };
+    // It works with a good one, whatever the names in the tar are. A whiteout is no file.
+    let (added, removed) = (file("./b", b"2"), "./l removed\n");
+    let composed = format!("{ROOT}{}{added}", file("./a", b"1"));
+    let ran = pulled(&format!("{added}{removed}"), None, &[("../../evil", b"2")], &composed).succeeds().json();
+    assert_eq!(crate::spot::names(ran["tree"].as_str().unwrap()), ["a", "b"]);
+    template(&spot, "other", &["remove", "-q", "t"]).succeeds();
+    let other_base = "0".repeat(64);
+    let below_link = file("./l/evil", b"1");
+    for (delta, base_key, what) in [
+        (added.clone(), Some(&*other_base), "its manifest is against another manifest"),
+        (added.clone(), Some("x"), "is not a delta that this version can read"),
+        (file("./../evil", b"2"), None, "has a name that is not allowed"),
+        (file(".//evil", b"2"), None, "has a name that is not allowed"),
+        (file("/evil", b"2"), None, "is not a delta"),
+        (file("./a/evil", b"2"), None, "is not in a directory of the template"),
+        (below_link, None, "is not in a directory of the template"),
+        (". removed\n".into(), None, "is not below a root"),
+        ("./../evil removed\n".into(), None, "is removed, and is not there"),
+        (format!("{}{added}", file("./c", b"2")), None, "is not in order"),
+        (format!("{added}{added}"), None, "is not in order"),
+        (added.replace("0644", "4755"), None, "has a line that is not valid"),
+        (added.clone(), None, "its manifest has another key"),
+    ] {
+        pulled(&delta, base_key, &[("b", b"2")], "").fails(1).says(&[what]);
+    }
+    // It is a few kilobytes, compressed.
+    pulled(&"a".repeat(65 << 20), None, &[("b", b"2")], "").fails(1).says(&["its manifest cannot be read"]);
+    let good = format!("{ROOT}{}{added}{link}", file("./a", b"1"));
+    pulled(&added, None, &[("b", b"2"), ("c", b"2")], &good).fails(1).says(&["more files than"]);
+    pulled(&added, None, &[], &good).fails(1).says(&["fewer files than"]);
+    pulled(&added, None, &[("b", b"3")], &good).fails(1).says(&["is not as its manifest says: `b` differs"]);
+    // A layer that has more entries than the delta names, a delta against nothing, and a chain without end.
+    let of = |change: &dyn Fn(&mut Vec<serde_json::Value>)| {
+        let delta = (&*added, 1, &tar(&[("b", b"2")])[..]);
+        let mut paths = with_delta((&base, &tar(&[("a", b"1")])), delta, None, &good);
+        let manifest = paths.get_mut("/v2/t/manifests/latest").unwrap();
+        let mut document: serde_json::Value = serde_json::from_slice(manifest).unwrap();
+        change(document["layers"].as_array_mut().unwrap());
+        *manifest = document.to_string().into_bytes();
+        pull(&spot, "other", &Server::of(paths), "t").fails(1)
+    };
+    of(&|layers| layers[2]["annotations"]["dev.calve.template.range"] = "0-2".into())
+        .says(&["its layers do not have each entry once"]);
+    of(&|layers| layers[3]["annotations"]["dev.calve.template.base"] = ().into()).hints();
+    of(&|layers| drop(layers[3]["annotations"].as_object_mut().unwrap().remove("dev.calve.template.base")))
+        .says(&["it has a delta that is against nothing"]);
+    of(&|layers| layers.rotate_left(2)).says(&["its manifest has another key"]);
+    of(&|layers| {
+        let last = layers[3].clone();
+        layers.extend(std::iter::repeat_n(last, 100));
+    })
+    .says(&["it has too many deltas"]);
     has_nothing(&spot, "other");
     spot.holds(&["other"]);
 }

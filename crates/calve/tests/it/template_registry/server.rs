@@ -143,6 +143,34 @@ impl Server {
         *self.rule.lock().unwrap() = Arc::new(rule);
     }
 
+    /// Returns the manifest of an image, `REPOSITORY:TAG`.
+    pub(super) fn manifest(&self, image: &str) -> Vec<u8> {
+        let (repository, tag) = image.split_once(':').unwrap_or((image, "latest"));
+        let accept = "Accept: application/vnd.oci.image.manifest.v1+json\r\n";
+        self.ask(&format!("GET /v2/{repository}/manifests/{tag} HTTP/1.1\r\n{accept}"), b"")
+    }
+
+    /// Names the manifest of an image.
+    pub(super) fn put_manifest(&self, repository: &str, tag: &str, bytes: &[u8]) {
+        let head = format!(
+            "PUT /v2/{repository}/manifests/{tag} HTTP/1.1\r\nContent-Length: {}\r\n\
+             Content-Type: application/vnd.oci.image.manifest.v1+json\r\n",
+            bytes.len()
+        );
+        assert_eq!(self.ask(&head, bytes), b"");
+    }
+
+    /// Returns the body of the answer.
+    fn ask(&self, head: &str, body: &[u8]) -> Vec<u8> {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream.write_all(format!("{head}Host: {}\r\n\r\n", self.host).as_bytes()).unwrap();
+        stream.write_all(body).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = end_of_head(&answer).unwrap();
+        answer.split_off(end)
+    }
+
     /// The requests since the last time.
     pub(super) fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.asked.lock().unwrap())
@@ -296,6 +324,32 @@ pub(super) fn image_of(
     let blobs = [layer.to_vec(), index, config].map(|blob| (format!("/v2/t/blobs/{}", sha256(&blob)), blob));
     let mut paths = HashMap::from(blobs);
     paths.insert("/v2/t/manifests/latest".into(), document.to_string().into_bytes());
+    paths
+}
+
+/// The image that [`image`] makes, with a delta against it: its manifest's text, and the tar of its `entries` files.
+pub(super) fn with_delta(
+    (lines, tar): (&str, &[u8]),
+    (delta, entries, delta_tar): (&str, usize, &[u8]),
+    base: Option<&str>,
+    composed: &str,
+) -> HashMap<String, Vec<u8>> {
+    let mut paths = image(lines, tar);
+    let place = "/v2/t/manifests/latest";
+    let mut document: Value = serde_json::from_slice(&paths[place]).unwrap();
+    let full = document["annotations"]["dev.calve.template.key"].as_str().unwrap().to_owned();
+    let base = base.unwrap_or(&full);
+    let text = format!("#mtree\n# calve portable delta 1\n# base {base}\n{delta}");
+    let range = json!({ "dev.calve.template.range": format!("0-{entries}") });
+    let more = image_of(json!({}), (&zstd(delta_tar), range), (text.as_bytes(), "dev.calve.template.delta"));
+    let more_document: Value = serde_json::from_slice(&more[place]).unwrap();
+    let mut layers = more_document["layers"].as_array().unwrap().clone();
+    layers[1]["annotations"]["dev.calve.template.base"] = base.into();
+    document["layers"].as_array_mut().unwrap().extend(layers);
+    let composed = format!("#mtree\n# calve portable template 1\n{composed}");
+    document["annotations"]["dev.calve.template.key"] = blake3::hash(composed.as_bytes()).to_hex().to_string().into();
+    paths.extend(more);
+    paths.insert(place.into(), document.to_string().into_bytes());
     paths
 }
 

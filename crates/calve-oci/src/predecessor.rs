@@ -1,0 +1,180 @@
+//! The image that a push adds a delta to: the one that its tag has.
+//!
+//! Nothing of it is believed but the digests that its manifest gives to its layers. A pull compares the tree with the manifest whose key the new
+//! image has, so those layers cannot change what a pull makes. Programs that only unpack them see what their maker put there.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use calve_core::{PortableDelta, PortableKind, PortableTemplate, Templates};
+
+use crate::arrivals::Arrivals;
+use crate::assemble::path_of;
+use crate::connection::ConnectionOptions;
+use crate::error::Error;
+use crate::image::{self, Descriptor, ImageConfig, ImageManifest, KEY, weight};
+use crate::manifest::{self, DeltaAmounts, LARGEST_DELTAS_BYTES};
+use crate::reference::{Reference, is_digest};
+use crate::registry::Registry;
+use crate::revision::{DELTAS, revisions};
+use crate::send::SentLayer;
+use crate::spool::Spool;
+use crate::work::each;
+
+/// A push makes a full image if the deltas would have more than this part of the template's bytes: a first pull fetches them as well.
+const LARGEST_PART: u64 = 5;
+/// A manifest that is larger has no room for the annotations of one more delta.
+const LARGEST_IMAGE_BYTES: usize = 3 << 20;
+const LARGEST_CONFIG_BYTES: u64 = 1 << 20;
+/// The beginning of a name that says that the rest of the name is gone (OCI image specification, layer.md).
+const WHITEOUT: &[u8] = b".wh.";
+const LONGEST_NAME: usize = 255;
+
+/// The place that a template is pushed to.
+pub(crate) struct Place<'a> {
+    pub(crate) templates: &'a Templates,
+    pub(crate) registry: &'a Registry<'a>,
+    pub(crate) reference: &'a Reference,
+    pub(crate) connection: &'a ConnectionOptions,
+}
+
+/// The layers of an image, which stay, and the difference to the template.
+pub(crate) struct Predecessor {
+    pub(crate) layers: Vec<SentLayer>,
+    /// `None` if it is the same template.
+    pub(crate) delta: Option<Difference>,
+}
+
+/// A delta, and what other programs need with it.
+pub(crate) struct Difference {
+    pub(crate) delta: PortableDelta,
+    /// The directories, by their numbers in the template, in which something is new or gone. Where layers are mounted over each other, a directory has
+    /// the attributes that the uppermost layer gives it, or those of no entry.
+    pub(crate) directories: BTreeSet<usize>,
+    /// The paths that say what is gone.
+    pub(crate) whiteouts: Vec<PathBuf>,
+}
+
+/// Returns the image that the tag has, if a delta against it is worth it. Otherwise the image is to be a full one.
+pub(crate) fn find(place: &Place<'_>, template: &Arc<PortableTemplate>) -> Result<Option<Predecessor>, Error> {
+    let arrivals = Arrivals::open(place.templates)?;
+    let found = match look(place, &arrivals, template) {
+        // No image, none of a template, a damaged one, or one that this user would not pull.
+        Err(
+            Error::Refused { .. }
+            | Error::BadAnswer { .. }
+            | Error::NotATemplate { .. }
+            | Error::NotAllowed { .. }
+            | Error::Policy { .. },
+        ) => Ok(None),
+        other => other,
+    };
+    arrivals.clear();
+    found
+}
+
+fn look(
+    Place { registry, reference, connection, .. }: &Place<'_>,
+    arrivals: &Arrivals,
+    template: &Arc<PortableTemplate>,
+) -> Result<Option<Predecessor>, Error> {
+    let (bytes, _) = connection.allowed_manifest(registry, reference)?;
+    let image = image::read_image(reference, &bytes)?;
+    let is_same = image.annotations.get(KEY).is_some_and(|key| *key == template.key());
+    // An equal image that is full is made again, and has the same digest.
+    if bytes.len() > LARGEST_IMAGE_BYTES || (is_same && revisions(reference, &image)?.len() == 1) {
+        return Ok(None);
+    }
+    // No version has an empty key: all manifests are fetched, but for the parts that this template's has.
+    let sent = manifest::fetch(reference, (registry, arrivals), &image, Some(("", Arc::clone(template))))?;
+    let delta = match is_same {
+        true => None,
+        false => match difference(&sent, template) {
+            None => return Ok(None),
+            delta => delta,
+        },
+    };
+    let layers = layers(registry, &image)?;
+    Ok(layers.map(|layers| Predecessor { layers, delta }))
+}
+
+/// Returns the delta, unless a full image is better.
+fn difference(sent: &manifest::Sent<'_>, template: &PortableTemplate) -> Option<Difference> {
+    let delta = PortableDelta::between(&sent.template, template).ok()?;
+    let mut all = DeltaAmounts { ..sent.deltas };
+    all.add(&delta);
+    let is_small = all.weight <= weight(&template.entries, 0) / LARGEST_PART;
+    if all.number > DELTAS || all.text_bytes > LARGEST_DELTAS_BYTES || !is_small {
+        return None;
+    }
+    // Other programs would take such a name for a whiteout.
+    let paths = || delta.changed.entries.iter().map(|entry| &entry.path).chain(&delta.removed);
+    if paths().any(|path| parts(path).1.starts_with(WHITEOUT)) {
+        return None;
+    }
+    let whiteouts = whiteouts(&delta.removed, template)?;
+    let mut directories = BTreeSet::new();
+    for path in paths() {
+        let mut above = &path[..];
+        while !above.is_empty() {
+            above = parts(above).0;
+            directories.extend(directory(template, above));
+        }
+    }
+    Some(Difference { delta, directories, whiteouts })
+}
+
+/// Returns the number of a directory, if it is one in the template.
+fn directory(template: &PortableTemplate, path: &[u8]) -> Option<usize> {
+    template.find(path).filter(|&number| template.entries[number].kind == PortableKind::Directory)
+}
+
+/// Returns the directory that an entry is in, and the entry's name.
+fn parts(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&path[..0], path),
+    }
+}
+
+/// Returns the whiteouts of paths that are gone. Where their directory is gone as well, or is another kind of entry now, it hides them. `None` if a
+/// name would be too long.
+fn whiteouts(removed: &[Vec<u8>], template: &PortableTemplate) -> Option<Vec<PathBuf>> {
+    let mut whiteouts = Vec::new();
+    for path in removed {
+        let (above, name) = parts(path);
+        if directory(template, above).is_none() {
+            continue;
+        }
+        if WHITEOUT.len() + name.len() > LONGEST_NAME {
+            return None;
+        }
+        whiteouts.push(path_of(above).join(path_of(&[WHITEOUT, name].concat())));
+    }
+    Some(whiteouts)
+}
+
+/// Returns the layers of an image. `None` if the registry lacks one.
+fn layers(registry: &Registry<'_>, image: &ImageManifest) -> Result<Option<Vec<SentLayer>>, Error> {
+    let wrong = || registry.wrong("an image without a configuration");
+    let Descriptor { digest, size, .. } = &image.config;
+    if !is_digest(digest) || *size > LARGEST_CONFIG_BYTES {
+        return Err(wrong());
+    }
+    let mut blob = registry.blob(&image.config, Spool::new(None))?;
+    let mut bytes = Vec::new();
+    let read = blob.reader()?.read_to_end(&mut bytes);
+    read.map_err(|error| blob.failed(error))?;
+    let config: ImageConfig = serde_json::from_slice(&bytes).map_err(|_| wrong())?;
+    let diff_ids = config.rootfs.diff_ids;
+    if diff_ids.len() != image.layers.len() || !diff_ids.iter().all(|digest| is_digest(digest)) {
+        return Err(wrong());
+    }
+    let are_there = each(&image.layers, None, |layer| registry.has_blob(&layer.digest))?;
+    let layer =
+        |(descriptor, diff_id): (&Descriptor, _)| SentLayer { descriptor: descriptor.clone(), diff_id, sent_bytes: 0 };
+    let layers = image.layers.iter().zip(diff_ids).map(layer).collect();
+    Ok((!are_there.contains(&false)).then_some(layers))
+}

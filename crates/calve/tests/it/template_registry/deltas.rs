@@ -1,0 +1,338 @@
+//! Deltas: a push that keeps the layers of the image before, and a pull that fetches only what is new.
+
+use std::path::Path;
+use std::process::Command;
+
+use calve_testkit::{Aspect, SplitMix64, assert_same, assert_same_except, is_root, require_program};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::interrupted::{arrived, send_only};
+use super::server::Server;
+use super::{pull, push, skopeo, template, tree};
+use crate::process::send;
+use crate::spot::{Spot, eventually};
+
+/// A directory, and what its entries are about to become.
+fn first(spot: &Spot) {
+    for number in 0..2000_u64 {
+        let contents = SplitMix64::new(number).bytes(2_000);
+        spot.tree("src").file(format!("d{:02}/f{number:04}", number / 50), contents);
+    }
+    spot.tree("src")
+        .file("becomes a directory", b"1")
+        .file("becomes a file/x/y", b"1")
+        .file("gone/x", b"1")
+        .file("keeps/in/it", b"1")
+        .symlink("link", "a")
+        .symlink("becomes a link", "nowhere")
+        .file("linked", b"1")
+        .hard_link("again", "linked")
+        .file("mode", b"1")
+        .file("time", b"1")
+        .dir("closed")
+        .mode("keeps/in", 0o700)
+        .mtime("keeps/in", 7, 8)
+        .mode("keeps", 0o711)
+        .xattr("mode", "user.name", b"1");
+}
+
+/// Changes a part of what [`first`] made, and all kinds of entries.
+fn change(spot: &Spot) {
+    let src = spot.join("src");
+    for number in (0..2000).step_by(100) {
+        fs_err::write(src.join(format!("d{:02}/f{number:04}", number / 50)), format!("changed {number}")).unwrap();
+    }
+    for number in (7..2000).step_by(200) {
+        fs_err::remove_file(src.join(format!("d{:02}/f{number:04}", number / 50))).unwrap();
+    }
+    for path in ["becomes a directory", "link", "becomes a link", "linked"] {
+        fs_err::remove_file(src.join(path)).unwrap();
+    }
+    fs_err::write(src.join("keeps/in/it"), b"2").unwrap();
+    for path in ["gone", "becomes a file"] {
+        fs_err::remove_dir_all(src.join(path)).unwrap();
+    }
+    spot.tree("src")
+        .file("becomes a directory/x", b"2")
+        .file("becomes a file", b"2")
+        .file("becomes a link", b"a file")
+        .symlink("link", "b")
+        .file("new/x", b"new")
+        .hard_link("new/again", "d00/f0001")
+        .mode("mode", 0o600)
+        .xattr("mode", "user.name", b"2")
+        .mtime("time", 5, 123_456_789)
+        .mode("closed", 0o500);
+}
+
+fn create(spot: &Spot) {
+    template(spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+}
+
+fn refresh(spot: &Spot) {
+    template(spot, "home", &["refresh", "-q", "shop"]).succeeds();
+}
+
+/// Returns the image's own manifest.
+fn image(server: &Server, tag: &str) -> Value {
+    serde_json::from_slice(&server.manifest(tag)).unwrap()
+}
+
+fn deltas(image: &Value) -> usize {
+    let layers = image["layers"].as_array().unwrap();
+    layers.iter().filter(|layer| layer["annotations"]["dev.calve.template.delta"].is_string()).count()
+}
+
+#[test]
+fn a_newer_version_is_a_delta_and_arrives_as_it_is() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    first(&spot);
+    create(&spot);
+    let full = push(&spot, &server, "shop").succeeds().json();
+    let pulled = pull(&spot, "other", &server, "shop").succeeds().json();
+    let before = image(&server, "shop");
+    change(&spot);
+    refresh(&spot);
+    server.asked();
+    let pushed = push(&spot, &server, "shop").succeeds().json();
+    // The new files, the manifest and the configuration.
+    assert_eq!(server.count("POST"), 3);
+    let sent = |receipt: &Value| receipt["sent_bytes"].as_u64().unwrap();
+    assert!(sent(&pushed) < sent(&full) / 50, "{pushed} after {full}");
+    let after = image(&server, "shop");
+    let kept = before["layers"].as_array().unwrap();
+    assert_eq!((&after["layers"].as_array().unwrap()[..kept.len()], deltas(&after)), (&kept[..], 1));
+    // Whoever has the first version fetches a hundredth: the image's manifest, that of the delta, and the new files.
+    server.asked();
+    let newer = pull(&spot, "other", &server, "shop").succeeds().json();
+    assert_eq!(server.asked().len(), 3);
+    let fetched = |receipt: &Value| receipt["fetched_bytes"].as_u64().unwrap();
+    assert!(fetched(&newer) < fetched(&pulled) * 3 / 100, "{newer} after {pulled}");
+    assert_eq!(newer["portable_key"], pushed["portable_key"]);
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+    // So does one who has nothing.
+    pull(&spot, "third", &server, "shop").succeeds();
+    assert_same(spot.join("src"), tree(&spot, "third", "shop"));
+    let up_to_date = pull(&spot, "third", &server, "shop").succeeds().json();
+    assert_eq!((&up_to_date["up_to_date"], fetched(&up_to_date)), (&true.into(), 0));
+    // Pushing it again changes nothing, and so does a machine that has only pulled it.
+    let again = push(&spot, &server, "shop").succeeds().json();
+    assert_eq!((&again["digest"], sent(&again)), (&pushed["digest"], 0));
+    let reference = format!("{}/shop", server.host);
+    let theirs = template(&spot, "third", &["push", "--plain-http", "--json", "shop", &reference]).succeeds().json();
+    assert_eq!(theirs["digest"], pushed["digest"]);
+}
+
+#[test]
+fn other_programs_unpack_a_delta() {
+    let Some(server) = Server::new() else { return };
+    if !require_program("skopeo") || !require_program("podman") || !is_root() {
+        return;
+    }
+    let spot = Spot::anywhere();
+    first(&spot);
+    // podman gives this mode to the root of every image.
+    rustix::fs::chmod(spot.join("src"), 0o555.into()).unwrap();
+    create(&spot);
+    push(&spot, &server, "shop").succeeds();
+    change(&spot);
+    refresh(&spot);
+    push(&spot, &server, "shop").succeeds();
+    assert_eq!(deltas(&image(&server, "shop")), 1);
+    let source = format!("docker://{}/shop", server.host);
+    skopeo(&["copy", "-q", "--src-tls-verify=false", &source, "oci:image"], &spot);
+    let podman = |args: &[&str]| {
+        let store = ["--root", "store", "--runroot", "run", "--storage-driver", "overlay"];
+        let output = Command::new("podman").args(store).args(args).current_dir(&*spot).output().unwrap();
+        assert!(output.status.success(), "podman {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let id = podman(&["pull", "-q", "oci:image"]);
+    let mounted = podman(&["image", "mount", &id]);
+    // As in a full image, a directory that continues in a second layer may get another time, and no layer has a link into another.
+    assert_same_except(spot.join("src"), &mounted, &[Aspect::Times, Aspect::HardLinks, Aspect::Holes]);
+    let time = |path: &Path| fs_err::symlink_metadata(path).unwrap().modified().unwrap();
+    for path in ["time", "keeps/in", "keeps", "d00", "d00/f0000"] {
+        assert_eq!(time(&Path::new(&mounted).join(path)), time(&spot.join("src").join(path)), "{path}");
+    }
+    podman(&["image", "unmount", &id]);
+    podman(&["rmi", &id]);
+}
+
+#[test]
+fn a_chain_of_deltas_ends_with_a_full_image() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    first(&spot);
+    create(&spot);
+    let mut lengths = Vec::new();
+    for round in 0..11 {
+        fs_err::write(spot.join("src/d00/f0001"), format!("round {round}")).unwrap();
+        fs_err::write(spot.join(format!("src/new{round}")), b"1").unwrap();
+        let _ = fs_err::remove_file(spot.join(format!("src/new{}", (round + 9) % 10)));
+        refresh(&spot);
+        push(&spot, &server, "shop").succeeds();
+        lengths.push(deltas(&image(&server, "shop")));
+        // One machine follows, one comes now and then, one comes at the end.
+        for home in if round % 3 == 0 { &["follows", "seldom"][..] } else { &["follows"] } {
+            pull(&spot, home, &server, "shop").succeeds();
+            assert_same(spot.join("src"), tree(&spot, home, "shop"));
+        }
+        if round == 8 {
+            pull(&spot, "late", &server, "shop").succeeds();
+            assert_same(spot.join("src"), tree(&spot, "late", "shop"));
+        }
+    }
+    assert_eq!(lengths, [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1]);
+    // A fifth of the bytes is too much for a delta, also if it comes bit by bit.
+    let mut lengths = Vec::new();
+    for part in 0..4_u64 {
+        for number in part * 150..(part + 1) * 150 {
+            let path = spot.join(format!("src/d{:02}/f{number:04}", number / 50));
+            fs_err::write(path, SplitMix64::new(10_000 + number).bytes(2_000)).unwrap();
+        }
+        refresh(&spot);
+        push(&spot, &server, "shop").succeeds();
+        lengths.push(deltas(&image(&server, "shop")));
+    }
+    assert_eq!(lengths, [2, 3, 0, 1]);
+    pull(&spot, "follows", &server, "shop").succeeds();
+    assert_same(spot.join("src"), tree(&spot, "follows", "shop"));
+}
+
+#[test]
+fn names_that_look_like_whiteouts_make_a_full_image() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    first(&spot);
+    create(&spot);
+    push(&spot, &server, "shop").succeeds();
+    pull(&spot, "other", &server, "shop").succeeds();
+    for (path, is_delta) in [("d00/.wh.f0001", false), (".wh..wh..opq", false), ("d00/.whatever", true)] {
+        spot.tree("src").file(path, b"1");
+        for is_there in [true, false] {
+            if !is_there {
+                fs_err::remove_file(spot.join("src").join(path)).unwrap();
+            }
+            refresh(&spot);
+            push(&spot, &server, "shop").succeeds();
+            assert_eq!(deltas(&image(&server, "shop")) > 0, is_delta, "{path}");
+            pull(&spot, "other", &server, "shop").succeeds();
+            assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+        }
+    }
+    // A whiteout of a name this long would not be a name.
+    let long = spot.join(format!("src/{}", "x".repeat(252)));
+    fs_err::write(&long, b"1").unwrap();
+    for _ in 0..2 {
+        refresh(&spot);
+        push(&spot, &server, "shop").succeeds();
+        let _ = fs_err::remove_file(&long);
+    }
+    assert_eq!(deltas(&image(&server, "shop")), 0);
+}
+
+#[test]
+fn a_pull_of_a_delta_goes_on_where_one_was_killed() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    first(&spot);
+    spot.tree("src").file("large", SplitMix64::new(1).bytes(300_000));
+    create(&spot);
+    push(&spot, &server, "shop").succeeds();
+    pull(&spot, "other", &server, "shop").succeeds();
+    pull(&spot, "third", &server, "shop").succeeds();
+    fs_err::write(spot.join("src/large"), SplitMix64::new(2).bytes(300_000)).unwrap();
+    refresh(&spot);
+    push(&spot, &server, "shop").succeeds();
+    server.blob_bytes();
+    pull(&spot, "third", &server, "shop").succeeds();
+    let all = server.blob_bytes();
+    assert!((300_000..320_000).contains(&all), "{all}");
+    send_only(&server, 200_000);
+    let running = pull(&spot, "other", &server, "shop").start();
+    eventually("the bytes have arrived", || arrived(&spot, "other") == 200_000);
+    send(running.id(), Signal::KILL);
+    assert!(running.wait().was_killed());
+    server.rule(|_| super::Answer::Pass);
+    server.blob_bytes();
+    pull(&spot, "other", &server, "shop").succeeds();
+    assert_eq!(server.blob_bytes(), all - 200_000);
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+}
+
+#[test]
+fn a_file_that_the_version_here_has_lost_comes_from_the_layers_before() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    first(&spot);
+    create(&spot);
+    push(&spot, &server, "shop").succeeds();
+    pull(&spot, "other", &server, "shop").succeeds();
+    let there = tree(&spot, "other", "shop");
+    for damaged in ["d03/f0155", "d30/f1501", "time"] {
+        fs_err::write(there.join(damaged), b"damaged").unwrap();
+    }
+    change(&spot);
+    refresh(&spot);
+    push(&spot, &server, "shop").succeeds();
+    pull(&spot, "other", &server, "shop").succeeds();
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+}
+
+#[test]
+fn a_tag_that_has_something_else_gets_a_full_image() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    first(&spot);
+    create(&spot);
+    let full = push(&spot, &server, "shop:alone").succeeds().json();
+    // Another template.
+    spot.tree("different").file("a", SplitMix64::new(1).bytes(200_000)).file("b", b"1");
+    template(&spot, "home", &["create", "-q", "different", "different"]).succeeds();
+    for tag in ["shop:v1", "shop:v2"] {
+        template(&spot, "home", &["push", "-q", "--plain-http", "different", &format!("{}/{tag}", server.host)])
+            .succeeds();
+    }
+    let pushed = push(&spot, &server, "shop:v1").succeeds().json();
+    assert_eq!(pushed["digest"], full["digest"]);
+    // Something that is no template, and something whose manifest is damaged.
+    let bytes = server.manifest("shop:v2");
+    let text = String::from_utf8(bytes).unwrap();
+    for (number, text) in [
+        text.replace("dev.calve.template.key", "x.calve.template.key"),
+        text.replace("dev.calve.template.manifest\":\"", "dev.calve.template.manifest\":\"1"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let tag = format!("other{number}");
+        server.put_manifest("shop", &tag, text.as_bytes());
+        let pushed = push(&spot, &server, &format!("shop:{tag}")).succeeds().json();
+        assert_eq!(pushed["digest"], full["digest"]);
+    }
+    // Something that this user would not pull, and something that is not to be used.
+    fs_err::write(spot.join("src/newer"), b"1").unwrap();
+    refresh(&spot);
+    spot.tree("strict/.config/containers").file("policy.json", br#"{"default": [{"type": "reject"}]}"#);
+    let length = |tag: &str| deltas(&image(&server, tag));
+    push(&spot, &server, "shop:v1").env("HOME", spot.join("strict")).succeeds();
+    assert_eq!(length("shop:v1"), 0);
+    push(&spot, &server, "shop:alone").args(["--full"]).succeeds();
+    assert_eq!(length("shop:alone"), 0);
+    assert_eq!(server.manifest("shop:alone"), server.manifest("shop:v1"));
+    push(&spot, &server, "shop:other0").succeeds();
+    assert_eq!(length("shop:other0"), 1);
+    // The registry has lost a layer.
+    let layer = image(&server, "shop:v1")["layers"][0]["digest"].as_str().unwrap().to_owned();
+    fs_err::write(spot.join("src/new"), b"1").unwrap();
+    refresh(&spot);
+    server.rule(move |asked| match asked.line.starts_with("HEAD") && asked.line.contains(&layer) {
+        true => super::Answer::Bytes(super::answer("404 Not Found", "", b"")),
+        false => super::Answer::Pass,
+    });
+    push(&spot, &server, "shop:v1").succeeds();
+    assert_eq!(deltas(&image(&server, "shop:v1")), 0);
+}
