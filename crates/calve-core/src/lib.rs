@@ -135,7 +135,7 @@ pub use {
     template::{
         CheckedFiles, CreatedTemplate, Difference, DifferenceKind, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
         PortabilityObstacle, PortableDelta, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate,
-        SweptTemplates, Template, TemplateOptions, Templates, Verification, is_template_name, sync_during,
+        SweptTemplates, Template, TemplateOptions, Templates, Verification, is_template_name, split_name, sync_during,
         template_name, with_source,
     },
     tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor},

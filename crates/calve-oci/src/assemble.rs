@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CheckedFiles, PortableEntry, PortableKind, PortableTemplate};
+use calve_core::{CheckedFiles, PortableEntry, PortableKind, PortableTemplate, split_name};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
 
@@ -49,10 +49,7 @@ impl Parents {
 
     /// Returns the directory that an entry is in, and the entry's name.
     fn at<'p>(&mut self, path: &'p [u8]) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
-        let (parent, name) = match path.iter().rposition(|&byte| byte == b'/') {
-            Some(slash) => (&path[..slash], &path[slash + 1..]),
-            None => (&path[..0], path),
-        };
+        let (parent, name) = split_name(path);
         let name = OsStr::from_bytes(if name.is_empty() { b"." } else { name });
         if parent.is_empty() {
             return Ok((self.root.as_fd(), name));

@@ -92,6 +92,9 @@ pub(crate) fn fetch<'i>(
     for revision in &revisions[first.max(1)..] {
         let text = text_of(revision, None, LARGEST_DELTAS_BYTES - amounts.text_bytes)?;
         let delta = PortableDelta::parse(text).map_err(in_the_way)?;
+        if revision.base != Some(&*delta.base) {
+            return Err(refused("it has a delta that is against another manifest than it says".into()));
+        }
         amounts.add(&delta);
         deltas.push(delta);
     }
@@ -170,7 +173,9 @@ fn of_parts(
     let known: HashMap<Hash, &str> = chunks(old).into_iter().map(chunk).collect();
     let mut new: HashMap<Hash, String> = HashMap::new();
     let mut fetched = 0;
-    let is_missing = |frame: &Frame| !known.contains_key(&frame.hash);
+    // The lengths that the frames claim are what the limit was checked against.
+    let known_as = |frame: &Frame| known.get(&frame.hash).copied().filter(|text| text.len() == frame.has.len());
+    let is_missing = |frame: &Frame| known_as(frame).is_none();
     let mut receive = |run: &[Frame], bytes: &Range<u64>, spool| {
         let is_right = &mut |part: &mut Spool| read_frames(run, part, &mut new);
         let part = registry.checked_part(layer, bytes, spool, is_right, OTHER_HASH)?;
@@ -180,8 +185,7 @@ fn of_parts(
     if !arrivals.fetch_frames((registry, layer), (&frames, start), &is_missing, &mut receive)? {
         return Ok(None);
     }
-    let text =
-        frames.iter().filter_map(|frame| new.get(&frame.hash).map(String::as_str).or(known.get(&frame.hash).copied()));
+    let text = frames.iter().filter_map(|frame| new.get(&frame.hash).map(String::as_str).or_else(|| known_as(frame)));
     Ok(Some((text.collect(), fetched)))
 }
 

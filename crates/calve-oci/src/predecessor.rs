@@ -8,13 +8,13 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use calve_core::{PortableDelta, PortableKind, PortableTemplate, Templates};
+use calve_core::{PortableDelta, PortableKind, PortableTemplate, Templates, split_name};
 
 use crate::arrivals::Arrivals;
 use crate::assemble::path_of;
 use crate::connection::ConnectionOptions;
-use crate::error::Error;
-use crate::image::{self, Descriptor, ImageConfig, ImageManifest, KEY, weight};
+use crate::error::{Error, Refusal};
+use crate::image::{self, DELTA, Descriptor, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE, weight};
 use crate::manifest::{self, DeltaAmounts, LARGEST_DELTAS_BYTES};
 use crate::reference::{Reference, is_digest};
 use crate::registry::Registry;
@@ -28,6 +28,8 @@ const LARGEST_PART: u64 = 5;
 /// A manifest that is larger has no room for the annotations of one more delta.
 const LARGEST_IMAGE_BYTES: usize = 3 << 20;
 const LARGEST_CONFIG_BYTES: u64 = 1 << 20;
+/// Docker unpacks no image that has more than 125.
+const MOST_LAYERS: usize = 100;
 /// The beginning of a name that says that the rest of the name is gone (OCI image specification, layer.md).
 const WHITEOUT: &[u8] = b".wh.";
 const LONGEST_NAME: usize = 255;
@@ -61,14 +63,9 @@ pub(crate) struct Difference {
 pub(crate) fn find(place: &Place<'_>, template: &Arc<PortableTemplate>) -> Result<Option<Predecessor>, Error> {
     let arrivals = Arrivals::open(place.templates)?;
     let found = match look(place, &arrivals, template) {
-        // No image, none of a template, a damaged one, or one that this user would not pull.
-        Err(
-            Error::Refused { .. }
-            | Error::BadAnswer { .. }
-            | Error::NotATemplate { .. }
-            | Error::NotAllowed { .. }
-            | Error::Policy { .. },
-        ) => Ok(None),
+        // No image, one of something else, a damaged one, or one that this user would not pull.
+        Err(Error::Refused { refusal, .. }) if !matches!(refusal, Refusal::Busy(_)) => Ok(None),
+        Err(Error::BadAnswer { .. } | Error::NotATemplate { .. } | Error::NotAllowed { .. }) => Ok(None),
         other => other,
     };
     arrivals.clear();
@@ -87,6 +84,12 @@ fn look(
     if bytes.len() > LARGEST_IMAGE_BYTES || (is_same && revisions(reference, &image)?.len() == 1) {
         return Ok(None);
     }
+    // A layer that no version of this template needs was put there for other programs.
+    let is_needed =
+        |layer: &Descriptor| [RANGE, MANIFEST, DELTA].iter().any(|name| layer.annotations.contains_key(*name));
+    if !image.layers.iter().all(is_needed) {
+        return Ok(None);
+    }
     // No version has an empty key: all manifests are fetched, but for the parts that this template's has.
     let sent = manifest::fetch(reference, (registry, arrivals), &image, Some(("", Arc::clone(template))))?;
     let delta = match is_same {
@@ -96,6 +99,10 @@ fn look(
             delta => delta,
         },
     };
+    let added = delta.as_ref().map_or(0, |new: &Difference| image::ranges(&new.delta.changed.entries).len() + 1);
+    if image.layers.len() + added > MOST_LAYERS {
+        return Ok(None);
+    }
     let layers = layers(registry, &image)?;
     Ok(layers.map(|layers| Predecessor { layers, delta }))
 }
@@ -111,7 +118,7 @@ fn difference(sent: &manifest::Sent<'_>, template: &PortableTemplate) -> Option<
     }
     // Other programs would take such a name for a whiteout.
     let paths = || delta.changed.entries.iter().map(|entry| &entry.path).chain(&delta.removed);
-    if paths().any(|path| parts(path).1.starts_with(WHITEOUT)) {
+    if paths().any(|path| path.split(|&byte| byte == b'/').any(|name| name.starts_with(WHITEOUT))) {
         return None;
     }
     let whiteouts = whiteouts(&delta.removed, template)?;
@@ -119,7 +126,7 @@ fn difference(sent: &manifest::Sent<'_>, template: &PortableTemplate) -> Option<
     for path in paths() {
         let mut above = &path[..];
         while !above.is_empty() {
-            above = parts(above).0;
+            above = split_name(above).0;
             directories.extend(directory(template, above));
         }
     }
@@ -131,20 +138,12 @@ fn directory(template: &PortableTemplate, path: &[u8]) -> Option<usize> {
     template.find(path).filter(|&number| template.entries[number].kind == PortableKind::Directory)
 }
 
-/// Returns the directory that an entry is in, and the entry's name.
-fn parts(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|&byte| byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&path[..0], path),
-    }
-}
-
 /// Returns the whiteouts of paths that are gone. Where their directory is gone as well, or is another kind of entry now, it hides them. `None` if a
 /// name would be too long.
 fn whiteouts(removed: &[Vec<u8>], template: &PortableTemplate) -> Option<Vec<PathBuf>> {
     let mut whiteouts = Vec::new();
     for path in removed {
-        let (above, name) = parts(path);
+        let (above, name) = split_name(path);
         if directory(template, above).is_none() {
             continue;
         }
@@ -173,8 +172,12 @@ fn layers(registry: &Registry<'_>, image: &ImageManifest) -> Result<Option<Vec<S
         return Err(wrong());
     }
     let are_there = each(&image.layers, None, |layer| registry.has_blob(&layer.digest))?;
-    let layer =
-        |(descriptor, diff_id): (&Descriptor, _)| SentLayer { descriptor: descriptor.clone(), diff_id, sent_bytes: 0 };
+    let layer = |(descriptor, diff_id): (&Descriptor, _)| SentLayer {
+        descriptor: descriptor.clone(),
+        diff_id,
+        sent_bytes: 0,
+        is_kept: true,
+    };
     let layers = image.layers.iter().zip(diff_ids).map(layer).collect();
     Ok((!are_there.contains(&false)).then_some(layers))
 }

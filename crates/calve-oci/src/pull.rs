@@ -125,12 +125,19 @@ fn receive(
     let fetched = AtomicU64::new(sent.fetched_bytes);
     let reused = AtomicU64::new(0);
     let (fetched_bytes, reused_bytes) = (&fetched, &reused);
-    let reuse = reuse.as_ref();
-    let template = &*sent.template;
-    let pull = Pull { sent: template, image, reuse, fetched: fetched_bytes, reused: reused_bytes, options };
+    let (template, all) = (&*sent.template, &sent);
     let origin = PathBuf::from(format!("{ORIGIN}{reference}"));
-    let made = templates.receive(name, &origin, (template, old.as_ref()), &options.template, |root, checked| {
-        pull.fill(root, reference, &sent, checked)
+    let made = templates.receive(name, &origin, (template, old.as_ref()), &options.template, move |root, checked| {
+        let pull = Pull {
+            sent: template,
+            image,
+            reuse: reuse.as_ref(),
+            fetched: fetched_bytes,
+            reused: reused_bytes,
+            options,
+        };
+        // The version before is let go when the tree is filled: comparing it takes the most memory.
+        pull.fill(root, reference, all, checked)
     });
     let ReceivedTemplate { template, swept, .. } = match made {
         Ok(received) => received,

@@ -104,8 +104,7 @@ impl Push<'_> {
         each(&ranges, self.options.template.threads, |range| self.layer(entries, range))
     }
 
-    /// Writes a layer, and sends it if the registry lacks it. Equal entries make equal bytes. An older image is not asked for their digest: whoever
-    /// can push might have put another one there, which would be signed with this image.
+    /// Writes a layer, and sends it if the registry lacks it. Equal entries make equal bytes.
     fn layer(&self, entries: &PortableTemplate, range: &Range<usize>) -> Result<SentLayer, Error> {
         let at = (RANGE.to_owned(), format!("{}-{}", range.start, range.end));
         let changed = |entry: &PortableEntry| {

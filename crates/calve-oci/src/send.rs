@@ -15,6 +15,8 @@ pub(crate) struct SentLayer {
     pub(crate) descriptor: Descriptor,
     pub(crate) diff_id: String,
     pub(crate) sent_bytes: u64,
+    /// Whether it is a layer of the image that the tag had before.
+    pub(crate) is_kept: bool,
 }
 
 /// A template that was sent.
@@ -25,6 +27,8 @@ pub struct PushReport {
     /// The digest of the image.
     pub digest: String,
     pub layers: u64,
+    /// How many of them are those of the image that the tag had before: the others are a delta. None of a full image.
+    pub kept_layers: u64,
     /// The size of what was sent.
     pub sent_bytes: u64,
     /// The size of the whole image.
@@ -43,7 +47,7 @@ pub(crate) fn send(
         registry.put_blob(&mut blob)?;
     }
     let descriptor = Descriptor { media_type: LAYER_TYPE.into(), digest, size, annotations };
-    Ok(SentLayer { descriptor, diff_id, sent_bytes: if is_there { 0 } else { size } })
+    Ok(SentLayer { descriptor, diff_id, sent_bytes: if is_there { 0 } else { size }, is_kept: false })
 }
 
 /// Names the layers as one image.
@@ -76,6 +80,7 @@ pub(crate) fn name_image(
     Ok(PushReport {
         digest: digest(&bytes),
         layers: layers.len() as u64,
+        kept_layers: layers.iter().filter(|layer| layer.is_kept).count() as u64,
         sent_bytes: all().map(|layer| layer.sent_bytes).sum(),
         image_bytes: all().map(|layer| layer.descriptor.size).sum(),
     })

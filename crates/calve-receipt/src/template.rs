@@ -266,6 +266,8 @@ pub struct PushFields {
     pub digest: String,
     /// The number of layers.
     pub layers: u64,
+    /// The number of layers that the image under the tag had already, if the push has added a delta to it; else 0.
+    pub kept_layers: u64,
     /// The size of what was sent.
     pub sent_bytes: u64,
     /// The size of the image.

@@ -1,11 +1,10 @@
 //! The difference between two portable manifests, as it travels: the lines that are new or other, and the paths that are gone.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use super::manifest::{Line, lines_after, name, order};
 use super::portable::{PORTABLE, PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate};
-use super::portable::{fields, first_name, is_same_file};
+use super::portable::{fields, first_name, is_same_file, position};
 
 const DELTA: &str = "#mtree\n# calve portable delta 1\n# base ";
 const KEY_LENGTH: usize = 64;
@@ -67,7 +66,6 @@ impl PortableDelta {
         let base = text.strip_prefix(DELTA).and_then(|rest| rest.get(..KEY_LENGTH)).ok_or_else(unreadable)?.to_owned();
         let head = format!("{DELTA}{base}\n");
         let mut changed: Vec<PortableEntry> = Vec::new();
-        let mut index: HashMap<Vec<u8>, usize> = HashMap::new();
         let (mut removed, mut last, mut end) = (Vec::new(), None, head.len());
         for line in lines_after(&head, &text).ok_or_else(unreadable)? {
             let Line { path, keywords } = line.ok_or_else(unreadable)?;
@@ -83,11 +81,8 @@ impl PortableDelta {
                 continue;
             }
             let entry = fields(&path, keywords, start..end).ok_or_else(|| refused("has a line that is not valid"))?;
-            let first = first_name(keywords).and_then(|first| index.get(&first).copied());
+            let first = first_name(keywords).and_then(|first| position(&changed, &first));
             let kind = first.filter(|&first| is_same_file(&changed[first], &entry)).map(PortableKind::HardLink);
-            if kind.is_none() && matches!(entry.kind, PortableKind::File { .. }) {
-                index.insert(path, changed.len());
-            }
             let own = entry.kind.clone();
             changed.push(PortableEntry { kind: kind.unwrap_or(own), ..entry });
         }

@@ -27,7 +27,7 @@ use crate::tree::stable::Moment;
 pub use create::{CreatedTemplate, TemplateOptions};
 pub use delta::PortableDelta;
 pub use name::{LONGEST_TEMPLATE_NAME, is_template_name, template_name};
-pub use portable::{PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate};
+pub use portable::{PortabilityObstacle, PortableEntry, PortableKind, PortableTemplate, split_name};
 pub use receive::{CheckedFiles, ReceivedTemplate, sync_during};
 pub use record::Template;
 pub use verify::{Difference, DifferenceKind, Verification};

@@ -3,7 +3,6 @@
 //! Owners do not travel: whoever receives a template owns its files. Of the extended attributes those of users do, the others belong to the
 //! machine.
 
-use std::collections::HashMap;
 use std::ffi::CString;
 
 use super::manifest::{HEAD, Line, key, lines_after, order, unescape};
@@ -76,7 +75,8 @@ impl PortableTemplate {
     /// Fails for a text that no template can have: an entry outside of the root, or not in a directory, or twice.
     pub fn parse(text: String) -> Result<Self, PortabilityObstacle> {
         let mut entries: Vec<PortableEntry> = Vec::new();
-        let mut index: HashMap<Vec<u8>, usize> = HashMap::new();
+        // The directories above an entry: the entries are in the order of a walk.
+        let mut above: Vec<usize> = Vec::new();
         let unreadable =
             || PortabilityObstacle { path: Vec::new(), what: "is not a manifest that this version can read" };
         let mut end = PORTABLE.len();
@@ -96,15 +96,15 @@ impl PortableTemplate {
                 return Err(refused("is not below a root"));
             }
             if !path.is_empty() {
-                check_position(&path, &entries, &index).map_err(refused)?;
+                check_position(&path, &entries, &mut above).map_err(refused)?;
             }
             if is_linked {
-                let first = first_name(keywords).and_then(|first| index.get(&first).copied());
+                let first = first_name(keywords).and_then(|first| position(&entries, &first));
                 let first = first.filter(|&first| is_same_file(&entries[first], &entry));
                 entry.kind = PortableKind::HardLink(first.ok_or_else(|| refused("is a hard link to nothing"))?);
             }
-            if !matches!(entry.kind, PortableKind::Symlink(_) | PortableKind::HardLink(_)) {
-                index.insert(path, entries.len());
+            if entry.kind == PortableKind::Directory {
+                above.push(entries.len());
             }
             entries.push(entry);
         }
@@ -131,7 +131,7 @@ impl PortableTemplate {
 
     /// Returns the number of the entry with this path.
     pub fn find(&self, path: &[u8]) -> Option<usize> {
-        self.entries.binary_search_by(|entry| order(&entry.path).cmp(order(path))).ok()
+        position(&self.entries, path)
     }
 
     /// Returns the sum of the sizes of its files, each once.
@@ -225,15 +225,28 @@ fn digits(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Checks that a path has names that may be used, and that it is in a directory that came before.
-fn check_position(path: &[u8], entries: &[PortableEntry], index: &HashMap<Vec<u8>, usize>) -> Result<(), &'static str> {
+fn check_position(path: &[u8], entries: &[PortableEntry], above: &mut Vec<usize>) -> Result<(), &'static str> {
     let is_name =
         |name: &[u8]| !name.is_empty() && name != b"." && name != b".." && name.len() <= 255 && !name.contains(&0);
     if !order(path).all(is_name) {
         return Err("has a name that is not allowed");
     }
-    let parent = path.iter().rposition(|&byte| byte == b'/').map_or(&path[..0], |slash| &path[..slash]);
-    let is_directory = index.get(parent).is_some_and(|&at| entries[at].kind == PortableKind::Directory);
-    if is_directory { Ok(()) } else { Err("is not in a directory of the template") }
+    let (parent, _) = split_name(path);
+    while above.pop_if(|at| entries[*at].path != parent).is_some() {}
+    if above.is_empty() { Err("is not in a directory of the template") } else { Ok(()) }
+}
+
+/// Returns the number of the entry with this path.
+pub(super) fn position(entries: &[PortableEntry], path: &[u8]) -> Option<usize> {
+    entries.binary_search_by(|entry| order(&entry.path).cmp(order(path))).ok()
+}
+
+/// Returns the path of the directory that an entry is in, which is empty for the root, and the entry's name.
+pub fn split_name(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&path[..0], path),
+    }
 }
 
 pub(super) fn first_name(keywords: &str) -> Option<Vec<u8>> {

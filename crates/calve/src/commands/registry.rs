@@ -33,13 +33,18 @@ pub(super) fn push(
     let elapsed = started.elapsed();
     if !given.transfer.quiet {
         let (sent, image, took) = (size(pushed.sent_bytes), size(pushed.image_bytes), duration(elapsed));
-        output::say(&format!("pushed `{}` to {reference}: sent {sent} of {image}, in {took}", given.name));
+        let how = match pushed.kept_layers {
+            0 => String::new(),
+            kept => format!(", a delta behind {kept} layers"),
+        };
+        output::say(&format!("pushed `{}` to {reference}: sent {sent} of {image}{how}, in {took}", given.name));
     }
     Ok(PushFields {
         name: given.name.clone(),
         reference: reference.to_string(),
         digest: pushed.digest,
         layers: pushed.layers,
+        kept_layers: pushed.kept_layers,
         sent_bytes: pushed.sent_bytes,
         image_bytes: pushed.image_bytes,
         elapsed_ms: elapsed.into(),

@@ -234,6 +234,8 @@ fn a_delta_cannot_write_outside_of_its_template() {
     of(&|layers| layers[3]["annotations"]["dev.calve.template.base"] = ().into()).hints();
     of(&|layers| drop(layers[3]["annotations"].as_object_mut().unwrap().remove("dev.calve.template.base")))
         .says(&["it has a delta that is against nothing"]);
+    of(&|layers| layers[3]["annotations"]["dev.calve.template.base"] = "".into())
+        .says(&["it has a delta that is against another manifest than it says"]);
     of(&|layers| layers.rotate_left(2)).says(&["its manifest has another key"]);
     of(&|layers| {
         let last = layers[3].clone();

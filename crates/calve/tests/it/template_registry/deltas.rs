@@ -103,6 +103,7 @@ fn a_newer_version_is_a_delta_and_arrives_as_it_is() {
     assert!(sent(&pushed) < sent(&full) / 50, "{pushed} after {full}");
     let after = image(&server, "shop");
     let kept = before["layers"].as_array().unwrap();
+    assert_eq!((&full["kept_layers"], &pushed["kept_layers"]), (&0.into(), &kept.len().into()));
     assert_eq!((&after["layers"].as_array().unwrap()[..kept.len()], deltas(&after)), (&kept[..], 1));
     // Whoever has the first version fetches a hundredth: the image's manifest, that of the delta, and the new files.
     server.asked();
@@ -210,7 +211,9 @@ fn names_that_look_like_whiteouts_make_a_full_image() {
     create(&spot);
     push(&spot, &server, "shop").succeeds();
     pull(&spot, "other", &server, "shop").succeeds();
-    for (path, is_delta) in [("d00/.wh.f0001", false), (".wh..wh..opq", false), ("d00/.whatever", true)] {
+    for (path, is_delta) in
+        [("d00/.wh.f0001", false), (".wh..wh..opq", false), (".wh.d00/x", false), ("d00/.whatever", true)]
+    {
         spot.tree("src").file(path, b"1");
         for is_there in [true, false] {
             if !is_there {

@@ -69,7 +69,8 @@ fn a_registry_is_reached_by_the_certificates_that_the_user_names() {
     let nobody = trusting(push("127.0.0.1")).env("SSL_CERT_FILE", spot.join("nothing.pem")).fails(1);
     nobody.says(&["cannot read the image at 127.0.0.1", hint]);
     trusting(push("localhost")).fails(1).says(&["cannot read the image at localhost", hint]);
-    assert!(start.elapsed().as_secs_f64() < 3.0, "{:?}", start.elapsed());
+    // Four more attempts would take 3.75 s each time.
+    assert!(start.elapsed().as_secs_f64() < 6.0, "{:?}", start.elapsed());
     trusting(push("127.0.0.1")).succeeds();
     let pull = || template(&spot, "other", &["pull", "-q", &reference("127.0.0.1")]);
     trusting(pull()).env("SSL_CERT_FILE", spot.join("nothing.pem")).fails(1).says(&[hint]);
