@@ -144,10 +144,7 @@ pub(crate) fn survey(
     let at_donor = Git::at(donor);
     let mut spare = spares::of_donor(donor, &options.clone)?;
     let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;
-    let mut warnings = Vec::new();
-    if tracked.has_submodules {
-        warnings.push(Warning::EmptySubmodules);
-    }
+    let mut warnings: Vec<_> = tracked.has_submodules.then_some(Warning::EmptySubmodules).into_iter().collect();
     let changed = match options.changes {
         Changes::Carry => changes(request, &at_donor, &status)?,
         Changes::Leave => HashSet::new(),
@@ -181,8 +178,8 @@ pub(crate) fn survey(
     if options.changes == Changes::Carry {
         roots.extend(carry.untracked(&status.untracked, &mut left));
     }
-    let is_own = |root: &CarriedRoot| !root.is_directory && is_own_env_file(donor, &root.path);
-    let env_files = roots.extract_if(.., |root| is_own(root)).map(|root| root.path).collect();
+    let own = roots.extract_if(.., |root| !root.is_directory && is_own_env_file(donor, &root.path));
+    let env_files = own.map(|root| root.path).collect();
     let uncommitted = match options.changes {
         Changes::Carry => 0,
         Changes::Leave => uncommitted(&status, &nested),
@@ -196,19 +193,12 @@ pub(crate) fn survey(
         Some(_) => Vec::new(),
         None => spares::with_spares(donor, &roots, &options.clone, is_elsewhere)?,
     };
-    for root in roots.iter().filter(|root| !spare_roots.contains(&root.path)) {
-        plan.root(root);
-    }
-    for path in tracked.cloned() {
-        plan.file(path);
-    }
-    for path in changed.iter().filter(|path| exists(donor, path)) {
-        plan.file(path);
-    }
-    let plan = Arc::new(plan);
+    roots.iter().filter(|root| !spare_roots.contains(&root.path)).for_each(|root| plan.root(root));
+    tracked.cloned().for_each(|path| plan.file(path));
+    changed.iter().filter(|path| exists(donor, path)).for_each(|path| plan.file(path));
     Ok(Survey {
         tracked,
-        plan,
+        plan: Arc::new(plan),
         rules,
         roots,
         spare,
