@@ -139,7 +139,7 @@ impl<'p> Staging<'p> {
         Error::StagingLost(self.location.parent_path().to_path_buf())
     }
 
-    /// A name under which nothing is although it was just made has been taken away by somebody.
+    /// Returns `StagingLost` for ENOENT: somebody has removed the staged entry.
     fn lost_or(&self, errno: Errno, failed: impl FnOnce(Errno) -> Error) -> Error {
         if errno == Errno::NOENT { self.lost() } else { failed(errno) }
     }

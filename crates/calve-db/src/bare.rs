@@ -1,4 +1,4 @@
-//! Servers of a template as anybody could start them: for comparisons.
+//! Servers started without Calve's cloning, for `calve bench db` to compare with.
 //!
 //! A bare server has a place in the registry, whose lock this process holds, so that the next command removes its container and files,
 //! should this process be killed. Images and volumes have the number of the process in their names, and go with the next [`BareServers`].
@@ -32,7 +32,7 @@ use crate::{log, runtime, sweep};
 pub enum BareData {
     /// A data directory that is there: a clone that was made before, by the best strategy but an overlay.
     Directory,
-    /// A container's image has it.
+    /// The container's image has the data.
     Image,
     /// A volume of `type=overlay`, which the container's runtime mounts.
     OverlayVolume,
@@ -85,7 +85,8 @@ const LABEL: &str = "calve.bench";
 const PREFIX: &str = "calve-bench";
 
 impl<'a> BareServers<'a> {
-    /// Servers of the template `name` of `templates`, with their places in `home`.
+    /// Locks the template `name` of `templates`, and removes the images and volumes that killed benches left. The places of the servers are in
+    /// `home`.
     pub fn new(home: &'a Home, templates: &Home, name: &str) -> Result<Self> {
         let template = template::load(templates, name)?;
         home.prepare()?;
@@ -120,7 +121,7 @@ impl<'a> BareServers<'a> {
         }
     }
 
-    /// Makes everything that a server needs before it is started, for which users do not wait either.
+    /// Prepares a server, which is not timed.
     pub fn prepare(&mut self, data: BareData, cancel: &CancelToken) -> Result<PreparedBareServer> {
         let engine = engine::named(&self.template.engine)?;
         let place = registry::reserve(self.home, &self.name)?;
@@ -234,7 +235,7 @@ impl BareServer {
         Err(log::added_to(Error::server_failed(format!("ended ({ended})")), &self.parts.spec.place))
     }
 
-    /// Kills it. What it had goes when it is dropped.
+    /// Kills it. Its files are removed when it is dropped.
     pub fn stop(&mut self) -> Result<()> {
         self.kill();
         self.process.check_removed()?;
@@ -294,7 +295,7 @@ impl Parts {
         options.push(place.join("work"));
         let words = ["volume", "create", "--opt", "type=overlay", "--opt", "device=overlay", "--opt"];
         let labelled = [options, "--label".into(), label(container.home()), name.clone().into()];
-        // It may be made although the answer is late.
+        // Set first: the runtime may make the volume although its answer is late.
         self.volume = Some(name);
         container.image.ask(words.map(OsString::from).into_iter().chain(labelled)).map(drop)
     }

@@ -51,8 +51,8 @@ struct HelperAnswer {
 }
 
 impl CredentialFiles {
-    /// Returns the credentials for a registry, if there are any.
-    pub(crate) fn find(&self, registry: &str) -> Result<Option<Credentials>, Error> {
+    /// Returns the credentials for a repository of a registry, if there are any.
+    pub(crate) fn find(&self, registry: &str, repository: &str) -> Result<Option<Credentials>, Error> {
         let failed = |reason: String| Error::Credentials { registry: registry.into(), reason };
         for path in &self.0 {
             let text = match fs_err::read(path) {
@@ -64,10 +64,8 @@ impl CredentialFiles {
             };
             let file: ConfigFile = serde_json::from_slice(&text)
                 .map_err(|error| failed(format!("`{}` is not valid: {error}", path.display())))?;
-            for key in keys(registry) {
-                if let Some(found) = file.find(key).map_err(failed)? {
-                    return Ok(Some(found));
-                }
+            if let Some(found) = file.find(registry, repository).map_err(failed)? {
+                return Ok(Some(found));
             }
         }
         Ok(None)
@@ -83,14 +81,37 @@ fn keys(registry: &str) -> Vec<&str> {
 }
 
 impl ConfigFile {
-    fn find(&self, key: &str) -> Result<Option<Credentials>, String> {
+    /// Podman writes down namespaces too, of which the longest counts.
+    fn find(&self, registry: &str, repository: &str) -> Result<Option<Credentials>, String> {
+        let place = format!("{registry}/{repository}");
+        let namespaces = place.match_indices('/').map(|(slash, _)| &place[..slash]).skip(1).chain([&*place]);
+        let mut found = None;
+        for key in namespaces {
+            if self.auths.contains_key(key) {
+                found = self.written(key)?.or(found);
+            }
+        }
+        for key in keys(registry) {
+            if found.is_none() {
+                found = self.of_registry(key)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn of_registry(&self, key: &str) -> Result<Option<Credentials>, String> {
         if let Some(helper) = self.cred_helpers.get(key).or(self.creds_store.as_ref())
             && let Some(found) = ask(helper, key)?
         {
             return Ok(Some(found));
         }
-        let is_key = |named: &str| named == key || stripped(named) == key;
-        let Some((_, auth)) = self.auths.iter().find(|(named, _)| is_key(named)) else { return Ok(None) };
+        self.written(key)
+    }
+
+    /// Returns the credentials that the file itself has under this name.
+    fn written(&self, key: &str) -> Result<Option<Credentials>, String> {
+        let addressed = || self.auths.iter().find(|(named, _)| host(named) == Some(key)).map(|(_, auth)| auth);
+        let Some(auth) = self.auths.get(key).or_else(addressed) else { return Ok(None) };
         if let Some(token) = auth.identitytoken.clone().filter(|token| !token.is_empty()) {
             return Ok(Some(Credentials::IdentityToken(token)));
         }
@@ -107,10 +128,10 @@ impl ConfigFile {
     }
 }
 
-/// Returns the host of an entry's name: docker once wrote addresses instead of hosts.
-fn stripped(named: &str) -> &str {
-    let host = named.strip_prefix("https://").or_else(|| named.strip_prefix("http://")).unwrap_or(named);
-    host.split('/').next().unwrap_or(host)
+/// Returns the host of an entry's name that is an address: docker once wrote those.
+fn host(named: &str) -> Option<&str> {
+    let address = named.strip_prefix("https://").or_else(|| named.strip_prefix("http://"))?;
+    address.split('/').next()
 }
 
 /// Asks a helper program, as docker does.
@@ -152,7 +173,8 @@ mod tests {
 
     fn find(text: &str, registry: &str) -> Option<(String, String)> {
         let file: ConfigFile = serde_json::from_str(text).unwrap();
-        match keys(registry).into_iter().find_map(|key| file.find(key).unwrap())? {
+        let (registry, repository) = registry.split_once('/').unwrap_or((registry, "r"));
+        match file.find(registry, repository).unwrap()? {
             Credentials::Password { user, secret } => Some((user, secret)),
             Credentials::IdentityToken(token) => Some(("<token>".into(), token)),
         }
@@ -169,6 +191,18 @@ mod tests {
         assert_eq!(find(&text, "docker.io"), pair("user", "pass:word"));
         assert_eq!(find(&text, "ghcr.io"), pair("u", "p"));
         assert_eq!(find(&text, "t.example.org:5000"), pair("<token>", "t"));
+        let podman = |name: &str| format!("{{\"username\": \"{name}\", \"password\": \"p\"}}");
+        let namespaces = format!(
+            r#"{{"auths": {{"h.example.org/team": {}, "h.example.org/team/deep": {}, "h.example.org": {}}}}}"#,
+            podman("team"),
+            podman("deep"),
+            podman("all")
+        );
+        for (place, user) in
+            [("team/x", "team"), ("team", "team"), ("team/deep/x", "deep"), ("teams/x", "all"), ("other/team", "all")]
+        {
+            assert_eq!(find(&namespaces, &format!("h.example.org/{place}")), pair(user, "p"), "{place}");
+        }
         for registry in ["t.example.org", "empty.example.org", "io", "evil-ghcr.io"] {
             assert_eq!(find(&text, registry), None, "{registry}");
         }

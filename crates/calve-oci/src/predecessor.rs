@@ -1,6 +1,6 @@
 //! The image that a push adds a delta to: the one that its tag has.
 //!
-//! Nothing of it is believed but the digests that its manifest gives to its layers. A pull compares the tree with the manifest whose key the new
+//! Only the digests that its manifest gives to its layers are trusted. A pull compares the tree with the manifest whose key the new
 //! image has, so those layers cannot change what a pull makes. Programs that only unpack them see what their maker put there.
 
 use std::collections::BTreeSet;
@@ -23,14 +23,14 @@ use crate::send::SentLayer;
 use crate::spool::Spool;
 use crate::work::each;
 
-/// A push makes a full image if the deltas would have more than this part of the template's bytes: a first pull fetches them as well.
+/// The deltas' largest share of the template, as a divisor: a first pull fetches them as well.
 const LARGEST_PART: u64 = 5;
 /// A manifest that is larger has no room for the annotations of one more delta.
 const LARGEST_IMAGE_BYTES: usize = 3 << 20;
 const LARGEST_CONFIG_BYTES: u64 = 1 << 20;
 /// Docker unpacks no image that has more than 125.
 const MOST_LAYERS: usize = 100;
-/// The beginning of a name that says that the rest of the name is gone (OCI image specification, layer.md).
+/// The prefix of a whiteout (OCI image specification, layer.md).
 const WHITEOUT: &[u8] = b".wh.";
 const LONGEST_NAME: usize = 255;
 
@@ -80,7 +80,7 @@ fn look(
     let (bytes, _) = connection.allowed_manifest(registry, reference)?;
     let image = image::read_image(reference, &bytes)?;
     let is_same = image.annotations.get(KEY).is_some_and(|key| *key == template.key());
-    // An equal image that is full is made again, and has the same digest.
+    // A full push of the same template gives the same digest.
     if bytes.len() > LARGEST_IMAGE_BYTES || (is_same && revisions(reference, &image)?.len() == 1) {
         return Ok(None);
     }
@@ -90,7 +90,7 @@ fn look(
     if !image.layers.iter().all(is_needed) {
         return Ok(None);
     }
-    // No version has an empty key: all manifests are fetched, but for the parts that this template's has.
+    // The empty key matches no version, so all manifests are fetched, but for the parts that this template's has.
     let sent = manifest::fetch(reference, (registry, arrivals), &image, Some(("", Arc::clone(template))))?;
     let delta = match is_same {
         true => None,

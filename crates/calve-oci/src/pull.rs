@@ -277,7 +277,7 @@ impl Pull<'_> {
         Ok(missing.into_iter().flatten().collect())
     }
 
-    /// Makes files that the version here ought to have, and does not: it was damaged. All manifests are needed to find them in the layers.
+    /// Fetches files that the damaged local version lacks. All manifests are needed to find them in the layers.
     fn fill_missing(
         self,
         root: &Path,

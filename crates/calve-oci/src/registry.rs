@@ -1,5 +1,6 @@
 //! One repository of a registry, by the OCI distribution specification.
 
+mod attempt;
 mod challenge;
 mod multipart;
 
@@ -13,11 +14,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use calve_core::CancelToken;
 use serde::Deserialize;
-use ureq::config::RedirectAuthHeaders;
 use ureq::http::{Method, Request, Response, StatusCode, Uri, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body, SendBody, Timeout};
 
+use self::attempt::{ATTEMPTS, is_busy, pause, redirect, try_again};
 use self::challenge::Challenge;
 use self::multipart::Parts;
 use crate::credentials::CredentialFiles;
@@ -29,13 +30,12 @@ use crate::reference::{Reference, Transport, is_loopback};
 use crate::spool::{Spool, digest};
 use crate::work::THREADS;
 
-const ATTEMPTS: u32 = 5;
 /// The parts that one request may ask for. Their header has some 3 KB; servers take 8.
 pub(crate) const PARTS: usize = 128;
-/// The longest time that a registry may ask to wait.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The specification has registries accept at least this much.
 const LARGEST_MANIFEST_BYTES: u64 = 4 << 20;
+/// More of them in a row are taken for a circle.
+const REDIRECTS: u32 = 5;
 const SILENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Registry<'a> {
@@ -84,8 +84,7 @@ impl<'a> Registry<'a> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .https_only(encrypted)
-            .redirect_auth_headers(RedirectAuthHeaders::Never)
-            .max_redirects(5)
+            .max_redirects(0)
             .timeout_connect(Some(Duration::from_secs(30)))
             .timeout_recv_response(Some(silence))
             .timeout_per_read(Some(silence))
@@ -99,7 +98,7 @@ impl<'a> Registry<'a> {
             agent: config.build().new_agent(),
             reference,
             base: format!("{scheme}://{host}"),
-            credentials: credentials.find(&reference.registry)?,
+            credentials: credentials.find(&reference.registry, &reference.repository)?,
             authorization: Mutex::default(),
             cancel,
             silence,
@@ -322,29 +321,25 @@ impl<'a> Registry<'a> {
         loop {
             self.still_wanted()?;
             let answer = self.once(operation, method, url, headers, sent)?;
+            if let Ok(response) = &answer
+                && response.status() == StatusCode::UNAUTHORIZED
+                && !asked
+                && self.is_own(url)
+            {
+                asked = true;
+                if self.authorize(operation, response)? {
+                    continue;
+                }
+            }
             failures += 1;
-            let waits = match answer {
-                Ok(response) if response.status() == StatusCode::UNAUTHORIZED && !asked && self.is_own(url) => {
-                    (asked, failures) = (true, failures - 1);
-                    if self.authorize(operation, &response)? {
-                        continue;
-                    }
-                    return Ok(response);
-                }
-                Ok(response) if is_busy(response.status()) && failures < ATTEMPTS => {
-                    match asked_to_wait(&response).unwrap_or_else(|| pause(failures)) {
-                        waits if waits <= LONGEST_WAIT => waits,
-                        _ => return Ok(response),
-                    }
-                }
-                Ok(response) => return Ok(response),
-                Err(error) if failures < ATTEMPTS && is_passing(&error) => pause(failures),
-                Err(error) => return Err(self.network(operation, &error)),
-            };
-            self.wait(waits)?;
+            match try_again(&answer, failures) {
+                Some(time) => self.wait(time)?,
+                None => return answer.map_err(|error| self.network(operation, &error)),
+            }
         }
     }
 
+    /// Sends a request once, and follows redirects, which get no authorization.
     fn once(
         &self,
         operation: Operation,
@@ -353,16 +348,48 @@ impl<'a> Registry<'a> {
         headers: &[(header::HeaderName, String)],
         sent: &mut RequestBody<'_>,
     ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
+        let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // An upload may go to another host, which is not to see it.
+        let authorization = authorization.filter(|_| self.is_own(url));
+        let mut answer = self.request(operation, (method, url), headers, authorization.as_deref(), sent)?;
+        let mut from = url.to_owned();
+        for _ in 0..REDIRECTS {
+            let next = match (&answer, &*sent) {
+                (Ok(response), RequestBody::Nothing) => redirect(response, &from),
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            answer = self.request(operation, (method, &next), headers, None, sent)?;
+            from = next;
+        }
+        Ok(answer)
+    }
+
+    /// Fails unless an address is encrypted, or on this machine as the registry is.
+    fn check_address(&self, uri: &Uri) -> Result<(), Error> {
+        let host = uri.authority().map_or("", |authority| authority.as_str());
+        let is_local = self.reference.transport == Transport::PlainHttp && is_loopback(host);
+        if uri.scheme_str() == Some("https") || is_local { Ok(()) } else { Err(Error::NotLoopback(host.into())) }
+    }
+
+    fn request(
+        &self,
+        operation: Operation,
+        (method, url): (&Method, &str),
+        headers: &[(header::HeaderName, String)],
+        authorization: Option<&str>,
+        sent: &mut RequestBody<'_>,
+    ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
+        let not_valid = || self.wrong(&format!("an address that is not valid, to {operation}"));
+        self.check_address(&url.parse().map_err(|_| not_valid())?)?;
         let mut request = Request::builder().method(method).uri(url);
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // An upload may go to another host, which is not to see it.
-        if let Some(authorization) = authorization.filter(|_| self.is_own(url)) {
+        if let Some(authorization) = authorization {
             request = request.header(header::AUTHORIZATION, authorization);
         }
-        let invalid = |_| self.wrong(&format!("an address that is not valid, to {operation}"));
+        let invalid = |_| not_valid();
         Ok(match sent {
             RequestBody::Nothing => {
                 // Not in chunks, which not every proxy takes.
@@ -408,35 +435,40 @@ impl<'a> Registry<'a> {
     fn token(&self, operation: Operation, challenge: &Challenge) -> Result<Option<String>, Error> {
         let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
         let uri: Uri = realm.parse().map_err(|_| self.wrong("an address for tokens that is not valid"))?;
-        let host = uri.authority().map_or("", |authority| authority.as_str());
         // The credentials go there.
-        if uri.scheme_str() != Some("https") && !(self.reference.transport == Transport::PlainHttp && is_loopback(host))
-        {
-            return Err(Error::NotLoopback(host.into()));
-        }
+        self.check_address(&uri)?;
         let scope = challenge.value("scope").unwrap_or_default();
         let service = challenge.value("service").unwrap_or_default();
         let pairs = |request: Vec<(&'static str, String)>| request.into_iter().filter(|(_, value)| !value.is_empty());
         let asked = vec![("service", service), ("scope", scope)];
-        let answer = match &self.credentials {
+        let ask = || match &self.credentials {
             Some(Credentials::IdentityToken(token)) => {
                 let grant = [
                     ("grant_type", "refresh_token".into()),
                     ("client_id", "calve".into()),
                     ("refresh_token", token.clone()),
                 ];
-                self.agent.post(&*realm).send_form(pairs(asked.into_iter().chain(grant).collect()))
+                self.agent.post(&*realm).send_form(pairs(asked.iter().cloned().chain(grant).collect()))
             }
             credentials => {
-                let mut request = self.agent.get(&*realm).query_pairs(pairs(asked));
+                let mut request = self.agent.get(&*realm).query_pairs(pairs(asked.clone()));
                 if let Some(value) = credentials.as_ref().and_then(basic) {
                     request = request.header(header::AUTHORIZATION, value);
                 }
                 request.call()
             }
         };
-        let mut answer = answer.map_err(|error| self.network(operation, &error))?;
-        if answer.status().is_client_error() {
+        let mut failures = 0;
+        let mut answer = loop {
+            self.still_wanted()?;
+            let answer = ask();
+            failures += 1;
+            match try_again(&answer, failures) {
+                Some(time) => self.wait(time)?,
+                None => break answer.map_err(|error| self.network(operation, &error))?,
+            }
+        };
+        if [StatusCode::BAD_REQUEST, StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&answer.status()) {
             return Ok(None);
         }
         self.expect(operation, &answer, &[StatusCode::OK])?;
@@ -522,35 +554,6 @@ fn basic(credentials: &Credentials) -> Option<String> {
         }
         Credentials::IdentityToken(_) => None,
     }
-}
-
-fn is_busy(status: StatusCode) -> bool {
-    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
-}
-
-/// Returns true for errors that may pass.
-fn is_passing(error: &ureq::Error) -> bool {
-    use ureq::Error::{ConnectionFailed, Io, Protocol, Timeout};
-    match error {
-        // A disk that is full or a certificate that nobody trusts is no matter of the network.
-        Io(error) => {
-            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-            !matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
-                && error.raw_os_error().is_none_or(|code| code != rustix::io::Errno::NOSPC.raw_os_error())
-        }
-        Timeout(_) | ConnectionFailed | Protocol(_) => true,
-        _ => false,
-    }
-}
-
-fn asked_to_wait(response: &Response<Body>) -> Option<Duration> {
-    let value = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
-    value.trim().parse().ok().map(Duration::from_secs)
-}
-
-/// Returns a quarter of a second for the first failure, then twice as long each time.
-fn pause(failures: u32) -> Duration {
-    Duration::from_millis(125 << failures.min(6))
 }
 
 /// Returns true if a part of a blob begins where the last one ended.

@@ -64,7 +64,7 @@ impl<'i> Revision<'i> {
                 return Err(refused("its layers do not have each entry once"));
             }
             end = range.end;
-            // Compressed, nothing is twice as large as it was.
+            // Compression never doubles the size of a layer.
             if layer.size > layer::largest(entries, range, range).saturating_mul(2) {
                 return Err(refused("a layer is too large"));
             }

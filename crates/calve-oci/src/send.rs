@@ -27,7 +27,7 @@ pub struct PushReport {
     /// The digest of the image.
     pub digest: String,
     pub layers: u64,
-    /// How many of them are those of the image that the tag had before: the others are a delta. None of a full image.
+    /// How many of them the image under the tag had already: the others are a delta. 0 for a full image.
     pub kept_layers: u64,
     /// The size of what was sent.
     pub sent_bytes: u64,

@@ -371,9 +371,9 @@ pub struct DatabaseResult {
     pub side: Side,
     /// How the server got its data, in words.
     pub server: String,
-    /// The strategy, if the row is of one.
+    /// The strategy; null for other servers.
     pub strategy: Option<&'static str>,
-    /// None without Calve.
+    /// The time of the clone; null if Calve made none.
     pub clone_ms: Option<Spread>,
     pub first_query_ms: Option<Spread>,
     pub first_write_ms: Option<Spread>,

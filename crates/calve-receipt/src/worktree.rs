@@ -212,8 +212,8 @@ pub struct PortReceipt {
 pub struct EnvFileReceipt {
     /// The path in the worktree.
     pub path: ReceiptPath,
-    /// `written`; or left alone, because it is `tracked` by git or `foreign`: somebody else made or edited it; or left out although the
-    /// worktree that this one was made from has its own, because here it is `not_ignored` by git, or there is `no_directory` for it.
+    /// `written`. Left alone: `tracked` by git, or `foreign`, which somebody else made or edited. Not written although the source worktree has
+    /// one: `not_ignored` by git here, or `no_directory` for it.
     #[cfg_attr(test, schemars(extend("enum" = ["written", "tracked", "foreign", "not_ignored", "no_directory"])))]
     pub outcome: &'static str,
     /// Whether git ignores the file. Null if it was not written.

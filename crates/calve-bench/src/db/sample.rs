@@ -38,7 +38,8 @@ pub(super) struct Sample {
     pub(super) writes_ms: Vec<f64>,
     pub(super) load: Option<LoadResult>,
     pub(super) stop_ms: f64,
-    /// The growth that `df` shows once the tenth write is on the disk. `None` if that is the runtime's.
+    /// The growth that `df` shows once the tenth write is on the disk. `None` if the server writes to the
+    /// runtime's storage.
     pub(super) disk_bytes: Option<i64>,
     /// `None` where the system does not tell.
     pub(super) memory_bytes: Option<u64>,
@@ -160,7 +161,7 @@ impl Runner<'_> {
     }
 }
 
-/// Returns why a server cannot be had in this way here, if that is what the error says.
+/// Returns the reason if the error says that this way is not available here.
 fn refusal(way: Way, error: &BenchError) -> Option<String> {
     let BenchError::Db(error) = error else { return None };
     match error {

@@ -1,4 +1,4 @@
-//! The servers that are compared: Calve's, by each strategy and in containers, and those that anybody starts on data of their own.
+//! The servers that are compared: Calve's, by each strategy and in containers, and those started without Calve.
 
 use std::io;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ struct Contained<'a> {
 
 /// A server that only has to be started.
 pub(super) enum PreparedServer {
-    /// By Calve, which does all else too.
+    /// Calve prepares it while it starts it.
     Calve(Way),
     Bare(Box<PreparedBareServer>),
 }
@@ -134,7 +134,7 @@ impl<'a> Servers<'a> {
         ways
     }
 
-    /// Does what nobody waits for.
+    /// Prepares a server, which is not timed.
     pub(super) fn prepare(&mut self, way: Way) -> Result<PreparedServer, Error> {
         let Way::Bare(runtime, data) = way else { return Ok(PreparedServer::Calve(way)) };
         let servers = match &mut self.contained {
@@ -232,7 +232,7 @@ impl Server {
         }
     }
 
-    /// Ends it. Returns what is left to be removed: Calve's servers have that done later, too.
+    /// Ends it. Returns a server whose files are still to be removed: Calve too removes those of its own servers later.
     pub(super) fn stop(self) -> Result<Option<Box<BareServer>>, Error> {
         match self {
             Self::Calve(owned) => owned.stop().map(|_| None),

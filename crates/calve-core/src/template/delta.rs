@@ -1,4 +1,4 @@
-//! The difference between two portable manifests, as it travels: the lines that are new or other, and the paths that are gone.
+//! The difference between two portable manifests, as it travels: the added and changed lines, and the removed paths.
 
 use std::cmp::Ordering;
 
@@ -32,10 +32,10 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 impl PortableDelta {
-    /// Returns what makes `new` of `base`.
+    /// Returns the delta from `base` to `new`.
     ///
     /// # Errors
-    /// Fails as [`PortableDelta::parse`] does, which no two templates lead to.
+    /// Fails as [`PortableDelta::parse`] does; two valid templates never cause that.
     pub fn between(base: &PortableTemplate, new: &PortableTemplate) -> Result<Self, PortabilityObstacle> {
         let mut text = format!("{DELTA}{}\n", base.key());
         let mut old = base.entries.iter().peekable();

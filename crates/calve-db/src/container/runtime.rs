@@ -34,7 +34,7 @@ exit 127"#;
 /// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long it may work.
+/// The limit for building and removing images.
 const MOST: Duration = Duration::from_secs(1800);
 
 /// The address of a Docker engine that may be on this machine.

@@ -215,7 +215,7 @@ pub(crate) fn open_up(wanted: &LaunchRequest<'_>, place: &Directory, settings: &
     Ok(())
 }
 
-/// Starts the server's process. `notices`: where it tells that it is ready, if it can.
+/// Starts the server's process. `notices` is the notify socket, if the server may have one.
 pub(crate) fn start_server(
     wanted: &LaunchRequest<'_>,
     instance: &Instance,

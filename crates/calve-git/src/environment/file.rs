@@ -97,7 +97,7 @@ pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) 
     Ok(if is_ignored(&git, path)? { EnvFile::Written } else { EnvFile::WrittenUnignored })
 }
 
-/// Writes the variables to a file of which another worktree has its own, unless it would show in this one.
+/// Writes the env file that the donor has too, if git ignores or tracks it here.
 pub fn follow_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
     match EnvFilePlace::open(root, path) {

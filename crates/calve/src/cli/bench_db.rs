@@ -9,10 +9,10 @@ use super::report::ReportArguments;
 
 /// Measure what a database server on a clone of a template costs, by every strategy that works there
 ///
-/// Copy, overlay, reflink and snapshot take turns with the server alone on a directory that is there already. With `--image`, servers in
-/// containers do too: Calve's, and the runtime's own with the data in the image, on a volume of type=overlay, and with podman's option O.
-/// For a template of an image, all servers are in containers. Each run clones the template, starts a server, asks one query, writes ten
-/// times, writes for some seconds by pgbench or `sysbench oltp_write_only` where that is installed, and stops the server. Tells the
+/// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. `--image` adds containers:
+/// Calve's, and the runtime's own with the data in the image, on an overlay volume, or with podman's `:O`. The servers of a template that was
+/// made from an image are all in containers. Each run clones the template, starts a server, asks one query, writes ten
+/// times, writes for some seconds by pgbench or `sysbench oltp_write_only` where that is installed, and stops the server. Reports
 /// times, the transactions per second with the worst latency of each second, and the disk space and memory of a server. Then it times
 /// commands as a whole: a start that finds a standby, and resets to the template and to a mark.
 ///
@@ -43,13 +43,13 @@ pub(crate) struct BenchDbArguments {
     /// The number of its clients
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) clients: u32,
-    /// The number of runs of each way
+    /// How often each kind of server is started
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
     /// The number of timed starts with a standby, and of each kind of reset; 0 for none [default: the number of runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) steps: Option<u32>,
-    /// Also start servers from this image: by Calve, and by the runtime's own ways to data
+    /// Also measure servers in containers of this image
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
     /// The program that runs containers [default: podman or docker, whichever has the image]

@@ -147,7 +147,7 @@ Examples:
 pub(crate) struct PushArguments {
     #[command(flatten)]
     pub(crate) push: PushOptions,
-    /// Make all layers here, and keep none of the image that has the tag now
+    /// Push a full image, not a delta
     #[arg(long)]
     pub(crate) full: bool,
     /// Print the report as JSON on stdout (schema calve.template.push/1)

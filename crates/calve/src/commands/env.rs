@@ -96,7 +96,7 @@ pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(Stri
     Ok(all)
 }
 
-/// Tells of the fate of a file of variables.
+/// Says what happened to an env file.
 pub(crate) fn say_file(file: &Path, outcome: EnvFile) {
     let file = ShownPath(file);
     output::say(&match outcome {

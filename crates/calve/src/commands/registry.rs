@@ -35,7 +35,7 @@ pub(super) fn push(
         let (sent, image, took) = (size(pushed.sent_bytes), size(pushed.image_bytes), duration(elapsed));
         let how = match pushed.kept_layers {
             0 => String::new(),
-            kept => format!(", a delta behind {kept} layers"),
+            kept => format!(", a delta on {kept} existing layers"),
         };
         output::say(&format!("pushed `{}` to {reference}: sent {sent} of {image}{how}, in {took}", given.name));
     }

@@ -13,6 +13,7 @@ mod signed;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use calve_testkit::{Aspect, FileSystem, assert_same, assert_same_except, is_root, node_modules_like, require_program};
 use serde_json::Value;
@@ -430,9 +431,14 @@ fn a_token_is_asked_for_with_the_credentials_and_they_go_nowhere_else() {
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();
     let host = server.host.clone();
+    let times = AtomicUsize::new(0);
     server.rule(move |asked| {
         let has = |header: &str| asked.head.to_ascii_lowercase().contains(&header.to_ascii_lowercase());
         if asked.line.starts_with("GET /token?") {
+            // Every other time the service is busy.
+            if times.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) {
+                return Answer::Bytes(answer("429 Too Many Requests", "Retry-After: 0\r\n", b""));
+            }
             let is_right =
                 has("Authorization: Basic dXNlcjpzZWNyZXQ=") && asked.line.contains("repository%3Ashop%3Apull");
             let body: &[u8] = if is_right { br#"{"token": "short"}"# } else { b"{}" };

@@ -93,7 +93,7 @@ impl Engine for Mysql {
         (!fits).then_some("MySQL 8.0 and later")
     }
 
-    /// The first releases of 8.0 crash when they report their end and nobody listens any more.
+    /// Returns false for 8.0: early releases crash if the notify socket is gone when they end.
     fn may_notify(&self, version: &str) -> bool {
         self.version(version).is_some_and(|version| (version.major, version.minor) != (8, 0))
     }

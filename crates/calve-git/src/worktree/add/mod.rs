@@ -398,7 +398,7 @@ fn build(
     let git = entry.git(&files);
     let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
     carried.extend(dependencies.iter().filter(|one| one.from != request.donor).map(|one| one.path.clone()));
-    // A spare has them. Nobody is to see them, and take the donor's database for that of the new worktree.
+    // A spare has them, and a program could use the donor's database by them.
     remove_own_env_files(&files, &env_files)?;
     let tracked_below = tracked_below(&tracked, &carried);
     let threads = options.clone.threads.map_or(2, std::num::NonZeroUsize::get);

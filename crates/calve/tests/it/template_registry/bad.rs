@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use calve_testkit::assert_same;
 
 use super::server::{Answer, Server, answer, image, with_delta};
-use super::{has_nothing, pull, push, template};
+use super::{has_nothing, pull, push, template, tree};
 use crate::spot::Spot;
 
 fn pushed(spot: &Spot, server: &Server) {
@@ -66,14 +69,17 @@ fn what_passes_is_tried_again_and_goes_on_where_it_was() {
     pushed(&spot, &server);
     let seen = AtomicUsize::new(0);
     server.rule(move |asked| match seen.fetch_add(1, Ordering::SeqCst) {
-        0 => Answer::Bytes(answer("429 Too Many Requests", "Retry-After: 0\r\n", b"")),
+        0 => Answer::Bytes(answer("429 Too Many Requests", "Retry-After: 2\r\n", b"")),
         1 => Answer::Bytes(answer("500 Internal Server Error", "", b"")),
         2 => Answer::Bytes(Vec::new()),
         number if number % 2 == 0 && asked.is_blob() => Answer::Change(|_, body| body.truncate(body.len() * 2 / 3)),
         _ => Answer::Pass,
     });
     server.asked();
+    let started = Instant::now();
     pull(&spot, "other", &server, "shop").succeeds();
+    // As long as the registry said; by itself it would have been a quarter of a second.
+    assert!(started.elapsed() >= Duration::from_secs(2), "{:?}", started.elapsed());
     let asked = server.asked();
     assert!(asked.iter().any(|asked| asked.head.to_ascii_lowercase().contains("range: bytes=")), "{asked:?}");
     template(&spot, "other", &["verify", "-q", "shop"]).succeeds();
@@ -108,6 +114,45 @@ fn a_redirect_to_another_host_is_followed_without_credentials() {
     let asked = store.asked();
     assert!(asked.iter().any(|asked| asked.line.starts_with("PUT /upload?digest=sha256%3A")), "{asked:?}");
     assert!(asked.iter().all(|asked| !asked.head.to_ascii_lowercase().contains("authorization")), "{asked:?}");
+}
+
+#[test]
+fn a_redirect_leads_to_parts_and_never_away_from_this_machine_without_encryption() {
+    let (Some(server), Some(store)) = (Server::new(), Server::new()) else { return };
+    let spot = Spot::anywhere();
+    pushed(&spot, &server);
+    push(&spot, &store, "shop").succeeds();
+    let elsewhere = store.host.clone();
+    server.rule(move |asked| match asked.line.split(' ').nth(1) {
+        Some(path) if asked.is_blob() => {
+            Answer::Bytes(answer("307 Temporary Redirect", &format!("Location: http://{elsewhere}{path}\r\n"), b""))
+        }
+        _ => Answer::Pass,
+    });
+    store.asked();
+    pull(&spot, "other", &server, "shop").succeeds();
+    assert!(store.count("GET /v2/shop/blobs/") > 0);
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+    // In a circle: five redirects, and no more.
+    server.rule(|asked| match asked.is_manifest() {
+        true => Answer::Bytes(answer("302 Found", "Location: /v2/shop/manifests/other\r\n", b"")),
+        false => Answer::Pass,
+    });
+    server.asked();
+    pull(&spot, "third", &server, "shop").fails(1).says(&["status 302"]);
+    assert_eq!(server.count("GET /v2/shop/manifests/"), 6);
+    // An address of no machine.
+    let away = |line: &'static str, status: &'static str| {
+        server.rule(move |asked| match asked.line.starts_with(line) {
+            true => Answer::Bytes(answer(status, "Location: http://192.0.2.1/x\r\n", b"")),
+            false => Answer::Pass,
+        });
+    };
+    away("GET /v2/shop/blobs/", "307 Temporary Redirect");
+    pull(&spot, "third", &server, "shop").fails(2).says(&["`192.0.2.1` is not this machine"]);
+    away("POST", "202 Accepted");
+    push(&spot, &server, "again").fails(2).says(&["`192.0.2.1` is not this machine"]);
+    has_nothing(&spot, "third");
 }
 
 const ROOT: &str = ". type=dir mode=0755 time=1.000000000\n";

@@ -1,0 +1,66 @@
+//! Answers of a registry: whether another attempt is worth it, and where they lead.
+
+use std::time::Duration;
+
+use ureq::Body;
+use ureq::http::{Response, StatusCode, Uri, header};
+
+pub(super) const ATTEMPTS: u32 = 5;
+/// The longest time that a registry may ask to wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+pub(super) fn is_busy(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error()
+}
+
+/// Returns how long to wait before the next attempt, if there is to be one.
+pub(super) fn try_again(answer: &Result<Response<Body>, ureq::Error>, failures: u32) -> Option<Duration> {
+    if failures >= ATTEMPTS {
+        return None;
+    }
+    match answer {
+        Ok(response) if is_busy(response.status()) => {
+            Some(asked_to_wait(response).unwrap_or_else(|| pause(failures))).filter(|waits| *waits <= LONGEST_WAIT)
+        }
+        Ok(_) => None,
+        Err(error) => is_passing(error).then(|| pause(failures)),
+    }
+}
+
+/// Returns the address that an answer leads to.
+pub(super) fn redirect(response: &Response<Body>, from: &str) -> Option<String> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = response.headers().get(header::LOCATION)?.to_str().ok()?;
+    if !location.starts_with('/') {
+        return Some(location.to_owned());
+    }
+    let uri: Uri = from.parse().ok()?;
+    Some(format!("{}://{}{location}", uri.scheme_str()?, uri.authority()?))
+}
+
+/// Returns true for errors that may pass.
+fn is_passing(error: &ureq::Error) -> bool {
+    use ureq::Error::{ConnectionFailed, Io, Protocol, Timeout};
+    match error {
+        // A full disk or an untrusted certificate is not an error of the network.
+        Io(error) => {
+            let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+            !matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
+                && error.raw_os_error().is_none_or(|code| code != rustix::io::Errno::NOSPC.raw_os_error())
+        }
+        Timeout(_) | ConnectionFailed | Protocol(_) => true,
+        _ => false,
+    }
+}
+
+fn asked_to_wait(response: &Response<Body>) -> Option<Duration> {
+    let value = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?;
+    value.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// Returns a quarter of a second for the first failure, then twice as long each time.
+pub(super) fn pause(failures: u32) -> Duration {
+    Duration::from_millis(125 << failures.min(6))
+}
