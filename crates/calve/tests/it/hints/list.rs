@@ -211,7 +211,7 @@ const OCI: &[(&str, HintTest)] = &[
     ("CheckNetwork", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
     ("CheckSystem", By(BAD_REGISTRY, "an_image_that_is_too_large_is_not_unpacked")),
     ("Core", Nowhere("the remedies of the engine are listed there")),
-    ("FreeSpace", Nowhere("the room is looked at first, so that another process has to fill the disk meanwhile")),
+    ("FreeSpace", By(BAD_REGISTRY, "a_disk_that_fills_up_in_the_middle_leaves_the_version_before")),
     ("LogIn", By(REGISTRY, "credentials_come_from_the_files_of_docker_and_from_helpers")),
     ("PullDatabase", By(DB_REGISTRY, "a_database_is_the_same_after_a_push_and_a_pull")),
     ("PullFiles", By(DB_REGISTRY, "a_database_is_the_same_after_a_push_and_a_pull")),

@@ -1,10 +1,11 @@
 //! Registries and images that are not as they should be. Nothing is ever published, and nothing is outside of the template.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use calve_testkit::assert_same;
+use calve_testkit::{FileSystem, SplitMix64, Volume, assert_same};
 
 use super::server::{Answer, Server, answer, image, with_delta};
 use super::{has_nothing, pull, push, template, tree};
@@ -289,6 +290,31 @@ fn a_delta_cannot_write_outside_of_its_template() {
     .says(&["it has too many deltas"]);
     has_nothing(&spot, "other");
     spot.holds(&["other"]);
+}
+
+#[test]
+fn a_disk_that_fills_up_in_the_middle_leaves_the_version_before() {
+    let Some(server) = Server::new() else { return };
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 40 << 20) else { return };
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"1");
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    let pull = || pull(&spot, "other", &server, "shop").env("CALVE_HOME", volume.path().join("home"));
+    let before = pull().succeeds().json();
+    // The tree would fit, but not with the parts that arrive before it.
+    let room = rustix::fs::statvfs(volume.path()).unwrap();
+    let files = (room.f_bavail * room.f_frsize - (1 << 20)) / 2_000_000;
+    for number in 0..files {
+        let contents = SplitMix64::new(number).bytes(2_000_000);
+        spot.tree("src").file(format!("large{number}"), contents);
+    }
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    pull().fails(1).says(&["No space left on device", "hint: free some space there, or keep the template elsewhere: `--at DIRECTORY` for one of files, CALVE_HOME for a database\n"]);
+    let listed = template(&spot, "other", &["show", "--json", "shop"]).env("CALVE_HOME", volume.path().join("home"));
+    assert_eq!(listed.succeeds().json()["tree"], before["tree"]);
+    assert_eq!(fs_err::read(Path::new(before["tree"].as_str().unwrap()).join("a")).unwrap(), b"1");
 }
 
 #[test]
