@@ -111,6 +111,10 @@ fn a_template_is_the_same_after_a_push_and_a_pull() {
         let verify = template(&spot, "theirs/home", &["verify", "shop"]);
         verify.by_somebody_else(&reachable).succeeds();
         assert_same_except(spot.join("src"), theirs["tree"].as_str().unwrap(), &[Aspect::Owners]);
+        // With mounts of its own.
+        let apart = pull(&spot, "apart", &server, "team/shop:v1").under(&["unshare", "--mount"]).succeeds().json();
+        assert_eq!(apart["portable_key"], pushed["portable_key"]);
+        assert_same(spot.join("src"), apart["tree"].as_str().unwrap());
     }
 }
 
