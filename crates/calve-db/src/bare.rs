@@ -74,14 +74,14 @@ struct Parts {
     spec: Spec,
     address: Address,
     volume: Option<String>,
-    /// Whether its container is known to be gone.
+    /// True once its container is known to be gone.
     is_removed: bool,
     _place: RegistryPlace,
 }
 
 /// The label of the images and volumes of a home.
 const LABEL: &str = "calve.bench";
-/// What their names begin with.
+/// The beginning of their names.
 const PREFIX: &str = "calve-bench";
 
 impl<'a> BareServers<'a> {

@@ -15,7 +15,7 @@ pub(crate) struct SentLayer {
     pub(crate) descriptor: Descriptor,
     pub(crate) diff_id: String,
     pub(crate) sent_bytes: u64,
-    /// Whether it is a layer of the image that the tag had before.
+    /// True for a layer of the image that the tag had before.
     pub(crate) is_kept: bool,
 }
 
