@@ -145,7 +145,7 @@ fn other_programs_unpack_a_delta() {
     let source = format!("docker://{}/shop", server.host);
     skopeo(&["copy", "-q", "--src-tls-verify=false", &source, "oci:image"], &spot);
     let podman = |args: &[&str]| {
-        let store = ["--root", "store", "--runroot", "run", "--storage-driver", "overlay"];
+        let store = ["--root", "store", "--runroot", "run", "--tmpdir", "run/tmp", "--storage-driver", "overlay"];
         let output = Command::new("podman").args(store).args(args).current_dir(&*spot).output().unwrap();
         assert!(output.status.success(), "podman {args:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
