@@ -66,6 +66,16 @@ fn change(spot: &Spot) {
         .mode("closed", 0o500);
 }
 
+/// A template of it, pushed and pulled.
+fn first_pulled(server: &Server) -> Spot {
+    let spot = Spot::anywhere();
+    first(&spot);
+    create(&spot);
+    push(&spot, server, "shop").succeeds();
+    pull(&spot, "other", server, "shop").succeeds();
+    spot
+}
+
 fn create(spot: &Spot) {
     template(spot, "home", &["create", "-q", "shop", "src"]).succeeds();
 }
@@ -214,11 +224,7 @@ fn a_chain_of_deltas_ends_with_a_full_image() {
 #[test]
 fn names_that_look_like_whiteouts_make_a_full_image() {
     let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    first(&spot);
-    create(&spot);
-    push(&spot, &server, "shop").succeeds();
-    pull(&spot, "other", &server, "shop").succeeds();
+    let spot = first_pulled(&server);
     for (path, is_delta) in
         [("d00/.wh.f0001", false), (".wh..wh..opq", false), (".wh.d00/x", false), ("d00/.whatever", true)]
     {
@@ -277,11 +283,7 @@ fn a_pull_of_a_delta_goes_on_where_one_was_killed() {
 #[test]
 fn a_file_that_the_version_here_has_lost_comes_from_the_layers_before() {
     let Some(server) = Server::new() else { return };
-    let spot = Spot::anywhere();
-    first(&spot);
-    create(&spot);
-    push(&spot, &server, "shop").succeeds();
-    pull(&spot, "other", &server, "shop").succeeds();
+    let spot = first_pulled(&server);
     let there = tree(&spot, "other", "shop");
     for damaged in ["d03/f0155", "d30/f1501", "time"] {
         fs_err::write(there.join(damaged), b"damaged").unwrap();
