@@ -216,7 +216,7 @@ pub struct EnvFileReceipt {
     /// one: `not_ignored` by git here, or `no_directory` for it.
     #[cfg_attr(test, schemars(extend("enum" = ["written", "tracked", "foreign", "not_ignored", "no_directory"])))]
     pub outcome: &'static str,
-    /// Whether git ignores the file. Null if it was not written.
+    /// True if git ignores the file; null if it was not written.
     pub ignored: Option<bool>,
 }
 
