@@ -181,8 +181,8 @@ impl<'a> BareServers<'a> {
         let words = ["build", "--quiet", "--tag", &name, "--label"].map(OsString::from);
         let paths = [label(self.home.path()), "--file".into(), file.into(), self.template.place.clone().into()];
         let built = image.work(words.into_iter().chain(paths));
-        image.ask(["rmi", &base])?;
-        built?;
+        let untagged = image.ask(["rmi", &base]);
+        built.and(untagged)?;
         self.filled = Some(name.clone());
         Ok(name)
     }
