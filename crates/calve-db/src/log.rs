@@ -16,7 +16,9 @@ const LOG_LINES: usize = 12;
 /// The bytes of a log that are shown on request, and kept of a server that ended.
 const LAST_BYTES: u64 = 64 << 10;
 /// Words in the lines that say why.
-const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", "No space left"];
+const REASONS: [&str; 4] = ["ERROR", "FATAL", "PANIC", FULL];
+/// Words of a full disk.
+const FULL: &str = "No space left";
 
 pub(crate) fn path(place: &Path) -> PathBuf {
     place.join(LOG)
@@ -45,10 +47,13 @@ pub(crate) fn contents(place: &Path) -> Vec<u8> {
     open(place).ok().and_then(|log| read(&log).ok()).unwrap_or_default()
 }
 
-/// Returns the last lines of the log, and before them the last lines that tell of an error should the last ones have none.
+/// Returns the last lines of the log, and before them the last lines that tell of an error should the last ones have none, or of
+/// a full disk: MySQL says much after that.
 pub(crate) fn tail(place: &Path) -> String {
-    let log = contents(place);
-    let text = String::from_utf8_lossy(&log);
+    tail_of(&String::from_utf8_lossy(&contents(place)))
+}
+
+fn tail_of(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let (before, last) = lines.split_at(lines.len().saturating_sub(LOG_LINES));
     let tells = |line: &&&str| REASONS.iter().any(|reason| line.contains(reason));
@@ -56,6 +61,9 @@ pub(crate) fn tail(place: &Path) -> String {
     if last.iter().find(tells).is_none() {
         reasons = before.iter().rev().filter(tells).take(LOG_LINES / 2).copied().collect();
         reasons.reverse();
+    }
+    if !reasons.iter().chain(last).any(|line| line.contains(FULL)) {
+        reasons.extend(before.iter().rev().find(|line| line.contains(FULL)));
     }
     // MariaDB tells numbers alone.
     if ["error 28", "rror: 28", "code: 28"].iter().any(|number| text.contains(number)) {
@@ -96,4 +104,20 @@ pub(crate) fn last_lines(place: &Path) -> String {
     };
     let text = open(place).ok().and_then(|log| read(log).ok()).unwrap_or_default();
     String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_however_much_is_said_after_it() {
+        let full = "[ERROR] Error number 28 means 'No space left on device'\n";
+        let after = "[ERROR] Cannot resize redo log file\n".repeat(LOG_LINES);
+        let told = tail_of(&format!("begins\n{full}{after}"));
+        assert_eq!(told, format!("{full}{after}"));
+        let told = tail_of(&format!("{after}{full}"));
+        assert_eq!(told.matches(FULL).count(), 1, "{told}");
+        assert_eq!(told.lines().count(), LOG_LINES);
+    }
 }
