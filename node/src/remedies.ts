@@ -58,7 +58,7 @@ export const REMEDIES: Readonly<Record<string, string>> = {
   raise_open_files: 'raise the limit of open files, or use fewer threads',
   raise_system_open_files: "all programs together have too many files open: end some, or raise the system's limit",
   free_memory: 'free some memory, or use fewer threads',
-  wait_for_lease: 'another program holds a lease on it: try again when it has let go',
+  wait_for_lease: 'another program holds a lease on it: try again when it has released it',
   raise_processes: 'raise the limit of processes, or use fewer threads',
   check_device: "the device or file system reported a failure: look at the system's log",
   shorten_name: "the destination's file system allows shorter names only: rename it",

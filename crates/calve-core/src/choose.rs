@@ -7,12 +7,12 @@ use crate::remedy::Remedy;
 
 /// Why a strategy declines, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reason {
+pub(crate) struct RefusalReason {
     pub(crate) why: String,
     pub(crate) remedy: Option<Remedy>,
 }
 
-impl Reason {
+impl RefusalReason {
     pub(crate) fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), remedy: None }
     }
@@ -69,7 +69,7 @@ impl Criteria {
 pub(crate) fn choose<M>(
     methods: impl IntoIterator<Item = M>,
     strategy_of: impl Fn(&M) -> Strategy,
-    accepts: impl Fn(&M) -> Result<(), Reason>,
+    accepts: impl Fn(&M) -> Result<(), RefusalReason>,
     criteria: &Criteria,
     refused_already: &[Refusal],
 ) -> Result<(M, Vec<Refusal>), Error> {
@@ -99,8 +99,8 @@ pub(crate) fn choose<M>(
 fn consider(
     strategy: Strategy,
     criteria: &Criteria,
-    accepts: impl FnOnce() -> Result<(), Reason>,
-) -> Result<(), Option<Reason>> {
+    accepts: impl FnOnce() -> Result<(), RefusalReason>,
+) -> Result<(), Option<RefusalReason>> {
     if matches!(criteria.choice, Choice::Only(named) if named != strategy) {
         return Err(None);
     }
@@ -110,7 +110,7 @@ fn consider(
     }
     for requirement in &criteria.require {
         if !satisfies(strategy, *requirement) {
-            return Err(Some(Reason::new(match requirement {
+            return Err(Some(RefusalReason::new(match requirement {
                 Requirement::Instant => "its cost grows with the tree",
                 Requirement::Cow => "it does not share file data copy-on-write",
                 Requirement::Stable => "it cannot tell whether the source changes",
@@ -118,7 +118,7 @@ fn consider(
         }
     }
     if criteria.is_plain && !matches!(strategy, Strategy::Reflink | Strategy::Copy) {
-        return Err(Some(Reason::new("it takes over more than was asked for")));
+        return Err(Some(RefusalReason::new("it takes over more than was asked for")));
     }
     accepts().map_err(Some)
 }

@@ -12,7 +12,7 @@ use crate::options::CloneOptions;
 use crate::report::{FileSystemReport, Offer, ProbeReport};
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::Facts;
-use crate::strategy::{Criteria, IN_ORDER, Reason};
+use crate::strategy::{Criteria, IN_ORDER, RefusalReason};
 use crate::sys;
 use crate::tree::location::{Location, identity};
 use crate::tree::source::Source;
@@ -31,7 +31,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         Err(error) if [Errno::ACCESS, Errno::PERM, Errno::ROFS].iter().any(|errno| error.is_errno(*errno)) => {
             let path = if is_directory { dst } else { location.parent_path() };
             let errno = std::io::Error::from_raw_os_error(error.errno().unwrap_or_default());
-            Some(Reason::new(format!("cannot write to `{}`: {errno}", ShownPath(path))))
+            Some(RefusalReason::new(format!("cannot write to `{}`: {errno}", ShownPath(path))))
         }
         Err(error) => return Err(error),
     };

@@ -15,14 +15,10 @@ pub enum Remedy {
     NameDirectoryFromOutside,
     /// Name a destination that does not exist yet, or permit that the one that exists is replaced and deleted.
     ChooseAnotherDestinationOrReplace,
-    /// Name another destination.
     ChooseAnotherDestination,
-    /// Check the spelling of the path.
     CheckSpelling,
     CreateDirectory(PathBuf),
-    /// Clone to a place outside the source.
     CloneOutsideSource,
-    /// Move the source out of the destination.
     MoveSourceOut,
     /// Clone a directory, a regular file, a symlink or a FIFO.
     CloneAnotherKind,
@@ -61,11 +57,9 @@ pub enum Remedy {
     KeepChangesElsewhere,
     /// Merge what the command left with the directory by hand.
     MergeChanges,
-    /// End the processes that the command left behind, and run it again.
     EndLeftProcesses,
     /// Put back by hand what was moved to this directory.
     PutBack(PathBuf),
-    /// Check the name of the command.
     CheckCommand,
     /// Try again, and keep other programs from cleaning the destination's parent directory.
     RetryWithoutCleaner,
@@ -73,7 +67,6 @@ pub enum Remedy {
     ChooseTemplateName,
     /// Set CALVE_HOME to an absolute path.
     SetHome,
-    /// See which templates there are.
     ListTemplates,
     /// Refresh the template of this name, or remove it first.
     RefreshOrRemoveTemplate(String),
@@ -81,7 +74,6 @@ pub enum Remedy {
     RefreshTemplate(String),
     /// Remove a template whose record cannot be read, and create it again.
     RemoveTemplate(String),
-    /// Verify the template of this name.
     VerifyTemplate(String),
     /// Keep the template in a directory outside of its source.
     KeepTemplateElsewhere,

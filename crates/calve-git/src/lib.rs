@@ -24,4 +24,4 @@ pub use config::{Config, Hooks, Secrets, ServiceConfig, SparesRequest};
 pub use error::{Error, Result};
 pub use git::Git;
 pub use redact::Url;
-pub use remedy::{HidingMark, Operation, Remedy};
+pub use remedy::{HidingMark, Remedy, UnfinishedOperation};

@@ -69,7 +69,7 @@ pub enum Remedy {
     CorrectBranchName,
     WaitOrChooseAnotherBranch,
     /// Finish or abandon what git is doing with the branch elsewhere, or take no branch.
-    FinishElsewhere(Operation),
+    FinishElsewhere(UnfinishedOperation),
     /// Finish or abandon the merge, or leave uncommitted changes behind.
     FinishMergeOrLeaveChanges,
     CommitOrLeaveChanges,
@@ -88,7 +88,7 @@ pub enum Remedy {
     /// Keep a copy, or have git see the changes and commit them, or force the removal.
     KeepHiddenOrForce(HidingMark),
     /// Finish or abandon what git is doing, or force the removal.
-    FinishOrForce(Operation),
+    FinishOrForce(UnfinishedOperation),
     /// Keep this commit with a branch, or force the removal.
     BranchOrForce(String),
     /// Recover the staged contents, then forget the entry.
@@ -133,7 +133,7 @@ impl Remedy {
 /// Something that git is in the middle of, for which it keeps files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "git's own names")]
-pub enum Operation {
+pub enum UnfinishedOperation {
     Rebase,
     /// `git rebase`, or `git am`, which keeps its files in the same place.
     RebaseOrAm,
@@ -143,7 +143,7 @@ pub enum Operation {
     Bisect,
 }
 
-impl Operation {
+impl UnfinishedOperation {
     /// Returns its name, for people.
     pub fn name(self) -> &'static str {
         match self {

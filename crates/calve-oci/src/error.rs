@@ -64,11 +64,11 @@ pub enum Error {
     Policy { path: PathBuf, reason: String },
     #[error("`{}` was replaced while it was sent; nothing was published", ShownPath(.0))]
     DataReplaced(PathBuf),
-    #[error("the template `{name}` already exists, and was not pulled from `{place}`")]
+    #[error("the template `{name}` already exists, and was not pulled from `{repository}`")]
     NameTaken {
         name: String,
         /// The registry and the repository.
-        place: String,
+        repository: String,
     },
     /// A data directory has something that does not travel.
     #[error("`{}` cannot travel: it {what}", ShownPath(.path))]

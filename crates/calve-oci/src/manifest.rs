@@ -25,7 +25,7 @@ pub(crate) const LARGEST_DELTAS_BYTES: u64 = 64 << 20;
 const LARGEST_COMPRESSED_BYTES: u64 = 32 << 20;
 
 /// A template whose manifests were fetched and checked.
-pub(crate) struct Sent<'i> {
+pub(crate) struct FetchedTemplate<'i> {
     pub(crate) template: Arc<PortableTemplate>,
     pub(crate) key: String,
     /// The revisions whose entries are known. Those that an older version here has are not.
@@ -62,7 +62,7 @@ pub(crate) fn fetch<'i>(
     from: (&Registry<'_>, &Arrivals),
     image: &'i ImageManifest,
     old: Option<(&str, Arc<PortableTemplate>)>,
-) -> Result<Sent<'i>, Error> {
+) -> Result<FetchedTemplate<'i>, Error> {
     let refused = |what: String| Error::NotATemplate { reference: reference.to_string(), what };
     let in_the_way = |what: PortabilityObstacle| match &*what.path {
         [] => refused(format!("its manifest {}", what.what)),
@@ -118,7 +118,7 @@ pub(crate) fn fetch<'i>(
             Ok(Listing { layers, entries, targets })
         });
     let listings = listings.collect::<Result<_, Error>>()?;
-    Ok(Sent { template, key, listings, is_elsewhere, deltas: amounts, fetched_bytes })
+    Ok(FetchedTemplate { template, key, listings, is_elsewhere, deltas: amounts, fetched_bytes })
 }
 
 /// Fetches the text of a revision's manifest. Returns also how much was fetched. `old` is the text of another one.

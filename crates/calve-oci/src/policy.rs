@@ -80,7 +80,7 @@ fn read(text: &[u8], reference: &Reference) -> Result<Vec<Requirement>, serde_js
 /// Returns the scopes that have an image, the narrowest first.
 fn scopes_of(reference: &Reference) -> Vec<String> {
     let mut scopes = vec![reference.to_string()];
-    let place = reference.place();
+    let place = reference.repository_name();
     let ends = place.rmatch_indices('/').map(|(end, _)| end);
     scopes.extend(std::iter::once(place.len()).chain(ends).map(|end| place[..end].to_owned()));
     // Subdomains are written without a port.

@@ -108,7 +108,7 @@ fn look(
 }
 
 /// Returns the delta, unless a full image is better.
-fn difference(sent: &manifest::Sent<'_>, template: &PortableTemplate) -> Option<Difference> {
+fn difference(sent: &manifest::FetchedTemplate<'_>, template: &PortableTemplate) -> Option<Difference> {
     let delta = PortableDelta::between(&sent.template, template).ok()?;
     let mut all = DeltaAmounts { ..sent.deltas };
     all.add(&delta);

@@ -19,7 +19,7 @@ use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
-use crate::manifest::Sent;
+use crate::manifest::FetchedTemplate;
 use crate::operation::Operation;
 use crate::reference::{Reference, Transport};
 use crate::registry::Registry;
@@ -165,10 +165,10 @@ fn old(templates: &Templates, reference: &Reference, name: &str) -> Result<Optio
         Err(error) => return Err(error.into()),
     };
     let place = origin(&old).and_then(|origin| Reference::parse(origin, Transport::Https).ok());
-    if place.is_some_and(|place| place.place() == reference.place()) {
+    if place.is_some_and(|place| place.repository_name() == reference.repository_name()) {
         return Ok(Some(old));
     }
-    Err(Error::NameTaken { name: name.into(), place: reference.place() })
+    Err(Error::NameTaken { name: name.into(), repository: reference.repository_name() })
 }
 
 /// Returns the template that another pull has made meanwhile, if it is the same one: two that pull the same at once are both content.
@@ -254,7 +254,13 @@ struct Pull<'a> {
 
 impl Pull<'_> {
     /// Makes the tree in an empty directory.
-    fn fill(self, root: &Path, reference: &Reference, sent: &Sent<'_>, checked: &CheckedFiles) -> Result<(), Error> {
+    fn fill(
+        self,
+        root: &Path,
+        reference: &Reference,
+        sent: &FetchedTemplate<'_>,
+        checked: &CheckedFiles,
+    ) -> Result<(), Error> {
         if self.reuse.is_none() {
             check_room(root, 1, self.sent.bytes())?;
         }

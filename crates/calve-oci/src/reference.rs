@@ -89,8 +89,8 @@ impl Reference {
         Ok(self)
     }
 
-    /// Returns what all versions of the image have in common.
-    pub fn place(&self) -> String {
+    /// Returns the registry and the repository, which all versions of the image have in common.
+    pub fn repository_name(&self) -> String {
         format!("{}/{}", self.registry, self.repository)
     }
 

@@ -48,7 +48,7 @@ impl Identity {
     /// Returns whether a signature for `signed` is one for `reference`.
     fn accepts(&self, signed: &str, reference: &Reference) -> bool {
         // Without a tag, as cosign writes it, it is a repository: no exact name of an image.
-        let repository = Reference::parse(signed, Transport::Https).map(|signed| signed.place());
+        let repository = Reference::parse(signed, Transport::Https).map(|signed| signed.repository_name());
         let is_in = |place: &str| repository.as_deref().is_ok_and(|repository| repository == place);
         let is_exactly = |name: &str| signed == name;
         let digest_or_exactly = |place: &str| match reference.digest() {
@@ -58,12 +58,12 @@ impl Identity {
         };
         match self {
             Self::MatchExact => reference.digest().is_none() && is_exactly(&reference.to_string()),
-            Self::MatchRepoDigestOrExact => digest_or_exactly(&reference.place()),
-            Self::MatchRepository => is_in(&reference.place()),
+            Self::MatchRepoDigestOrExact => digest_or_exactly(&reference.repository_name()),
+            Self::MatchRepository => is_in(&reference.repository_name()),
             Self::ExactReference { docker_reference } => is_exactly(docker_reference),
             Self::ExactRepository { docker_repository } => is_in(docker_repository),
             Self::Remap { prefix, signed_prefix } => {
-                let place = reference.place();
+                let place = reference.repository_name();
                 let rest = place.strip_prefix(&**prefix).filter(|rest| rest.is_empty() || rest.starts_with('/'));
                 digest_or_exactly(&rest.map_or(place.clone(), |rest| format!("{signed_prefix}{rest}")))
             }

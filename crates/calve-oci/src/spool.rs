@@ -15,7 +15,7 @@ const IN_MEMORY_BYTES: usize = 4 << 20;
 /// A blob: in memory, or, if it is large, in a file without a name.
 pub(crate) struct Spool {
     /// The file, or the directory in which one is made if it is needed.
-    place: Option<PathBuf>,
+    path: Option<PathBuf>,
     memory: Vec<u8>,
     file: Option<File>,
     size: u64,
@@ -29,7 +29,7 @@ impl Spool {
     /// Returns an empty spool. `directory` is where the file is made, if one is needed. Without one everything stays in memory.
     pub(crate) fn new(directory: Option<&Path>) -> Self {
         Self {
-            place: directory.map(Path::to_path_buf),
+            path: directory.map(Path::to_path_buf),
             memory: Vec::new(),
             file: None,
             size: 0,
@@ -85,7 +85,7 @@ impl Spool {
 
     /// Returns the error of the file as one of this crate.
     pub(crate) fn failed(&self, source: io::Error) -> Error {
-        Error::io(Operation::KeepPart, self.place.clone().unwrap_or_default(), source)
+        Error::io(Operation::KeepPart, self.path.clone().unwrap_or_default(), source)
     }
 
     /// Returns a reader of everything.
@@ -102,7 +102,7 @@ impl Spool {
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let is_large = self.file.is_none() && self.memory.len() + bytes.len() > IN_MEMORY_BYTES;
-        if let Some(directory) = self.place.as_ref().filter(|_| is_large) {
+        if let Some(directory) = self.path.as_ref().filter(|_| is_large) {
             let mut file = tempfile::tempfile_in(directory)?;
             file.write_all(&self.memory)?;
             self.memory = Vec::new();

@@ -33,7 +33,7 @@ pub struct GitCloneReceipt {
     /// True if all of them were counted in the time that there was.
     pub objects_missing_counted: bool,
     /// Whether the server did what it was asked.
-    pub honoured: Honoured,
+    pub honoured: ServerCompliance,
     /// Other facts that the user should know.
     pub warnings: Vec<GitWarning>,
 }
@@ -41,7 +41,7 @@ pub struct GitCloneReceipt {
 /// Whether the server did what it was asked. Null if it was not asked, or nothing shows it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Honoured {
+pub struct ServerCompliance {
     /// `--filter`.
     pub filter: Option<bool>,
     /// `--depth`.
@@ -171,7 +171,7 @@ pub struct GitAdviceReceipt {
     pub sentences: Vec<AdviceSentence>,
 }
 
-/// One sentence of advice and what it stands on.
+/// One sentence of advice and the facts behind it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AdviceSentence {

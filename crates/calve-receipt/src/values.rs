@@ -86,7 +86,7 @@ impl From<Strategy> for StrategyName {
     }
 }
 
-/// The strategies by which a server may have its data.
+/// Returns the strategies by which a server may have its data.
 #[cfg(test)]
 pub(crate) fn strategies() -> Vec<&'static str> {
     Strategy::ALL.map(Strategy::name).into_iter().chain(["init"]).collect()

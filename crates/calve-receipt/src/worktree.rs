@@ -244,9 +244,8 @@ pub struct ServiceReceipt {
     pub variable: Option<String>,
     /// The template in .calve.toml, or else the one that the data comes from.
     pub template: String,
-    /// `running`; `stopped`: `calve up` starts it; `absent`: it has no data yet, and `calve up` clones it from the template.
-    #[cfg_attr(test, schemars(extend("enum" = ["running", "stopped", "absent"])))]
-    pub state: &'static str,
+    /// Whether it has data and a server.
+    pub state: ServiceState,
     /// The address, which stays the same. Null without data.
     pub url: Option<String>,
     /// The name of its server in `calve db list`. Null without data.
@@ -259,6 +258,20 @@ pub struct ServiceReceipt {
     /// The most space that removing the data would free (`calve worktree list` and `status` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
+}
+
+/// The state of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum ServiceState {
+    /// Its server runs.
+    Running,
+    /// `calve up` starts its server.
+    Stopped,
+    /// It has no data yet, and `calve up` clones it from the template.
+    Absent,
 }
 
 /// The report of `calve up`, `calve down` and `calve status`.

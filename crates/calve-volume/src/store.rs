@@ -150,7 +150,7 @@ impl Volumes {
 
     /// Makes a volume, which is not mounted yet. It gets its name when it is complete.
     pub fn create(&self, name: &str, new: &NewVolume) -> Result<Volume> {
-        let place = self.place(name)?;
+        let place = self.directory_of(name)?;
         let mkfs = Program::Mkfs.find()?;
         let lock = self.lock()?;
         if exists(&place)? {
@@ -217,7 +217,7 @@ impl Volumes {
 
     /// Returns a volume by its name. Its image may be anything.
     pub fn find(&self, name: &str) -> Result<Volume> {
-        let place = self.place(name)?;
+        let place = self.directory_of(name)?;
         if !exists(&place)? {
             return Err(Error::NotFound(name.into()));
         }
@@ -323,7 +323,7 @@ impl Volumes {
     /// Deletes a volume with everything in it.
     pub fn remove(&self, name: &str) -> Result<VolumeRemoval> {
         let _lock = self.lock()?;
-        let place = self.place(name)?;
+        let place = self.directory_of(name)?;
         if !exists(&place)? {
             return Err(Error::NotFound(name.into()));
         }
@@ -348,10 +348,10 @@ impl Volumes {
 
     pub(crate) fn hand_over(&self, volume: &Volume) -> Result<()> {
         let record = Record { is_handed_over: true, ..volume.record.clone() };
-        write_record(&self.place(&volume.name)?, &record)
+        write_record(&self.directory_of(&volume.name)?, &record)
     }
 
-    fn place(&self, name: &str) -> Result<PathBuf> {
+    fn directory_of(&self, name: &str) -> Result<PathBuf> {
         if is_name(name) { Ok(self.directory.join(name)) } else { Err(Error::BadName(name.into())) }
     }
 

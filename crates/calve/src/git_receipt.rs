@@ -9,8 +9,8 @@ use calve_git::remote::{CloneReport, Features, FetchReport, Notice, Property, Re
 use crate::wording;
 use calve_receipt::human::{counted, size};
 use calve_receipt::{
-    GitClonePlanReceipt, GitCloneReceipt, GitFetchPlan, GitFetchReceipt, GitRecipe, GitSeconds, GitWarning, Honoured,
-    path,
+    GitClonePlanReceipt, GitCloneReceipt, GitFetchPlan, GitFetchReceipt, GitRecipe, GitSeconds, GitWarning,
+    ServerCompliance, path,
 };
 
 pub(crate) fn clone(report: &CloneReport, dst: &Path) -> GitCloneReceipt {
@@ -31,7 +31,10 @@ pub(crate) fn clone(report: &CloneReport, dst: &Path) -> GitCloneReceipt {
         },
         objects_missing: missing.objects,
         objects_missing_counted: missing.counted,
-        honoured: Honoured { filter: honoured(verdicts, Property::Filter), depth: honoured(verdicts, Property::Depth) },
+        honoured: ServerCompliance {
+            filter: honoured(verdicts, Property::Filter),
+            depth: honoured(verdicts, Property::Depth),
+        },
         warnings: warnings(notices),
     }
 }

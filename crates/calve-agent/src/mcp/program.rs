@@ -50,23 +50,23 @@ impl Program {
     /// Runs a command line in a directory, and returns the JSON document that it prints.
     pub(super) async fn json<T: DeserializeOwned>(
         &self,
-        place: &Path,
+        directory: &Path,
         arguments: &[impl AsRef<OsStr>],
     ) -> Result<T, Problem> {
-        let printed = self.run(place, arguments, b"").await?;
+        let printed = self.run(directory, arguments, b"").await?;
         serde_json::from_slice(&printed.stdout).map_err(|_| unexpected())
     }
 
     /// Runs a command line in a directory. It is told to end when the call is dropped.
     pub(super) async fn run<A: AsRef<OsStr>>(
         &self,
-        place: &Path,
+        directory: &Path,
         arguments: &[A],
         input: &[u8],
     ) -> Result<ProgramOutput, Problem> {
         let turn = self.turns().acquire_owned().await.map_err(|_| unexpected())?;
         let mut command = Command::new(&self.path);
-        command.args(arguments).current_dir(place).kill_on_drop(true);
+        command.args(arguments).current_dir(directory).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let failed = |error: std::io::Error| Problem::new(format!("calve could not be run: {error}"), "try again");
         let child = command.spawn().map_err(failed)?;

@@ -39,7 +39,10 @@ impl Problem {
 /// Makes a result that has at most so many bytes.
 pub(super) fn of(outcome: Result<Value, Problem>, most: usize) -> CallToolResult {
     match outcome {
-        Ok(value) => CallToolResult::success(vec![ContentBlock::text(fitted(value, most))]),
+        Ok(value) => match fitted(value, most) {
+            Some(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            None => of(Err(Problem::new("the result is too long", "ask about one worktree")), most),
+        },
         Err(Problem { error, hint }) => {
             let quarter = most / 4;
             let shorter = Problem::new(shortened(&error, quarter), shortened(&hint, quarter));
@@ -48,8 +51,8 @@ pub(super) fn of(outcome: Result<Value, Problem>, most: usize) -> CallToolResult
     }
 }
 
-/// Shortens the longest list until the text fits, and says how much is missing: `"more": 12`.
-fn fitted(mut value: Value, most: usize) -> String {
+/// Shortens the longest list until the text fits, and says how much is missing: `"more": 12`. `None` if no list is left.
+fn fitted(mut value: Value, most: usize) -> Option<String> {
     let mut text = value.to_string();
     while text.len() > most {
         let object = value.as_object_mut();
@@ -57,9 +60,7 @@ fn fitted(mut value: Value, most: usize) -> String {
             let lists = object.iter_mut().filter_map(|(_, value)| value.as_array_mut());
             lists.max_by_key(|list| list.len()).filter(|list| !list.is_empty())
         });
-        let Some(list) = longest else {
-            return Problem::new("the result is too long", "ask about one worktree").document();
-        };
+        let list = longest?;
         // A tenth at a time: lists of thousands are seldom, and one entry too few is better than slow.
         let dropped = list.len().div_ceil(10);
         list.truncate(list.len() - dropped);
@@ -67,7 +68,7 @@ fn fitted(mut value: Value, most: usize) -> String {
         value["more"] = more.into();
         text = value.to_string();
     }
-    text
+    Some(text)
 }
 
 fn shortened(text: &str, most: usize) -> &str {
@@ -84,14 +85,16 @@ mod tests {
     #[test]
     fn a_long_result_loses_entries_and_says_so() {
         let list: Vec<Value> = (0..1000).map(|number| json!({"branch": format!("branch-{number}")})).collect();
-        let text = fitted(json!({"worktrees": list}), 500);
+        let text = fitted(json!({"worktrees": list}), 500).unwrap();
         assert!(text.len() <= 500, "{}", text.len());
         let value: Value = serde_json::from_str(&text).unwrap();
         let left = value["worktrees"].as_array().unwrap().len();
         assert!(left > 5);
         assert_eq!(value["more"].as_u64().unwrap() as usize, 1000 - left);
-        assert_eq!(fitted(json!({"a": [1, 2]}), 500), r#"{"a":[1,2]}"#);
-        assert!(fitted(json!({"a": "x".repeat(900)}), 500).contains("too long"));
+        assert_eq!(fitted(json!({"a": [1, 2]}), 500).unwrap(), r#"{"a":[1,2]}"#);
+        let result = of(Ok(json!({"a": "x".repeat(900)})), 500);
+        let text = serde_json::to_string(&result).unwrap();
+        assert!(result.is_error == Some(true) && text.contains("too long"), "{text}");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) enum Way {
     /// Calve, by a strategy.
     Strategy(Strategy),
     /// Calve in a container of this runtime, beside local servers.
-    Contained(&'static str),
+    Container(&'static str),
     /// Without Calve: on this machine, or in a container.
     Bare(Option<&'static str>, BareData),
 }
@@ -49,7 +49,7 @@ impl Way {
     pub(super) fn name(self) -> String {
         let (runtime, data) = match self {
             Self::Strategy(strategy) => return strategy.to_string(),
-            Self::Contained(runtime) => return format!("{runtime}: Calve"),
+            Self::Container(runtime) => return format!("{runtime}: Calve"),
             Self::Bare(runtime, data) => (runtime, data),
         };
         let data = match data {
@@ -83,11 +83,11 @@ pub(super) struct Servers<'a> {
     bench: &'a DatabaseBench<'a>,
     engine: EngineKind,
     bare: BareServers<'a>,
-    contained: Option<Contained<'a>>,
+    contained: Option<ContainerServers<'a>>,
 }
 
 /// The same template for servers in containers.
-struct Contained<'a> {
+struct ContainerServers<'a> {
     home: Home,
     runtime: &'static str,
     bare: BareServers<'a>,
@@ -115,7 +115,7 @@ impl<'a> Servers<'a> {
     ) -> Result<Self, BenchError> {
         let bare = BareServers::new(bench.home, bench.home, bench.template)?;
         let contained =
-            bench.image.as_ref().map(|image| Contained::new(bench, image, template, scratch)).transpose()?;
+            bench.image.as_ref().map(|image| ContainerServers::new(bench, image, template, scratch)).transpose()?;
         Ok(Self { bench, engine, bare, contained })
     }
 
@@ -128,7 +128,7 @@ impl<'a> Servers<'a> {
         let mut ways: Vec<Way> = STRATEGIES.into_iter().map(Way::Strategy).collect();
         ways.extend(bare(&self.bare));
         if let Some(contained) = &self.contained {
-            ways.push(Way::Contained(contained.runtime));
+            ways.push(Way::Container(contained.runtime));
             ways.extend(bare(&contained.bare));
         }
         ways
@@ -147,7 +147,7 @@ impl<'a> Servers<'a> {
     pub(super) fn start(&self, prepared: PreparedServer) -> Result<Server, Error> {
         match prepared {
             PreparedServer::Calve(way) => {
-                let contained = self.contained.as_ref().filter(|_| matches!(way, Way::Contained(_)));
+                let contained = self.contained.as_ref().filter(|_| matches!(way, Way::Container(_)));
                 let home = contained.map_or(self.bench.home, |contained| &contained.home);
                 start(self.bench, home, way.strategy()).map(|owned| Server::Calve(Box::new(owned)))
             }
@@ -189,7 +189,7 @@ impl<'a> Servers<'a> {
     }
 }
 
-impl<'a> Contained<'a> {
+impl<'a> ContainerServers<'a> {
     /// Takes the template's data over, for an image, in a home in `scratch`.
     fn new(
         bench: &'a DatabaseBench<'a>,
@@ -224,7 +224,7 @@ impl Server {
         }
     }
 
-    /// The time of its clone in milliseconds, if Calve has made one.
+    /// Returns the time of its clone in milliseconds, if Calve has made one.
     pub(super) fn clone_ms(&self) -> Option<f64> {
         match self {
             Self::Calve(owned) => Some(owned.record.clone_ms),

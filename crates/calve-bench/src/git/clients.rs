@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use calve_core::{CancelToken, ShownPath};
 
 use super::host::OPERATION_HEADER;
-use super::host::ledger::Operation;
+use super::host::ledger::OperationNumber;
 use crate::error::{BenchError, FailureKind};
 use crate::process::{self, ProcessResult};
 use crate::remedy::Remedy;
@@ -108,7 +108,7 @@ impl<'a> Clients<'a> {
     }
 
     /// Returns a git program to add arguments to, in `directory`; its requests carry the number of the operation.
-    pub(super) fn git(&self, directory: &Path, operation: Option<Operation>) -> Command {
+    pub(super) fn git(&self, directory: &Path, operation: Option<OperationNumber>) -> Command {
         let mut command = if self.is_users {
             // The user's own keys, credentials, proxies; but nothing that runs beside the measurement.
             let mut command = calve_git::Git::at(directory).command();

@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clients::Clients;
-use super::host::ledger::Operation;
+use super::host::ledger::OperationNumber;
 use crate::error::{BenchError, FailureKind};
 use crate::random::SplitMix64;
 use crate::remedy::Remedy;
@@ -28,7 +28,7 @@ pub(super) struct Pusher<'a> {
     branch: &'a str,
     url: String,
     /// The account that its requests are charged to.
-    operation: Operation,
+    operation: OperationNumber,
     every: Duration,
     state: Mutex<State>,
     changed: Condvar,
@@ -56,7 +56,7 @@ impl<'a> Pusher<'a> {
         repository: PathBuf,
         branch: &'a str,
         url: String,
-        operation: Operation,
+        operation: OperationNumber,
         every: Duration,
         seed: u64,
     ) -> Result<Self, BenchError> {

@@ -10,7 +10,7 @@ use calve_receipt::bench::Accounting;
 
 use super::clients::{Clients, environment};
 use super::daemon::Daemon;
-use super::host::ledger::{Charge, Operation};
+use super::host::ledger::{Charge, OperationNumber};
 use super::host::{Host, HostOptions, KEY_HEADER, Treatment};
 use super::link::Link;
 use super::pack_objects;
@@ -109,12 +109,12 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    pub(super) fn next_operation(&self) -> Operation {
+    pub(super) fn next_operation(&self) -> OperationNumber {
         self.operations.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns the server's cost of an operation that has ended.
-    pub(super) fn take(&self, operation: Operation, from_daemon: bool, has_failed: bool) -> Charge {
+    pub(super) fn take(&self, operation: OperationNumber, from_daemon: bool, has_failed: bool) -> Charge {
         let charge = match &self.daemon {
             Some(daemon) if from_daemon => daemon.take(has_failed),
             _ => self.host.ledger().take(operation),
@@ -124,7 +124,7 @@ impl<'a> Testbed<'a> {
     }
 
     /// Adds up the server's cost of pushes, which nobody asked the cost of.
-    pub(super) fn take_pushes(&self, operation: Operation) {
+    pub(super) fn take_pushes(&self, operation: OperationNumber) {
         let charge = self.host.ledger().take(operation);
         self.pushes.lock().unwrap_or_else(PoisonError::into_inner).add(&charge);
     }

@@ -22,7 +22,7 @@ use crate::tree::source::Source;
 use crate::tree::stable::{Moment, StabilityCheck, changed};
 
 /// Checks that `made` is the clone that was asked for. `started` is the moment from which the source may not have changed.
-pub(super) fn check(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<Moment>) -> Result<(), Error> {
+pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<Moment>) -> Result<(), Error> {
     let told = part.notes.tell();
     if let Some((name, _)) = part.source.single() {
         let found = rustix::fs::statat(made, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -89,7 +89,7 @@ fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Res
 }
 
 /// Gives a directory the source's metadata. `path` is for messages.
-pub(super) fn seal(
+pub(super) fn give_metadata(
     source: &Source,
     root: BorrowedFd<'_>,
     keep: &KeptProperties,

@@ -14,10 +14,10 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::check::sweep_leftovers;
-use super::finish::{check, reopen, seal};
+use super::finish::{check_made, give_metadata, reopen};
 use super::scrub::scrub;
 use crate::choice::{Refusal, Requirement, Strategy};
-use crate::choose::{Criteria, Reason};
+use crate::choose::{Criteria, RefusalReason};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Durability, ExistingDestination};
@@ -185,7 +185,7 @@ impl<'p> StagedTree<'p> {
         let below = Some(made.as_fd());
         let part = ClonePart { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
         let (run, _) = self.clone_part(&part)?;
-        seal(&source, made.as_fd(), &options.keep, &notes, &dst)?;
+        give_metadata(&source, made.as_fd(), &options.keep, &notes, &dst)?;
         Ok(run.report(src, &dst, &notes, started))
     }
 
@@ -223,7 +223,7 @@ impl<'p> StagedTree<'p> {
             scrub(self.root()?, part.dst, part.exclude, part.notes, &Deletion::of(part.options))?;
         }
         let made = part.below.map_or_else(|| self.root(), Ok)?;
-        check(part, made, outcome.started)?;
+        check_made(part, made, outcome.started)?;
         let (entries, bytes) = (outcome.entries, outcome.bytes);
         Ok((StrategyRun { strategy, refused, entries, bytes, spare: None, spares_wanted: false }, outcome))
     }
@@ -236,7 +236,7 @@ impl<'p> StagedTree<'p> {
         criteria.excludes &= self.root_kind != RootKind::Subvolume;
         let mut refused = Vec::new();
         if self.staging.root().is_some() {
-            refused.push(Reason::new("it goes into a tree that is there already").by(Strategy::Snapshot));
+            refused.push(RefusalReason::new("it goes into a tree that is there already").by(Strategy::Snapshot));
         }
         let mut created = None;
         loop {
@@ -327,7 +327,7 @@ impl<'p> StagedTree<'p> {
                 rustix::fs::fchmod(root, Mode::from_raw_mode(mask | Mode::RWXU.bits())).map_err(failed)?;
             }
             Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).map_err(failed)?,
-            Some(Origin { source, .. }) => seal(source, root, &self.options.keep, notes, path)?,
+            Some(Origin { source, .. }) => give_metadata(source, root, &self.options.keep, notes, path)?,
         }
         if self.options.durability == Durability::Synced {
             sys::sync_file_system(root).map_err(|errno| Error::io(Operation::Sync, path, errno))?;

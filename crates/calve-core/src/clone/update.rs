@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::Mode;
 
-use super::finish::seal;
+use super::finish::give_metadata;
 use crate::choice::{Choice, Strategy};
 use crate::error::Error;
 use crate::operation::Operation;
@@ -120,7 +120,7 @@ impl UpdateMethods {
         };
         update(&work, differences)?;
         // Telling the time has changed the root, so that its metadata were taken from it.
-        seal(source, clone.directory(), &options.keep, &notes, clone.path())?;
+        give_metadata(source, clone.directory(), &options.keep, &notes, clone.path())?;
         let told = notes.tell();
         Ok(told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty())
     }

@@ -18,7 +18,7 @@ use super::record::{Head, Record, RecordedIdentity};
 use super::select::select;
 use super::store::{Home, Set, SpareDirectory, SpareSource, TREE, spares};
 use crate::choice::{Choice, Requirement, Strategy};
-use crate::choose::Reason;
+use crate::choose::RefusalReason;
 use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::operation::Operation;
@@ -47,7 +47,7 @@ pub(crate) struct ClaimOutcome {
     /// The spare that is now the staged tree.
     pub(crate) spare: Option<Spare>,
     /// Why there is none, where the user has asked for spares of this source.
-    pub(crate) refused: Option<Reason>,
+    pub(crate) refused: Option<RefusalReason>,
     /// There is room for another one.
     pub(crate) wanted: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
         Ok(sets) => sets,
         Err(error) => {
             return Ok(ClaimOutcome {
-                refused: Some(Reason::new(format!("the spares cannot be reached: {error}"))),
+                refused: Some(RefusalReason::new(format!("the spares cannot be reached: {error}"))),
                 ..ClaimOutcome::default()
             });
         }
@@ -106,18 +106,22 @@ pub(crate) fn claim(claim: &mut Claim<'_, '_>) -> Result<ClaimOutcome, Error> {
 
 /// Returns whether a spare of the source would be used at a destination in `parent`, as far as that shows without a check of its entries.
 /// Fails with the reason; `None` where the user has not asked for spares.
-pub(crate) fn available(source: &Source, parent: BorrowedFd<'_>, options: &CloneOptions) -> Result<(), Option<Reason>> {
+pub(crate) fn available(
+    source: &Source,
+    parent: BorrowedFd<'_>,
+    options: &CloneOptions,
+) -> Result<(), Option<RefusalReason>> {
     let using = options.spares.as_ref().ok_or(None)?;
     if source.single().is_some() || !matches!(options.strategy, Choice::Fastest | Choice::Only(Strategy::Spare)) {
         return Err(None);
     }
-    let unreachable = |error: Error| Some(Reason::new(format!("the spares cannot be reached: {error}")));
+    let unreachable = |error: Error| Some(RefusalReason::new(format!("the spares cannot be reached: {error}")));
     let home = Home::open(&using.home).map_err(unreachable)?.ok_or(None)?;
     let mut last = None;
     for set in home.sets(Some(&source_of(source, options))).map_err(unreachable)? {
         match in_set(&set, source, parent, options) {
             Ok(true) => return Ok(()),
-            Ok(false) => last = Some(Reason::new("no spare is ready")),
+            Ok(false) => last = Some(RefusalReason::new("no spare is ready")),
             Err(refused) => last = Some(refused.why.map_err(unreachable)?),
         }
     }
@@ -158,18 +162,18 @@ fn source_of(source: &Source, options: &CloneOptions) -> SpareSource {
 
 /// Why a set had nothing to hand over.
 struct ClaimRefusal {
-    why: Result<Reason, Error>,
+    why: Result<RefusalReason, Error>,
     /// Another one built now would do.
     wanted: bool,
 }
 
 impl ClaimRefusal {
     fn because(why: impl Into<String>) -> Self {
-        Self { why: Ok(Reason::new(why)), wanted: false }
+        Self { why: Ok(RefusalReason::new(why)), wanted: false }
     }
 
     fn but_wanted(why: impl Into<String>) -> Self {
-        Self { why: Ok(Reason::new(why)), wanted: true }
+        Self { why: Ok(RefusalReason::new(why)), wanted: true }
     }
 }
 

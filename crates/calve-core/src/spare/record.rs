@@ -28,6 +28,7 @@ use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::location::DIRECTORY;
+use crate::tree::names::code;
 use crate::tree::node::open_source;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
@@ -459,19 +460,6 @@ impl Walker for Taker<'_> {
 
 /// The entry changed after the moment of the record.
 const RECENT: u8 = 0x80;
-
-fn code(kind: FileType) -> u8 {
-    match kind {
-        FileType::Directory => 1,
-        FileType::RegularFile => 2,
-        FileType::Symlink => 3,
-        FileType::Fifo => 4,
-        FileType::Socket => 5,
-        FileType::CharacterDevice => 6,
-        FileType::BlockDevice => 7,
-        FileType::Unknown => 8,
-    }
-}
 
 /// One directory of a record.
 pub(crate) struct Block<'b> {

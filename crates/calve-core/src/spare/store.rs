@@ -103,12 +103,17 @@ pub enum SpareSource {
 }
 
 impl SpareSource {
-    fn key(&self) -> Vec<u8> {
+    /// Returns it as a command line names it.
+    pub fn name(&self) -> PathBuf {
         match self {
-            Self::Directory(path) => path.as_os_str().as_bytes().to_vec(),
-            // No path without links begins with anything but a slash.
-            Self::Template(name) => format!("@{name}").into_bytes(),
+            Self::Directory(path) => path.clone(),
+            Self::Template(name) => format!("@{name}").into(),
         }
+    }
+
+    fn key(&self) -> Vec<u8> {
+        // No path without links begins with anything but a slash.
+        self.name().into_os_string().into_encoded_bytes()
     }
 
     fn of_key(key: &[u8]) -> Self {

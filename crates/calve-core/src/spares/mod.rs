@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use self::known::{KnownEntry, KnownSource};
 pub use self::watch::{UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome};
 use crate::choice::Strategy;
-use crate::choose::Reason;
+use crate::choose::RefusalReason;
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::options::{Background, CloneOptions, SpareUse};
@@ -236,8 +236,9 @@ impl Spares {
             Ok(()) => None,
             Err(Some(reason)) => Some(reason),
             Err(None) => Some(match build::unfit(&source, false) {
-                Err(Error::NoSpare { reason, .. }) => Reason::new(reason),
-                _ => Reason::new("there is none of this source").with_remedy(Remedy::KeepSpares(src.to_path_buf())),
+                Err(Error::NoSpare { reason, .. }) => RefusalReason::new(reason),
+                _ => RefusalReason::new("there is none of this source")
+                    .with_remedy(Remedy::KeepSpares(src.to_path_buf())),
             }),
         };
         let refused = refused.map(|reason| reason.by(Strategy::Spare));

@@ -3,7 +3,6 @@
 mod pace;
 
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use self::pace::RefillPace;
@@ -14,7 +13,7 @@ use crate::held_lock::HeldLock;
 use crate::options::Background;
 use crate::remove::delete::Deletion;
 use crate::spare::ask::ask;
-use crate::spare::store::{Home, Set, SpareSource, spares};
+use crate::spare::store::{Home, Set, spares};
 use crate::sys;
 use crate::tree::source::Source;
 
@@ -82,7 +81,7 @@ fn one(home: &Home, set: &Set, options: &RefillOptions, report: &mut RefillRepor
     let source = origin.as_ref().and_then(|origin| Source::open(origin.path()).ok());
     let deletion = Deletion::new(None, &options.progress, &options.cancel);
     report.removed += sweep(set, source.as_ref(), &deletion)?;
-    let origin = origin.ok_or_else(|| Error::Missing(named(&set.definition.source)))?;
+    let origin = origin.ok_or_else(|| Error::Missing(set.definition.source.name()))?;
     while !set.paused && ready(set)? < set.definition.count {
         let cancel = match options.background {
             Background::No => options.cancel.clone(),
@@ -101,13 +100,6 @@ fn one(home: &Home, set: &Set, options: &RefillOptions, report: &mut RefillRepor
         }
     }
     Ok(())
-}
-
-fn named(source: &SpareSource) -> PathBuf {
-    match source {
-        SpareSource::Directory(path) => path.clone(),
-        SpareSource::Template(name) => format!("@{name}").into(),
-    }
 }
 
 /// Returns how many spares of a set are ready.

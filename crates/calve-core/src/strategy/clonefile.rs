@@ -10,7 +10,7 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::facts::{Facts, created_in};
-use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
 use crate::choice::{Requirement, Strategy};
 use crate::error::Error;
 use crate::hidden::is_calves_own;
@@ -30,7 +30,7 @@ impl Method for Clonefile {
         Strategy::Clonefile
     }
 
-    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), RefusalReason> {
         facts.clonefile.clone()
     }
 
@@ -54,7 +54,9 @@ impl Method for Clonefile {
                 return Err(refusal(errno).map_or_else(failed, Failure::Refused));
             }
         }
-        let Some(root) = job.staging.root() else { return Err(Failure::Refused(Reason::new("no staged directory"))) };
+        let Some(root) = job.staging.root() else {
+            return Err(Failure::Refused(RefusalReason::new("no staged directory")));
+        };
         let whole =
             super::close_to_others(root).map_err(|errno| Error::io(Operation::SetStagedMode, job.dst_path, errno))?;
         sys::keep_acl(job.source.directory(), root)
@@ -68,9 +70,9 @@ impl Method for Clonefile {
 const DROPPED: &str = "clonefile drops set-user-ID bits, makes hard links separate files, copies sockets, and gives everything to you unless you are root";
 
 /// Returns the reason for which the call declines, or `None` for an error that is a failure.
-fn refusal(errno: Errno) -> Option<Reason> {
+fn refusal(errno: Errno) -> Option<RefusalReason> {
     Some(match errno {
-        Errno::NOTSUP | Errno::NOSYS => Reason::new("the file system has no clonefile"),
+        Errno::NOTSUP | Errno::NOSYS => RefusalReason::new("the file system has no clonefile"),
         _ => return None,
     })
 }

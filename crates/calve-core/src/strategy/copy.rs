@@ -1,7 +1,7 @@
 //! `copy`: every file made on its own, its bytes read and written. Always works; what the others are checked against.
 
 use super::facts::Facts;
-use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
 use crate::choice::{Requirement, Strategy};
 use crate::error::Error;
 use crate::report::Bytes;
@@ -18,7 +18,7 @@ impl Method for Copy {
         Strategy::Copy
     }
 
-    fn accepts(&self, _: &Facts, _: &Criteria) -> Result<(), Reason> {
+    fn accepts(&self, _: &Facts, _: &Criteria) -> Result<(), RefusalReason> {
         Ok(())
     }
 
@@ -43,7 +43,7 @@ fn check_room(job: &Job<'_, '_>) -> Result<(), Error> {
 /// Runs a per-file strategy. Such strategies differ only in how they make contents.
 pub(super) fn per_file(job: &mut Job<'_, '_>, files: Files<'_>, strict: bool) -> Result<Outcome, Failure> {
     let Some(dst_root) = job.below.or(job.staging.root()) else {
-        return Err(Failure::Refused(Reason::new("no staged directory")));
+        return Err(Failure::Refused(RefusalReason::new("no staged directory")));
     };
     let started = match job.options.requires(Requirement::Stable) {
         true => Some(stable::begin(job.source, dst_root, job.options.mounts)?),

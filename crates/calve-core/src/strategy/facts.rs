@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
 use super::sample;
-use crate::choose::Reason;
+use crate::choose::RefusalReason;
 use crate::error::{Error, ShownPath};
 use crate::operation::Operation;
 use crate::remedy::Remedy;
@@ -23,11 +23,11 @@ use crate::tree::source::Source;
 /// All findings that the choice of a strategy may depend on.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    pub(crate) snapshot: Result<(), Reason>,
+    pub(crate) snapshot: Result<(), RefusalReason>,
     pub(crate) nested_subvolumes: usize,
-    pub(crate) clonefile: Result<(), Reason>,
-    pub(crate) reflink: Result<(), Reason>,
-    pub(crate) hardlink: Result<(), Reason>,
+    pub(crate) clonefile: Result<(), RefusalReason>,
+    pub(crate) reflink: Result<(), RefusalReason>,
+    pub(crate) hardlink: Result<(), RefusalReason>,
     /// The destination keeps small contents inside its metadata, where they cannot be shared.
     pub(crate) may_inline: bool,
     /// The destination's server copies by itself.
@@ -37,7 +37,7 @@ pub(crate) struct Facts {
 impl Facts {
     /// Returns the facts before anything is known.
     pub(crate) fn nothing() -> Self {
-        let untried = || Err(Reason::new("not tried"));
+        let untried = || Err(RefusalReason::new("not tried"));
         Self {
             snapshot: untried(),
             nested_subvolumes: 0,
@@ -60,11 +60,11 @@ impl Facts {
             Err(reason) => facts.snapshot = Err(reason),
         }
         let refusal = sys::clone_directory_refusal(source.directory(), dst_parent);
-        facts.clonefile = refusal.map_or(Ok(()), |why| Err(Reason::new(why)));
+        facts.clonefile = refusal.map_or(Ok(()), |why| Err(RefusalReason::new(why)));
         let device = rustix::fs::fstat(dst_parent).map(|stat| stat.st_dev);
         facts.hardlink = match device {
             Ok(device) if device == source.stat().st_dev => Ok(()),
-            _ => Err(Reason::new("source and destination are on different file systems")),
+            _ => Err(RefusalReason::new("source and destination are on different file systems")),
         };
         let magic = sys::magic(dst_parent).unwrap_or(0);
         facts.may_inline = magic == sys::BTRFS_MAGIC;
@@ -108,27 +108,26 @@ fn with_new_file(root: BorrowedFd<'_>, then: impl FnOnce(BorrowedFd<'_>)) -> sys
 const PROBE_NAME: &CStr = c".calve-probe";
 
 /// Returns the number of nested subvolumes, or why a snapshot is out of the question. Only the call itself tells whether it is permitted.
-fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason> {
+fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, RefusalReason> {
     let src = source.directory();
     if source.single().is_some() {
-        return Err(Reason::new("the source is not a directory"));
+        return Err(RefusalReason::new("the source is not a directory"));
     }
     if sys::magic(src) != Ok(sys::BTRFS_MAGIC) {
-        return Err(Reason::new(format!("{} has no snapshots", sys::file_system_name(src)))
+        return Err(RefusalReason::new(format!("{} has no snapshots", sys::file_system_name(src)))
             .with_remedy(Remedy::KeepInSubvolume));
     }
     if !sys::is_subvolume(src, source.stat()).unwrap_or(false) {
-        return Err(Reason::new("the source is not a btrfs subvolume").with_remedy(Remedy::CloneIntoSubvolume));
+        return Err(RefusalReason::new("the source is not a btrfs subvolume").with_remedy(Remedy::CloneIntoSubvolume));
     }
     if !sys::same_btrfs(src, dst_parent) {
-        return Err(
-            Reason::new("source and destination are on different file systems").with_remedy(Remedy::StayOnFileSystem)
-        );
+        return Err(RefusalReason::new("source and destination are on different file systems")
+            .with_remedy(Remedy::StayOnFileSystem));
     }
     let mounts = sys::mounts_below(src)
-        .map_err(|errno| Reason::new(format!("cannot tell what is mounted below the source: {errno}")))?;
+        .map_err(|errno| RefusalReason::new(format!("cannot tell what is mounted below the source: {errno}")))?;
     if let Some(first) = mounts.first() {
-        return Err(Reason::new(format!("`{}` is mounted below the source", ShownPath(first)))
+        return Err(RefusalReason::new(format!("`{}` is mounted below the source", ShownPath(first)))
             .with_remedy(Remedy::Unmount(first.clone())));
     }
     let nested = sys::nested_subvolumes(src).map_err(cannot_list)?;
@@ -139,13 +138,13 @@ fn snapshot(source: &Source, dst_parent: BorrowedFd<'_>) -> Result<usize, Reason
     Ok(nested.len())
 }
 
-fn cannot_list(errno: Errno) -> Reason {
-    Reason::new(format!("cannot list the subvolumes nested in it: {}", std::io::Error::from(errno)))
+fn cannot_list(errno: Errno) -> RefusalReason {
+    RefusalReason::new(format!("cannot list the subvolumes nested in it: {}", std::io::Error::from(errno)))
 }
 
 /// Fails if the user may not snapshot one of the nested subvolumes. Only root and the owner of a subvolume may snapshot it, and each nested
 /// one takes a snapshot of its own, made in the copy of the directory that it is in.
-fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), Reason> {
+fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), RefusalReason> {
     const OWNER_MAY_CHANGE: RawMode = 0o300;
     for path in nested {
         let (above, name) = split(path);
@@ -155,13 +154,13 @@ fn only_own(root: BorrowedFd<'_>, nested: &[CString], user: u32) -> Result<(), R
         if !above.is_empty() && (stat.st_uid != user || stat.st_mode & OWNER_MAY_CHANGE != OWNER_MAY_CHANGE) {
             let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
             let why = format!("the nested subvolume `{}` is in a directory that you may not change", ShownPath(path));
-            return Err(Reason::new(why));
+            return Err(RefusalReason::new(why));
         }
         let below = open_below(parent.as_fd(), std::iter::once(&name)).map_err(cannot_list)?;
         if rustix::fs::fstat(&below).map_err(cannot_list)?.st_uid != user {
             let path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
             let why = format!("only the owner of the nested subvolume `{}` (or root) may snapshot it", ShownPath(path));
-            return Err(Reason::new(why).with_remedy(Remedy::RunAsOwner));
+            return Err(RefusalReason::new(why).with_remedy(Remedy::RunAsOwner));
         }
         only_own(below.as_fd(), &sys::nested_subvolumes(below.as_fd()).map_err(cannot_list)?, user)?;
     }

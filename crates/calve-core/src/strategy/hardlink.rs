@@ -2,7 +2,7 @@
 //! either side shows on the other. Only when named.
 
 use super::facts::Facts;
-use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
 use crate::choice::Strategy;
 use crate::tree::fill::Files;
 
@@ -13,9 +13,9 @@ impl Method for Hardlink {
         Strategy::Hardlink
     }
 
-    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
         if criteria.is_frozen {
-            return Err(Reason::new("a write to the clone would change the template"));
+            return Err(RefusalReason::new("a write to the clone would change the template"));
         }
         facts.hardlink.clone()
     }

@@ -19,7 +19,7 @@ use rustix::fs::{Mode, Stat};
 
 use self::facts::Facts;
 use crate::choice::{Refusal, Strategy};
-pub(crate) use crate::choose::{Criteria, Reason};
+pub(crate) use crate::choose::{Criteria, RefusalReason};
 use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{Bytes, Entries};
@@ -35,7 +35,7 @@ pub(crate) trait Method: Sync {
     fn strategy(&self) -> Strategy;
 
     /// Accepts or declines, going by the facts. Pure: no system calls.
-    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), Reason>;
+    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason>;
 
     /// Makes the clone under the staging name. The metadata of the root is set later, and nobody else can enter until then.
     fn run(&self, job: &mut Job<'_, '_>) -> Result<Outcome, Failure>;
@@ -96,7 +96,7 @@ pub(crate) fn close_to_others(root: BorrowedFd<'_>) -> crate::sys::Result<WholeR
 /// Why nothing was made.
 pub(crate) enum Failure {
     /// It declines after all; the next one may be tried. Nothing of it is left.
-    Refused(Reason),
+    Refused(RefusalReason),
     Error(Error),
 }
 
@@ -139,8 +139,8 @@ mod tests {
         }
     }
 
-    fn no() -> Result<(), Reason> {
-        Err(Reason::new("no"))
+    fn no() -> Result<(), RefusalReason> {
+        Err(RefusalReason::new("no"))
     }
 
     fn facts(snapshot: bool, reflink: bool) -> Facts {

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::facts::Facts;
-use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
 use crate::choice::Strategy;
 use crate::error::Error;
 use crate::operation::Operation;
@@ -31,12 +31,12 @@ impl Method for Overlay {
         Strategy::Overlay
     }
 
-    fn accepts(&self, _: &Facts, _: &Criteria) -> Result<(), Reason> {
-        Err(Reason::new("a mount needs an owner for its lifetime; only callers of the library can ask for one"))
+    fn accepts(&self, _: &Facts, _: &Criteria) -> Result<(), RefusalReason> {
+        Err(RefusalReason::new("a mount needs an owner for its lifetime; only callers of the library can ask for one"))
     }
 
     fn run(&self, _: &mut Job<'_, '_>) -> Result<Outcome, Failure> {
-        Err(Failure::Refused(Reason::new("use mount_overlay")))
+        Err(Failure::Refused(RefusalReason::new("use mount_overlay")))
     }
 }
 

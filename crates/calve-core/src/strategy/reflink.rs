@@ -1,7 +1,7 @@
 //! `reflink`: every file made on its own, its extents shared (FICLONE on btrfs, XFS, bcachefs, overlay).
 
 use super::facts::Facts;
-use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
 use crate::choice::{Requirement, Strategy};
 use crate::options::InlinedBytes;
 use crate::tree::fill::Files;
@@ -14,7 +14,7 @@ impl Method for Reflink {
         Strategy::Reflink
     }
 
-    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, _: &Criteria) -> Result<(), RefusalReason> {
         facts.reflink.clone()
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::choose::Reason;
+use crate::choose::RefusalReason;
 use crate::remedy::Remedy;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::node::{Node, open_source};
@@ -23,7 +23,7 @@ const MOST_OPENED: usize = 16;
 const MOST_FILES: usize = 8;
 
 /// Returns whether extents of the source's files can be shared with `target`, an empty file in the staged directory `root`.
-pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
+pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), RefusalReason> {
     let mut refused = None;
     let mut files = 0;
     each_file(source, &mut |file| {
@@ -53,10 +53,12 @@ pub(crate) fn try_reflink(source: &Source, root: BorrowedFd<'_>, target: Borrowe
 
 /// Tries a reflink with a file of its own, for a source without files to try with. Then the destination's own ability decides, if the
 /// source is on the same device.
-fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Reason> {
+fn try_own_files(source: &Source, root: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), RefusalReason> {
     let here = rustix::fs::fstat(root).map(|stat| stat.st_dev);
     if here != Ok(source.stat().st_dev) && !sys::same_btrfs(source.directory(), root) {
-        return Err(Reason::new("the source has no file with contents to try it with, and is on another device"));
+        return Err(RefusalReason::new(
+            "the source has no file with contents to try it with, and is on another device",
+        ));
     }
     const NAME: &CStr = c".calve-probe-2";
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -84,21 +86,21 @@ fn reflink_part(src: BorrowedFd<'_>, target: BorrowedFd<'_>) -> sys::Result<()> 
 }
 
 /// Words the refusal of a reflink to a file in `root`.
-fn reason(errno: Errno, root: BorrowedFd<'_>) -> Reason {
+fn reason(errno: Errno, root: BorrowedFd<'_>) -> RefusalReason {
     let name = sys::file_system_name(root);
     match errno {
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS if sys::HAS_CLONEFILE => {
-            Reason::new("this system shares no extents file by file: what can be shared, `clonefile` shares")
+            RefusalReason::new("this system shares no extents file by file: what can be shared, `clonefile` shares")
         }
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => {
-            Reason::new(format!("{name} cannot share extents between files")).with_remedy(Remedy::ShareOneFileSystem)
+            RefusalReason::new(format!("{name} cannot share extents between files"))
+                .with_remedy(Remedy::ShareOneFileSystem)
         }
-        Errno::XDEV => {
-            Reason::new("source and destination are on different file systems").with_remedy(Remedy::StayOnFileSystem)
-        }
-        Errno::INVAL => Reason::new(format!("{name} refused to share the extents of the files that were tried")),
-        Errno::TXTBSY => Reason::new("the files that were tried are in use as swap"),
-        errno => Reason::new(format!("sharing extents failed: {}", std::io::Error::from(errno))),
+        Errno::XDEV => RefusalReason::new("source and destination are on different file systems")
+            .with_remedy(Remedy::StayOnFileSystem),
+        Errno::INVAL => RefusalReason::new(format!("{name} refused to share the extents of the files that were tried")),
+        Errno::TXTBSY => RefusalReason::new("the files that were tried are in use as swap"),
+        errno => RefusalReason::new(format!("sharing extents failed: {}", std::io::Error::from(errno))),
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::facts::Facts;
-use super::{Criteria, Failure, Job, Method, Outcome, Reason};
+use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
 use crate::choice::{Requirement, Strategy};
 use crate::error::Error;
 use crate::hidden::is_calves_own;
@@ -28,16 +28,16 @@ impl Method for Snapshot {
         Strategy::Snapshot
     }
 
-    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), Reason> {
+    fn accepts(&self, facts: &Facts, criteria: &Criteria) -> Result<(), RefusalReason> {
         facts.snapshot.clone()?;
         if criteria.excludes {
-            return Err(Reason::new("entries are excluded, and a snapshot has everything"));
+            return Err(RefusalReason::new("entries are excluded, and a snapshot has everything"));
         }
         if facts.nested_subvolumes > 0 && criteria.requires(Requirement::Stable) {
-            return Err(Reason::new("nested subvolumes are snapshotted one after the other"));
+            return Err(RefusalReason::new("nested subvolumes are snapshotted one after the other"));
         }
         if facts.nested_subvolumes > 0 && criteria.mounts == crate::options::Mounts::Stay {
-            return Err(Reason::new("a nested subvolume is another file system"));
+            return Err(RefusalReason::new("a nested subvolume is another file system"));
         }
         Ok(())
     }
@@ -86,17 +86,16 @@ pub fn make_snapshotable_directory(path: &Path) -> Result<bool, Error> {
 }
 
 /// Returns the reason for which a snapshot declines, or `None` for an error that is a failure.
-fn refusal(errno: Errno) -> Option<Reason> {
+fn refusal(errno: Errno) -> Option<RefusalReason> {
     Some(match errno {
-        Errno::PERM | Errno::ACCESS => {
-            Reason::new("only the owner of a subvolume (or root) may snapshot it").with_remedy(Remedy::RunAsOwner)
-        }
-        Errno::XDEV => Reason::new("source and destination are on different file systems"),
+        Errno::PERM | Errno::ACCESS => RefusalReason::new("only the owner of a subvolume (or root) may snapshot it")
+            .with_remedy(Remedy::RunAsOwner),
+        Errno::XDEV => RefusalReason::new("source and destination are on different file systems"),
         Errno::NOTTY | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL => {
-            Reason::new("the kernel refused it: the source is no subvolume after all")
+            RefusalReason::new("the kernel refused it: the source is no subvolume after all")
         }
         // A swap file is active in the subvolume.
-        Errno::TXTBSY => Reason::new("a swap file is active in the subvolume"),
+        Errno::TXTBSY => RefusalReason::new("a swap file is active in the subvolume"),
         _ => return None,
     })
 }

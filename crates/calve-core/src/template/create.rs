@@ -94,21 +94,37 @@ impl Templates {
         old: Option<&Template>,
     ) -> Result<CreatedTemplate, Error> {
         let source = source(directory)?;
+        let (template, clone, swept) = self.make_version(
+            name,
+            old,
+            || self.directory_for(&source, options),
+            |reserved| fill(reserved, name, &source, options),
+        )?;
+        Ok(CreatedTemplate { template, clone, swept })
+    }
+
+    /// Makes a version in a directory, and gives it the name if `old` is still the template of that name. Nothing is left of one that fails.
+    pub(super) fn make_version<T, E: From<Error>>(
+        &self,
+        name: &str,
+        old: Option<&Template>,
+        directory: impl FnOnce() -> Result<PathBuf, Error>,
+        make: impl FnOnce(&ReservedVersion) -> Result<(Template, T), E>,
+    ) -> Result<(Template, T, SweptTemplates), E> {
         self.store.prepare()?;
         // Leftovers of killed processes may hold the space that is needed now.
         let mut swept = self.store.sweep()?;
-        let directory = self.directory_for(&source, options)?;
-        let reserved = self.store.reserve(name, &directory)?;
-        let built = fill(&reserved, name, &source, options).and_then(|(template, clone)| {
-            self.publish(&template, old)?;
-            Ok((template, clone))
+        let reserved = self.store.reserve(name, &directory()?)?;
+        let made = make(&reserved).and_then(|made| {
+            self.publish(&made.0, old)?;
+            Ok(made)
         });
-        match built {
-            Ok((template, clone)) => {
+        match made {
+            Ok((template, more)) => {
                 reserved.keep();
                 let replaced = self.store.sweep()?;
                 swept.trash.extend(replaced.trash);
-                Ok(CreatedTemplate { template, clone, swept: SweptTemplates { failure: replaced.failure, ..swept } })
+                Ok((template, more, SweptTemplates { failure: replaced.failure, ..swept }))
             }
             Err(error) => {
                 reserved.discard();
@@ -118,7 +134,7 @@ impl Templates {
     }
 
     /// Gives the version its name, if that still stands for what it did.
-    pub(super) fn publish(&self, template: &Template, old: Option<&Template>) -> Result<(), Error> {
+    fn publish(&self, template: &Template, old: Option<&Template>) -> Result<(), Error> {
         let _lock = self.store.lock()?;
         let path = self.store.record_path(&template.name);
         match old {

@@ -103,27 +103,16 @@ impl Templates {
         fill: impl FnOnce(&Path, &CheckedFiles) -> Result<(), E>,
     ) -> Result<ReceivedTemplate, E> {
         name::check(name).map_err(Error::from)?;
-        self.store.prepare()?;
-        let mut swept = self.store.sweep()?;
-        let own = self.store.trees();
-        let directory = options.at.as_deref().map(|at| Ok::<_, Error>(canonical(at)?.join(store::directory_name())));
-        let directory = directory.transpose()?.unwrap_or(own);
-        self.make_directory(&directory)?;
-        let reserved = self.store.reserve(name, &directory)?;
-        let built = build(&reserved, name, origin, sent, options, fill)
-            .and_then(|template| self.publish(&template, old).map(|()| template).map_err(E::from));
-        match built {
-            Ok(template) => {
-                reserved.keep();
-                let replaced = self.store.sweep()?;
-                swept.trash.extend(replaced.trash);
-                Ok(ReceivedTemplate { template, swept: SweptTemplates { failure: replaced.failure, ..swept } })
-            }
-            Err(error) => {
-                reserved.discard();
-                Err(error)
-            }
-        }
+        let directory = || {
+            let at = options.at.as_deref().map(|at| Ok::<_, Error>(canonical(at)?.join(store::directory_name())));
+            let directory = at.transpose()?.unwrap_or_else(|| self.store.trees());
+            self.make_directory(&directory)?;
+            Ok(directory)
+        };
+        let (template, (), swept) = self.make_version(name, old, directory, |reserved| {
+            build(reserved, name, origin, sent, options, fill).map(|template| (template, ()))
+        })?;
+        Ok(ReceivedTemplate { template, swept })
     }
 }
 

@@ -54,8 +54,8 @@ impl Names {
     }
 }
 
-// The type's code is never zero, so that names can be told apart by their NULs alone.
-fn code(kind: FileType) -> u8 {
+/// Returns the code of a type, which is never zero, so that names can be told apart by their NULs alone.
+pub(crate) fn code(kind: FileType) -> u8 {
     match kind {
         FileType::Directory => 1,
         FileType::RegularFile => 2,

@@ -10,7 +10,7 @@ use super::location::{Location, below, code, resolve};
 use super::source::Source;
 use super::staging::Staging;
 use crate::choice::{Refusal, Requirement, Strategy};
-use crate::choose::{Criteria, Reason, choose};
+use crate::choose::{Criteria, RefusalReason, choose};
 use crate::error::{Error, RoomUnit, ShownPath};
 use crate::operation::Operation;
 use crate::options::CloneOptions;
@@ -20,8 +20,8 @@ use crate::sys::{self, Volume};
 
 /// Why each strategy cannot be used, for those that cannot.
 pub(super) struct Facts {
-    reflink: Result<(), Reason>,
-    hardlink: Result<(), Reason>,
+    reflink: Result<(), RefusalReason>,
+    hardlink: Result<(), RefusalReason>,
     pub(super) src: Volume,
     pub(super) dst: Volume,
 }
@@ -39,13 +39,12 @@ impl Facts {
         let src = volume(source.directory(), source.given())?;
         let dst = volume(location.parent(), &location.given_parent())?;
         let same = src.serial == dst.serial;
-        let hardlink = if same { Ok(()) } else { Err(Reason::new(ELSEWHERE)) };
+        let hardlink = if same { Ok(()) } else { Err(RefusalReason::new(ELSEWHERE)) };
         let reflink = match same {
-            false => Err(Reason::new(ELSEWHERE)),
+            false => Err(RefusalReason::new(ELSEWHERE)),
             true if src.clones_blocks => Ok(()),
-            true => {
-                Err(Reason::new(format!("{} has no block cloning", src.file_system)).with_remedy(Remedy::UseDevDrive))
-            }
+            true => Err(RefusalReason::new(format!("{} has no block cloning", src.file_system))
+                .with_remedy(Remedy::UseDevDrive)),
         };
         Ok(Self { reflink, hardlink, src, dst })
     }
@@ -63,7 +62,7 @@ impl Facts {
             let one_is_shared =
                 samples(source).iter().any(|sample| share(sample).map_err(|error| failures.push(error)).is_ok());
             if let (false, Some(error)) = (one_is_shared, failures.first()) {
-                self.reflink = Err(Reason::new(format!("sharing the blocks of a file failed: {error}")));
+                self.reflink = Err(RefusalReason::new(format!("sharing the blocks of a file failed: {error}")));
             }
         }
         drop(target);
@@ -75,15 +74,15 @@ impl Facts {
         choose(Strategy::ALL, |strategy| *strategy, |strategy| self.accepts(*strategy, criteria), criteria, &[])
     }
 
-    fn accepts(&self, strategy: Strategy, criteria: &Criteria) -> Result<(), Reason> {
+    fn accepts(&self, strategy: Strategy, criteria: &Criteria) -> Result<(), RefusalReason> {
         if criteria.requires(Requirement::Stable) {
-            return Err(Reason::new("on Windows it cannot tell whether the source changes"));
+            return Err(RefusalReason::new("on Windows it cannot tell whether the source changes"));
         }
         match strategy {
-            Strategy::Snapshot => Err(Reason::new("Windows has no snapshots of directories")),
-            Strategy::Clonefile => Err(Reason::new("only macOS has clonefile")),
-            Strategy::Overlay => Err(Reason::new("only Linux has OverlayFS")),
-            Strategy::Spare => Err(Reason::new("spares are for Linux")),
+            Strategy::Snapshot => Err(RefusalReason::new("Windows has no snapshots of directories")),
+            Strategy::Clonefile => Err(RefusalReason::new("only macOS has clonefile")),
+            Strategy::Overlay => Err(RefusalReason::new("only Linux has OverlayFS")),
+            Strategy::Spare => Err(RefusalReason::new("spares are for Linux")),
             Strategy::Reflink => self.reflink.clone(),
             Strategy::Hardlink => self.hardlink.clone(),
             Strategy::Copy => Ok(()),
@@ -129,7 +128,7 @@ pub fn probe(src: &Path, dst: &Path) -> Result<ProbeReport, Error> {
         Ok(()) => None,
         Err(error) if [ERROR_ACCESS_DENIED, ERROR_WRITE_PROTECT].iter().any(|number| error.is_errno(code(*number))) => {
             let reason = io::Error::from_raw_os_error(error.errno().unwrap_or_default());
-            Some(Reason::new(format!("cannot write to `{}`: {reason}", ShownPath(location.given_parent()))))
+            Some(RefusalReason::new(format!("cannot write to `{}`: {reason}", ShownPath(location.given_parent()))))
         }
         Err(error) => return Err(error),
     };

@@ -56,7 +56,9 @@ impl<'p> StagedTree<'p> {
                 notes.not_independent();
                 Files::Hardlink
             }
-            _ => Files::Copy,
+            Strategy::Copy | Strategy::Snapshot | Strategy::Clonefile | Strategy::Overlay | Strategy::Spare => {
+                Files::Copy
+            }
         };
         if strategy == Strategy::Copy {
             check_room(&source, self.destination, &facts)?;

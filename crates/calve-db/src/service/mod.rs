@@ -46,6 +46,8 @@ const TURN: &str = "turn";
 const DATA: &str = "data";
 /// There once a server was started.
 const STARTED: &str = "started";
+/// There once the clone was written to the disk.
+const ON_DISK: &str = "on-disk";
 /// There while its keeper is being removed.
 const DOOMED: &str = "doomed";
 

@@ -8,7 +8,7 @@ use calve_core::{CancelToken, RemovalWait};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::FdFlags;
 
-use super::{DATA, LOCK, STARTED, Service, take_turn};
+use super::{DATA, LOCK, ON_DISK, STARTED, Service, take_turn};
 use crate::engine::memory;
 use crate::engine::{Engine, Purpose};
 use crate::error::{Error, Result};
@@ -42,7 +42,8 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let place = reserve(home, name)?;
     registry::forget_ending(home, name);
     begin_log(&service.place)?;
-    note_start(&service.place)?;
+    let is_on_disk = service.place.join(ON_DISK).exists();
+    private::open(&service.place.join(STARTED))?;
     let spec = new_spec(home, name, &place.path, &service.engine, &service.program, service.account)?;
     let directory = home.runtime().join(&service.runtime);
     // Leftovers of a killed one.
@@ -57,11 +58,31 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         strategy: Some(service.strategy),
         owner: Owner::Nobody,
         notifies: service.notifies,
-        durable: Some(service.place),
+        durable: Some(service.place.clone()),
         ..spec
     };
     let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
-    Ok(server::run(home, &mut spec, place, &mut starter)?.record)
+    if is_on_disk {
+        return Ok(server::run(home, &mut spec, place, &mut starter)?.record);
+    }
+    // What clients commit is worth nothing without the clone that it is in. Nobody is told of the server before.
+    let (started, written) = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| write_to_disk(&service.place));
+        let started = server::run(home, &mut spec, place, &mut starter);
+        (started, writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let record = started?.record;
+    if let Err(error) = written {
+        control::stop_by(home, name, Request::Stop)?;
+        return Err(error);
+    }
+    Ok(record)
+}
+
+/// Writes the data to the disk, and notes that.
+fn write_to_disk(place: &Path) -> Result<()> {
+    sys::sync_file_system(place).map_err(|error| Error::io(Operation::Sync, place, error))?;
+    private::open(&place.join(ON_DISK)).map(drop)
 }
 
 /// The fate of a server that cannot write all of its data, for example on a full disk.
@@ -110,15 +131,6 @@ fn begin_log(place: &Path) -> Result<()> {
         directory.remove_file("log")?;
     }
     Ok(())
-}
-
-/// Notes the first start and writes the data to the disk: from then on the data must be there, as far as it was cloned.
-fn note_start(place: &Path) -> Result<()> {
-    if place.join(STARTED).exists() {
-        return Ok(());
-    }
-    private::open(&place.join(STARTED))?;
-    sys::sync_file_system(place).map_err(|error| Error::io(Operation::Sync, place, error))
 }
 
 /// Takes the data of a service that has no server.

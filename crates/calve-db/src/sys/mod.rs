@@ -33,6 +33,15 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rusti
     }
 }
 
+/// Returns the process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
+/// ended, or is outside of this process namespace, as that of a container's first process may be.
+pub(crate) fn session() -> Option<(u32, u64)> {
+    // Not rustix's, which takes the zero of a session outside of the namespace for impossible.
+    // SAFETY: no pointers; it cannot fail for the caller itself.
+    let leader = unsafe { libc::getsid(0) }.cast_unsigned();
+    (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
+}
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum ProcessEnd {

@@ -35,15 +35,6 @@ pub(crate) fn exchange(_path: &Path, _other: &Path) -> Result<(), Errno> {
     Err(Errno::NOSYS)
 }
 
-/// Returns the process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
-/// ended, or is outside of this process namespace, as that of a container's first process may be.
-pub(crate) fn session() -> Option<(u32, u64)> {
-    // Not rustix's, which takes the zero of a session outside of the namespace for impossible.
-    // SAFETY: no pointers; it cannot fail for the caller itself.
-    let leader = unsafe { libc::getsid(0) }.cast_unsigned();
-    (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
-}
-
 /// Does nothing: no call is known to lower the priority of a thread here.
 pub(crate) fn lower_priority() {}
 

@@ -155,6 +155,9 @@ fn each_mysql_server_has_an_identity_of_its_own_and_no_persisted_settings() {
     };
     let settings = "SELECT CONCAT_WS(' ', @@event_scheduler, @@log_bin, @@secure_file_priv)";
     assert_eq!(ask(settings), "OFF 0 NULL");
+    let plugins =
+        "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'mysqlx' AND plugin_status = 'ACTIVE'";
+    assert_eq!(ask(plugins), "0");
     let uuids = [ask("SELECT @@server_uuid"), ask("SELECT @@server_uuid")];
     assert_ne!(uuids[0], uuids[1]);
     assert!(!uuids.iter().any(|uuid| uuid.starts_with("16ec5f0e")), "{uuids:?}");
@@ -164,7 +167,14 @@ fn each_mysql_server_has_an_identity_of_its_own_and_no_persisted_settings() {
 /// A server on the clone would write where the link leads: into the source.
 #[test]
 fn what_leads_out_is_refused_and_nothing_is_written() {
-    for (engine, parts) in [(Postgres, ["pg_wal", "pg_stat_tmp", "pg_xact"]), (Mariadb, ["test", "ibdata1", "mysql"])] {
+    for (engine, parts) in [
+        (Postgres, ["pg_wal", "pg_stat_tmp", "pg_xact"]),
+        (Mariadb, ["test", "ibdata1", "mysql"]),
+        (Mysql, ["test", "ibdata1", "mysql.ibd"]),
+    ] {
+        if !Engine::all().contains(&engine) {
+            continue;
+        }
         let Some(world) = World::new() else { return };
         let theirs = directory(&world, engine);
         let (elsewhere, part) = (world.path().join("elsewhere"), |name: &str| theirs.join(name));
@@ -274,14 +284,16 @@ fn subscriptions_are_disabled_and_told() {
 
 #[test]
 fn a_root_password_is_no_obstacle() {
-    let Some(world) = World::new() else { return };
-    let theirs = directory(&world, Mariadb);
-    create(&world, Mariadb, &theirs).succeeds();
-    let sql = "ALTER USER root@localhost IDENTIFIED BY 'secret'";
-    world.db(["template", "create", "closed", "--base", "new", "--", "mariadb", "-e", sql]).succeeds();
-    let data = world.home().join("db/templates/closed/data");
-    world.db(["template", "create", "open", "--engine", "mariadb", "--from"]).arg(data).succeeds();
-    let server = world.db(["start", "open", "--json"]).succeeds().json();
-    assert_eq!(world.rows(Mariadb, &server), "1000");
-    world.db(["stop", "--all"]).succeeds();
+    for engine in [Mariadb, Mysql].into_iter().filter(|engine| Engine::all().contains(engine)) {
+        let Some(world) = World::new() else { return };
+        let theirs = directory(&world, engine);
+        create(&world, engine, &theirs).succeeds();
+        let sql = "ALTER USER root@localhost IDENTIFIED BY 'secret'";
+        world.db(["template", "create", "closed", "--base", "new", "--"]).args(engine.client(sql)).succeeds();
+        let data = world.home().join("db/templates/closed/data");
+        world.db(["template", "create", "open", "--engine", engine.name(), "--from"]).arg(data).succeeds();
+        let server = world.db(["start", "open", "--json"]).succeeds().json();
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.db(["stop", "--all"]).succeeds();
+    }
 }

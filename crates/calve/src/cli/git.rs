@@ -63,7 +63,7 @@ pub(crate) struct GitCloneArguments {
     /// Fail (exit code 3) unless the server honours this: filter, depth
     #[arg(long, value_name = "PROPERTY", value_parser = NameParser(&["filter", "depth"], property), hide_possible_values = true)]
     pub(crate) require: Vec<Property>,
-    /// Give the measurements that the choice stands on
+    /// Show the measurements behind the choice
     #[arg(long)]
     pub(crate) explain: bool,
     /// Say what would be done, and do nothing
@@ -98,7 +98,7 @@ pub(crate) struct GitFetchArguments {
     /// Then fetch the contents that a partial clone lacks, in batches (git 2.49)
     #[arg(long)]
     pub(crate) backfill: bool,
-    /// Give the measurements that the choice stands on
+    /// Show the measurements behind the choice
     #[arg(long)]
     pub(crate) explain: bool,
     /// Say what would be done, and do nothing
@@ -115,7 +115,7 @@ pub(crate) struct GitFetchArguments {
 /// Say which clone is right for what, from measured numbers
 ///
 /// Which recipe for which purpose, after how many fetches a shallow clone stops paying, and what a fleet of jobs costs the server.
-/// Every sentence names the numbers it stands on: those of `calve bench git`, or the published ones.
+/// Every sentence names the numbers behind it: those of `calve bench git`, or the published ones.
 #[derive(Debug, Args)]
 pub(crate) struct GitAdviseArguments {
     /// Numbers that `calve bench git --export-json FILE` has written [default: the published ones]

@@ -9,7 +9,7 @@ use calve_git::ServiceConfig;
 use calve_git::environment::{Keeper, data_source, forget_data_source};
 use calve_git::escape::worktrees_of;
 use calve_git::worktree::{self, Worktree, WorktreeInfo};
-use calve_receipt::{ServiceReceipt, path};
+use calve_receipt::{ServiceReceipt, ServiceState, path};
 
 use super::ahead::{DataRequest, EarlyClones, Source};
 use super::{db, du};
@@ -198,9 +198,9 @@ fn receipt(
     made: Option<&Service>,
 ) -> Result<ServiceReceipt, Failure> {
     let state = match made {
-        None => "absent",
-        Some(service) if service.server(home).is_some() => "running",
-        Some(_) => "stopped",
+        None => ServiceState::Absent,
+        Some(service) if service.server(home).is_some() => ServiceState::Running,
+        Some(_) => ServiceState::Stopped,
     };
     Ok(ServiceReceipt {
         name: name.to_owned(),

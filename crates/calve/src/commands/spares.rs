@@ -41,7 +41,7 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
             let source = source(&arguments.src)?;
             known(store()?.remove(&source, cancel)?, &source)?;
             if !arguments.output.quiet {
-                output::say(&format!("removed the spares of `{}`", ShownPath(named(&source))));
+                output::say(&format!("removed the spares of `{}`", ShownPath(source.name())));
             }
             if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
         }
@@ -181,15 +181,8 @@ fn known(sets: usize, source: &SpareSource) -> Result<(), Failure> {
     if sets > 0 {
         return Ok(());
     }
-    let text = format!("there are no spares of `{}`", ShownPath(named(source)));
+    let text = format!("there are no spares of `{}`", ShownPath(source.name()));
     Err(Failure::stated(FAILED, text, "`calve spares list` shows the directories that have spares"))
-}
-
-fn named(source: &SpareSource) -> PathBuf {
-    match source {
-        SpareSource::Directory(path) => path.clone(),
-        SpareSource::Template(name) => format!("@{name}").into(),
-    }
 }
 
 fn list(as_json: bool) -> Result<(), Failure> {
@@ -231,7 +224,7 @@ fn sentence(set: &SpareSet) -> String {
         Some(0) => ", the next one shares its data".into(),
         Some(bytes) => format!(", the next one takes {}", size(bytes)),
     };
-    let source = named(&set.source);
+    let source = set.source.name();
     let (source, directory) = (ShownPath(source), ShownPath(&set.directory));
     format!(
         "`{source}`: {ready} of {} ready{paused}{watched}{left_out}{next}, in `{directory}`",

@@ -170,7 +170,7 @@ fn of_system(remedy: &Remedy) -> Option<&'static str> {
         ),
         Remedy::RaiseSystemOpenFiles => RAISE_SYSTEM_OPEN_FILES,
         Remedy::FreeMemory => "free some memory, or lower `--threads`",
-        Remedy::WaitForLease => "another program holds a lease on it: try again when it has let go",
+        Remedy::WaitForLease => "another program holds a lease on it: try again when it has released it",
         Remedy::RaiseProcesses => "raise the limit of processes (ulimit -u), or lower `--threads`",
         Remedy::CheckDevice => by_system(
             "the device or file system reported a failure; look at the kernel's log (dmesg)",

@@ -4,7 +4,7 @@ use calve_core::ShownPath;
 use calve_git::escape::{Explanation, Finding, ReferenceKind};
 use calve_git::remote::{Notice, NoticeCode, TransferFailure};
 use calve_git::worktree::Warning;
-use calve_git::{Operation, Remedy};
+use calve_git::{Remedy, UnfinishedOperation};
 
 /// Says what to do next, in one sentence without a full stop.
 pub(crate) fn hint(remedy: &Remedy) -> String {
@@ -40,13 +40,13 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
 }
 
 /// Returns the command that abandons what git is doing.
-fn abort(operation: Operation) -> &'static str {
+fn abort(operation: UnfinishedOperation) -> &'static str {
     match operation {
-        Operation::Rebase | Operation::RebaseOrAm => "git rebase --abort",
-        Operation::Merge => "git merge --abort",
-        Operation::CherryPick => "git cherry-pick --abort",
-        Operation::Revert => "git revert --abort",
-        Operation::Bisect => "git bisect reset",
+        UnfinishedOperation::Rebase | UnfinishedOperation::RebaseOrAm => "git rebase --abort",
+        UnfinishedOperation::Merge => "git merge --abort",
+        UnfinishedOperation::CherryPick => "git cherry-pick --abort",
+        UnfinishedOperation::Revert => "git revert --abort",
+        UnfinishedOperation::Bisect => "git bisect reset",
     }
 }
 
@@ -209,7 +209,7 @@ pub(crate) fn notice(notice: &Notice) -> String {
             "; the server has to have `uploadpack.allowFilter` set; `--require filter` fails instead"
         }
         NoticeCode::DepthIgnored => {
-            "; the server or what stands before it does not do shallow clones; `--require depth` fails instead"
+            "; the server, or a proxy before it, does not support shallow clones; `--require depth` fails instead"
         }
         NoticeCode::NoHead => "; see `git branch -r`",
         NoticeCode::CredentialsNotStored => "; later fetches need a credential helper (gitcredentials(7))",

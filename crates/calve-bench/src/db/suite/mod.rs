@@ -79,9 +79,9 @@ impl DatabaseBench<'_> {
         let mut found = SuiteRows {
             rows: vec![
                 self.with_pool(size.workers as usize, || {
-                    suite.way("calve db reset --to MARK, with a standby", &|_| marked())
+                    suite.way((Side::Calve, "calve db reset --to MARK, with a standby"), &|_| marked())
                 })?,
-                suite.way("calve db reset --to MARK", &|_| marked())?,
+                suite.way((Side::Calve, "calve db reset --to MARK"), &|_| marked())?,
             ],
             not_run: Vec::new(),
         };
@@ -100,18 +100,18 @@ impl Suite<'_> {
         let made = |strategy: &'static str| {
             move |number| Ok(Box::new(Database::named(server, format!("w{number}"), strategy)) as Box<dyn SuiteWorker>)
         };
-        found.rows.push(self.way("CREATE DATABASE ... TEMPLATE", &made(""))?);
+        found.rows.push(self.way((Side::Peer, "CREATE DATABASE ... TEMPLATE"), &made(""))?);
         let version = Session::open(server)?.run("SHOW server_version_num")?;
         if version.and_then(|version| version.parse::<u32>().ok()).is_some_and(|version| version >= 150_000) {
             let way = "CREATE DATABASE ... TEMPLATE ... STRATEGY file_copy";
-            found.rows.push(self.way(way, &made(" STRATEGY file_copy"))?);
+            found.rows.push(self.way((Side::Peer, way), &made(" STRATEGY file_copy"))?);
         }
         let ahead = |number| Ok(Box::new(PreparedWorker::begin(server, number)) as Box<dyn SuiteWorker>);
-        found.rows.push(self.way("databases made ahead from a template, as IntegreSQL does", &ahead)?);
+        found.rows.push(self.way((Side::Peer, "databases made ahead from a template, as IntegreSQL does"), &ahead)?);
         match Mitosis::begin(server, scratch.path(), &self.bench.setup)? {
             Ok(mitosis) => {
                 let clone = |_| Ok(Box::new(mitosis.worker()) as Box<dyn SuiteWorker>);
-                found.rows.push(self.way("mitosis destroy, mitosis clone", &clone)?);
+                found.rows.push(self.way((Side::Peer, "mitosis destroy, mitosis clone"), &clone)?);
             }
             Err(why) => found.not_run.push(why),
         }
@@ -129,14 +129,14 @@ impl Suite<'_> {
             let owned = self.bench.start(None)?;
             Ok(Box::new(RestoreWorker { owned, client: client.clone(), file: file.clone() }) as Box<dyn SuiteWorker>)
         };
-        found.rows.push(self.way("a dump restored", &restored)?);
+        found.rows.push(self.way((Side::Peer, "a dump restored"), &restored)?);
         Ok(())
     }
 
     /// Runs the suite, and looks afterwards whether each worker still gets the state that it should.
     fn way<'w>(
         &self,
-        way: &'static str,
+        (side, way): (Side, &'static str),
         worker: &dyn Fn(u32) -> Result<Box<dyn SuiteWorker + 'w>, BenchError>,
     ) -> Result<SuiteRow, BenchError> {
         check_cancelled(self.bench.setup.cancel)?;
@@ -151,7 +151,6 @@ impl Suite<'_> {
             check_cancelled(cancel)?;
             contents::compare(&mut worker.fresh()?, expected, way)
         })?;
-        let side = if way.starts_with("calve ") { Side::Calve } else { Side::Peer };
         Ok(SuiteRow { way, side, seconds, fresh_ms, compared: compared.len() })
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The number of an operation, which its requests carry.
-pub(crate) type Operation = u64;
+pub(crate) type OperationNumber = u64;
 
 /// The cost of all requests of one operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -39,17 +39,17 @@ impl Charge {
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    charges: Mutex<HashMap<Operation, Charge>>,
+    charges: Mutex<HashMap<OperationNumber, Charge>>,
 }
 
 impl Ledger {
-    pub(super) fn charge(&self, operation: Operation, charge: &Charge) {
+    pub(super) fn charge(&self, operation: OperationNumber, charge: &Charge) {
         self.locked().entry(operation).or_default().add(charge);
     }
 
     /// Returns the cost of an operation. All its requests are in it as soon as the client has ended: the host keeps back the end of each answer
     /// until it has charged it.
-    pub(crate) fn take(&self, operation: Operation) -> Charge {
+    pub(crate) fn take(&self, operation: OperationNumber) -> Charge {
         self.locked().remove(&operation).unwrap_or_default()
     }
 
@@ -60,7 +60,7 @@ impl Ledger {
         rest
     }
 
-    fn locked(&self) -> MutexGuard<'_, HashMap<Operation, Charge>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<OperationNumber, Charge>> {
         self.charges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -22,7 +22,7 @@ use std::thread::{self, JoinHandle};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use self::cgi::{Backend, LAST_CHUNK, PATIENCE};
-use self::ledger::{Charge, Ledger, Operation};
+use self::ledger::{Charge, Ledger, OperationNumber};
 pub use self::request::Head;
 use self::request::{Body, CountingReader};
 use self::stream::{IncomingBytes, OutgoingBytes};
@@ -253,6 +253,6 @@ impl HostState {
     /// Charges an operation. 0 is nobody's: what is charged there shows in the accounts as not charged.
     fn charge(&self, head: &Head, charge: &Charge) {
         let number = head.header(&OPERATION_HEADER.to_ascii_lowercase()).and_then(|digits| digits.parse().ok());
-        self.ledger.charge(number.unwrap_or(0 as Operation), charge);
+        self.ledger.charge(number.unwrap_or(0 as OperationNumber), charge);
     }
 }

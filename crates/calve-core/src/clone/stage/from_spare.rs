@@ -2,8 +2,8 @@
 
 use super::{ClonePart, StagedTree};
 use crate::choice::{Choice, Refusal, Requirement, Strategy};
-use crate::choose::Reason;
-use crate::clone::finish::check;
+use crate::choose::RefusalReason;
+use crate::clone::finish::check_made;
 use crate::error::{Error, StatedRequirement};
 use crate::remove::delete::Deletion;
 use crate::spare::check::SpareDifferences;
@@ -33,7 +33,7 @@ impl StagedTree<'_> {
         if let Some(spare) = claimed.spare {
             match self.bring_up_to_date(part, spare) {
                 Ok((mut run, outcome)) => {
-                    check(part, self.root()?, None)?;
+                    check_made(part, self.root()?, None)?;
                     run.spares_wanted = claimed.wanted;
                     return Ok(Ok((run, outcome)));
                 }
@@ -41,14 +41,14 @@ impl StagedTree<'_> {
                 // A clone reports everything that it meets too.
                 Err(error) => {
                     self.staging.empty(&Deletion::of(options))?;
-                    refused = Some(Reason::new(format!("bringing it up to date failed: {error}")));
+                    refused = Some(RefusalReason::new(format!("bringing it up to date failed: {error}")));
                 }
             }
         }
         let refused = refused.map(|reason| reason.by(Strategy::Spare));
         if options.strategy == Choice::Only(Strategy::Spare) {
             let requirement = StatedRequirement::Strategy(Strategy::Spare);
-            let none = || Reason::new("there is none of this source").by(Strategy::Spare);
+            let none = || RefusalReason::new("there is none of this source").by(Strategy::Spare);
             let refused = vec![refused.unwrap_or_else(none)];
             return Err(Error::RequirementRefused { requirement, refused, detail: None });
         }

@@ -14,7 +14,7 @@ pub(crate) use freeze::freeze;
 pub(crate) use isolate::{Isolation, bind, exchange, isolate, unbind};
 pub(crate) use peer::{connect, descends, listener, peer_uid};
 pub(crate) use process::{
-    ProcessHandle, boot, children, end_tree, kill_users, lock_holder, members, process_namespace, session, start_time,
+    ProcessHandle, boot, children, end_tree, kill_users, lock_holder, members, process_namespace, start_time,
     with_argument, works_in,
 };
 pub(crate) use segment::{read_segment, remove_segment, remove_shared, segments};

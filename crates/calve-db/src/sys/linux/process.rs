@@ -173,15 +173,6 @@ pub(crate) fn end_tree(root: &ProcessHandle) {
     family.iter().chain([root]).for_each(|process| process.signal(Signal::KILL));
 }
 
-/// Returns the process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has
-/// ended, or is outside of this process namespace, as that of a container's first process may be.
-pub(crate) fn session() -> Option<(u32, u64)> {
-    // Not rustix's, which takes the zero of a session outside of the namespace for impossible.
-    // SAFETY: no pointers; it cannot fail for the caller itself.
-    let leader = unsafe { libc::getsid(0) }.cast_unsigned();
-    (leader != 0 && leader != std::process::id()).then_some((leader, start_time(leader)?))
-}
-
 /// Returns a word for the process namespace in which this process's numbers mean something.
 pub(crate) fn process_namespace() -> String {
     fs_err::read_link("/proc/self/ns/pid").unwrap_or_default().to_string_lossy().into_owned()

@@ -22,7 +22,7 @@ use crate::environment::SOURCE;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::path_of;
-use crate::remedy::{Operation, Remedy};
+use crate::remedy::{Remedy, UnfinishedOperation};
 use crate::repository;
 use crate::repository::Repository;
 use crate::repository::entries::{self, GITDIR};
@@ -302,8 +302,11 @@ fn check_at_rest(common: &Path, branch: &str) -> Result<()> {
         };
         let is_rebased = says("rebase-merge/head-name", &full) || says("rebase-apply/head-name", &full);
         if is_rebased || says("BISECT_START", branch) {
-            let (work, operation) =
-                if is_rebased { ("rebased", Operation::Rebase) } else { ("bisected", Operation::Bisect) };
+            let (work, operation) = if is_rebased {
+                ("rebased", UnfinishedOperation::Rebase)
+            } else {
+                ("bisected", UnfinishedOperation::Bisect)
+            };
             return Err(Error::refused(
                 format!("the branch `{}` is being {work} in another worktree", ShownPath(branch)),
                 Remedy::FinishElsewhere(operation),

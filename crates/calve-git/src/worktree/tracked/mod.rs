@@ -172,7 +172,7 @@ impl TrackedFiles {
 
     /// Returns whether the commit has a file at a path.
     pub(crate) fn has(&self, path: &[u8]) -> bool {
-        self.place(path).is_some()
+        self.index_of(path).is_some()
     }
 
     /// Returns the paths of the commit's files at a path and below it.
@@ -183,16 +183,16 @@ impl TrackedFiles {
             entries.partition_point(|entry| entry.path < bound)
         };
         let below = &entries[from(b'/')..from(b'/' + 1)];
-        self.place(path).map(|at| &entries[at]).into_iter().chain(below).map(|entry| &entry.path)
+        self.index_of(path).map(|at| &entries[at]).into_iter().chain(below).map(|entry| &entry.path)
     }
 
     /// Returns whether the file at a path is cloned.
     pub(crate) fn is_cloned(&self, path: &[u8]) -> bool {
-        self.place(path).is_some_and(|at| self.clean.binary_search_by_key(&at, |(clean, _)| *clean).is_ok())
+        self.index_of(path).is_some_and(|at| self.clean.binary_search_by_key(&at, |(clean, _)| *clean).is_ok())
     }
 
     /// Returns where the index, which is in the order of paths, has a path.
-    fn place(&self, path: &[u8]) -> Option<usize> {
+    fn index_of(&self, path: &[u8]) -> Option<usize> {
         self.index.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()
     }
 

@@ -10,18 +10,18 @@ use calve_core::ShownPath;
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::remedy::{Operation, Remedy};
+use crate::remedy::{Remedy, UnfinishedOperation};
 use crate::repository::{Repository, Worktree};
 
 /// The files that git keeps during an operation.
-const UNFINISHED: [(&str, Operation); 7] = [
-    ("rebase-merge", Operation::Rebase),
-    ("rebase-apply", Operation::RebaseOrAm),
-    ("MERGE_HEAD", Operation::Merge),
-    ("MERGE_AUTOSTASH", Operation::Merge),
-    ("CHERRY_PICK_HEAD", Operation::CherryPick),
-    ("REVERT_HEAD", Operation::Revert),
-    ("BISECT_LOG", Operation::Bisect),
+const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
+    ("rebase-merge", UnfinishedOperation::Rebase),
+    ("rebase-apply", UnfinishedOperation::RebaseOrAm),
+    ("MERGE_HEAD", UnfinishedOperation::Merge),
+    ("MERGE_AUTOSTASH", UnfinishedOperation::Merge),
+    ("CHERRY_PICK_HEAD", UnfinishedOperation::CherryPick),
+    ("REVERT_HEAD", UnfinishedOperation::Revert),
+    ("BISECT_LOG", UnfinishedOperation::Bisect),
 ];
 
 /// Refuses while git is in the middle of an operation: its own stash and the commits so far exist nowhere else.

@@ -95,8 +95,8 @@ fn receive_options(
 /// Refuses to replace a template from elsewhere: it may exist nowhere else.
 fn may_replace(old: &Template, reference: &Reference) -> Result<(), Failure> {
     let origin = old.origin().and_then(|origin| Reference::parse(&origin.reference, Transport::Https).ok());
-    if origin.is_some_and(|origin| origin.place() == reference.place()) {
+    if origin.is_some_and(|origin| origin.repository_name() == reference.repository_name()) {
         return Ok(());
     }
-    Err(calve_oci::Error::NameTaken { name: old.name.clone(), place: reference.place() }.into())
+    Err(calve_oci::Error::NameTaken { name: old.name.clone(), repository: reference.repository_name() }.into())
 }

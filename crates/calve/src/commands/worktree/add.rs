@@ -60,11 +60,12 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     {
         reap::start(parent);
     }
+    let environment = environment(&added, arguments, source.as_deref(), ahead, cancel);
+    // The next spare takes both processors and the disk from whoever waits for this worktree.
     let proposed = spares::keep_requested(&added);
     if added.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
         sys::start_refill();
     }
-    let environment = environment(&added, arguments, source.as_deref(), ahead, cancel);
     added.elapsed = started.elapsed();
     if !arguments.quiet {
         say(&added, arguments.detach);

@@ -6,10 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use calve_testkit::{FileSystem, SplitMix64, Volume, assert_same};
+use serde_json::Value;
 
-use super::server::{Answer, Server, answer, image, with_delta};
+use super::server::{Answer, Server, answer, bomb, image, image_with_layer, tar_header, with_delta};
 use super::{has_nothing, pull, push, template, tree};
 use crate::spot::Spot;
+
+/// The annotation that says where the parts of a manifest are.
+const FRAMES: &str = "dev.calve.template.frames";
 
 fn pushed(spot: &Spot, server: &Server) {
     // Two layers, so that one can be good.
@@ -168,16 +172,7 @@ fn file(path: &str, contents: &[u8]) -> String {
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = Vec::new();
     for (name, contents) in files {
-        let mut header = [0; 512];
-        header[..name.len()].copy_from_slice(name.as_bytes());
-        header[100..108].copy_from_slice(b"0000644\0");
-        header[124..136].copy_from_slice(format!("{:011o}\0", contents.len()).as_bytes());
-        header[148..156].fill(b' ');
-        header[156] = b'0';
-        header[257..265].copy_from_slice(b"ustar\x0000");
-        let sum: u32 = header.iter().copied().map(u32::from).sum();
-        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-        tar.extend_from_slice(&header);
+        tar.extend_from_slice(&tar_header(name, b'0', contents.len() as u64));
         tar.extend_from_slice(contents);
         tar.resize(tar.len().next_multiple_of(512), 0);
     }
@@ -224,6 +219,61 @@ fn an_image_cannot_write_outside_of_its_template() {
 }
 
 #[test]
+fn a_layer_that_grows_without_end_is_not_read() {
+    let spot = Spot::anywhere();
+    let lines = format!("{ROOT}{}", file("./a", b"1"));
+    // The window of the second is 4 GiB.
+    for layer in [bomb(), [&[0x28, 0xb5, 0x2f, 0xfd, 0, 22 << 3][..], &[1, 0, 0]].concat()] {
+        let server = Server::of(image_with_layer(&lines, &layer));
+        // Read to its end, it would be one with fewer files.
+        pull(&spot, "other", &server, "t").fails(1).says(&["a layer that cannot be read"]);
+    }
+    has_nothing(&spot, "other");
+}
+
+#[test]
+fn what_an_image_claims_of_its_manifests_parts_is_not_believed() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    for number in 0..600 {
+        spot.tree("src").file(format!("{number:03}"), b"1");
+    }
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    fs_err::write(spot.join("src/300"), b"2").unwrap();
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    // With another tag it is no delta.
+    push(&spot, &server, "shop:v2").succeeds();
+    let frames = |image: &str| -> Vec<String> {
+        let document: Value = serde_json::from_slice(&server.manifest(image)).unwrap();
+        let last = document["layers"].as_array().unwrap().last().unwrap();
+        last["annotations"][FRAMES].as_str().unwrap().split(' ').map(str::to_owned).collect()
+    };
+    let (old, new) = (frames("shop"), frames("shop:v2"));
+    let (known, changed): (Vec<usize>, _) = (0..new.len()).partition(|&number| old.contains(&new[number]));
+    assert!(changed.len() == 1 && known.len() > 3, "{new:?}");
+    let pulled = |frame: usize, length: &dyn Fn(usize) -> usize| {
+        let mut frames = new.clone();
+        let (had, rest) = frames[frame].split_once('.').unwrap();
+        frames[frame] = format!("{}.{rest}", length(had.parse().unwrap()));
+        let mut document: Value = serde_json::from_slice(&server.manifest("shop:v2")).unwrap();
+        document["layers"].as_array_mut().unwrap().last_mut().unwrap()["annotations"][FRAMES] = frames.join(" ").into();
+        server.put_manifest("shop", "lies", document.to_string().as_bytes());
+        pull(&spot, "other", &server, "shop").succeeds();
+        server.asked();
+        pull(&spot, "other", &server, "shop:lies")
+    };
+    for frame in [changed[0], known[0]] {
+        pulled(frame, &|length| length - 1).fails(1).says(&["a part of a blob that has another hash"]);
+        template(&spot, "other", &["verify", "-q", "shop"]).succeeds();
+    }
+    // More than any manifest has: it is fetched as a whole, and is as it was sent.
+    pulled(changed[0], &|_| 300_000_000).succeeds();
+    assert!(server.asked().iter().any(|asked| asked.is_blob() && !asked.head.to_ascii_lowercase().contains("range:")));
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
+}
+
+#[test]
 fn a_delta_cannot_write_outside_of_its_template() {
     let spot = Spot::anywhere();
     let link = "./l type=link time=1.000000000 link=/tmp\n";
@@ -266,11 +316,11 @@ fn a_delta_cannot_write_outside_of_its_template() {
     pulled(&added, None, &[], &good).fails(1).says(&["fewer files than"]);
     pulled(&added, None, &[("b", b"3")], &good).fails(1).says(&["is not as its manifest says: `b` differs"]);
     // A layer that has more entries than the delta names, a delta against nothing, and a chain without end.
-    let of = |change: &dyn Fn(&mut Vec<serde_json::Value>)| {
+    let of = |change: &dyn Fn(&mut Vec<Value>)| {
         let delta = (&*added, 1, &tar(&[("b", b"2")])[..]);
         let mut paths = with_delta((&base, &tar(&[("a", b"1")])), delta, None, &good);
         let manifest = paths.get_mut("/v2/t/manifests/latest").unwrap();
-        let mut document: serde_json::Value = serde_json::from_slice(manifest).unwrap();
+        let mut document: Value = serde_json::from_slice(manifest).unwrap();
         change(document["layers"].as_array_mut().unwrap());
         *manifest = document.to_string().into_bytes();
         pull(&spot, "other", &Server::of(paths), "t").fails(1)

@@ -1,5 +1,6 @@
 //! Pulls that were interrupted: the next one goes on where they were.
 
+use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -194,6 +195,25 @@ fn a_registry_that_falls_silent_ends_the_pull() {
         let refused = pull(&spot, "other", &server, "shop").env("CALVE_REGISTRY_TIMEOUT", wrong).fails(2);
         refused.says(&["`CALVE_REGISTRY_TIMEOUT` is not a number of seconds", "hint: "]);
     }
+}
+
+#[test]
+fn a_registry_that_is_slow_is_waited_for() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    pushed(&spot, &server);
+    let is_first = AtomicBool::new(true);
+    server.rule(move |asked| match asked.is_blob() && is_first.swap(false, Ordering::SeqCst) {
+        true => Answer::Slowly(5),
+        false => Answer::Pass,
+    });
+    server.asked();
+    // It takes four seconds, but is never silent for three.
+    pull(&spot, "other", &server, "shop").env("CALVE_REGISTRY_TIMEOUT", "3").succeeds();
+    let blobs = server.asked().into_iter().filter(|asked| asked.is_blob()).map(|asked| asked.line);
+    let (asked, different) = (blobs.clone().count(), blobs.collect::<HashSet<_>>().len());
+    assert_eq!(asked, different);
+    assert_same(spot.join("src"), tree(&spot, "other", "shop"));
 }
 
 #[test]

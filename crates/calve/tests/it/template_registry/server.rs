@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use calve_testkit::require_program;
 use serde_json::{Value, json};
@@ -44,6 +45,8 @@ pub(super) enum Answer {
     Bytes(Vec<u8>),
     /// The registry's answer up to the last of so many bytes of bodies, then nothing until the client goes away.
     UpTo(Arc<AtomicU64>),
+    /// The registry's answer in this many pieces, with a second between them.
+    Slowly(usize),
 }
 
 type Rule = dyn Fn(&Asked) -> Answer + Send + Sync;
@@ -197,10 +200,14 @@ fn serve(
     let Ok(asked) = read_request(&mut stream) else { return };
     all.lock().unwrap().push(asked.clone());
     let rule = Arc::clone(&rule.lock().unwrap());
-    let mut stalls = false;
+    let (mut stalls, mut pieces) = (false, 1);
     let bytes = match rule(&asked) {
         Answer::Bytes(bytes) => bytes,
         Answer::Pass => pass(&asked).unwrap_or_default(),
+        Answer::Slowly(number) => {
+            pieces = number;
+            pass(&asked).unwrap_or_default()
+        }
         Answer::Change(change) => {
             let bytes = pass(&asked).unwrap_or_default();
             let end = end_of_head(&bytes).unwrap_or(bytes.len());
@@ -223,7 +230,12 @@ fn serve(
         let end = end_of_head(&bytes).unwrap_or(bytes.len());
         blob_bytes.fetch_add((bytes.len() - end) as u64, Ordering::SeqCst);
     }
-    let _ = stream.write_all(&bytes);
+    for (number, piece) in bytes.chunks(bytes.len().div_ceil(pieces).max(1)).enumerate() {
+        if number > 0 {
+            thread::sleep(Duration::from_secs(1));
+        }
+        let _ = stream.write_all(piece);
+    }
     if stalls {
         let _ = stream.read(&mut [0]);
     }
@@ -289,13 +301,48 @@ pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// The beginning of a tar with an entry that is no file, of 8 GiB of zeros: a quarter of a megabyte, compressed.
+pub(super) fn bomb() -> Vec<u8> {
+    const BLOCK_BYTES: u32 = 128 << 10;
+    // A window of one block, and no size of the whole.
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3];
+    let header = tar_header("a", b'L', (8 << 30) - 1);
+    frame.extend_from_slice(&((header.len() as u32) << 3).to_le_bytes()[..3]);
+    frame.extend_from_slice(&header);
+    for number in 1..=65_536 {
+        // Blocks that repeat one byte.
+        frame.extend_from_slice(&(BLOCK_BYTES << 3 | 1 << 1 | u32::from(number == 65_536)).to_le_bytes()[..3]);
+        frame.push(0);
+    }
+    frame
+}
+
+/// A header of a tar.
+pub(super) fn tar_header(name: &str, kind: u8, size: u64) -> [u8; 512] {
+    let mut header = [0; 512];
+    header[..name.len()].copy_from_slice(name.as_bytes());
+    header[100..108].copy_from_slice(b"0000644\0");
+    header[124..136].copy_from_slice(format!("{size:011o}\0").as_bytes());
+    header[148..156].fill(b' ');
+    header[156] = kind;
+    header[257..265].copy_from_slice(b"ustar\x0000");
+    let sum: u32 = header.iter().copied().map(u32::from).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    header
+}
+
 /// An image of a template with this manifest and this one layer, at `/v2/t/manifests/latest`.
 pub(super) fn image(lines: &str, tar: &[u8]) -> HashMap<String, Vec<u8>> {
+    image_with_layer(lines, &zstd(tar))
+}
+
+/// The same with the compressed layer.
+pub(super) fn image_with_layer(lines: &str, layer: &[u8]) -> HashMap<String, Vec<u8>> {
     let text = format!("#mtree\n# calve portable template 1\n{lines}");
     let entries = lines.lines().count();
     let range = json!({ "dev.calve.template.range": format!("0-{entries}") });
     let key = json!({ "dev.calve.template.key": blake3::hash(text.as_bytes()).to_hex().to_string() });
-    image_of(key, (&zstd(tar), range), (text.as_bytes(), "dev.calve.template.manifest"))
+    image_of(key, (layer, range), (text.as_bytes(), "dev.calve.template.manifest"))
 }
 
 /// An image with this layer, and a last one that has a text where the annotation of that name says.

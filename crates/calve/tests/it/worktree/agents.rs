@@ -110,6 +110,24 @@ fn files_with_comments_mistakes_links_or_other_values_are_left_alone_and_told() 
     hook(&repo, &["install", "claude", "/"]).fails(1).hints();
 }
 
+#[test]
+fn opencodes_other_file_name_is_used_where_it_is_there() {
+    let repo = Repo::anywhere();
+    let text = "{\n  \"model\": \"x\"\n}\n";
+    repo.write("opencode.jsonc", text);
+    hook(&repo, &["install", "opencode", "--yes"]).succeeds();
+    let written = json(repo.join("opencode.jsonc"));
+    assert_eq!((&written["mcp"]["calve"]["command"][1], &written["model"]), (&"mcp".into(), &"x".into()));
+    assert!(!repo.join("opencode.json").exists());
+    hook(&repo, &["uninstall", "opencode", "--yes"]).succeeds();
+    assert_eq!(fs_err::read_to_string(repo.join("opencode.jsonc")).unwrap(), text);
+    let text = "{ // mine\n}\n";
+    repo.write("opencode.jsonc", text);
+    hook(&repo, &["install", "opencode", "--yes"]).fails(1).hints().says(&["opencode.jsonc", "comments"]);
+    assert_eq!(fs_err::read_to_string(repo.join("opencode.jsonc")).unwrap(), text);
+    assert!(!repo.join("opencode.json").exists());
+}
+
 /// Asks for a worktree as an agent does. Returns the exit code and what was printed.
 fn ask(repo: &Repo, cwd: &Path, name: &str, maker: &str) -> (Option<i32>, String, String) {
     let words = ["worktree-create", "--maker", maker];

@@ -27,6 +27,11 @@ fn merged_worktrees_are_listed_and_removed_when_that_is_wanted() {
     let planned = prune(&["-n", "--json"]).succeeds().json();
     assert_eq!((planned["merged"].as_array().unwrap().len(), &planned["merged"][0]["removed"]), (1, &false.into()));
     prune(&["-n", "--older-than", "1h"]).succeeds().says(&["no worktree is merged"]);
+    // As old as what git wrote when it was made.
+    let made = repo.join(".git/worktrees/proj.done/commondir");
+    assert!(Command::new("touch").args(["-d", "30 days ago"]).arg(made).status().unwrap().success());
+    prune(&["-n", "--older-than", "31d"]).succeeds().says(&["no worktree is merged"]);
+    prune(&["-n", "--older-than", "14d"]).succeeds().says(&[&format!("would remove {line}")]);
     for wrong in ["1", "d", "-1d", "1y", "99999999999999999999d"] {
         prune(&["-n", "--older-than", wrong]).run().ended(2);
     }

@@ -261,7 +261,11 @@ fn servers_write_to_the_disk_before_they_confirm() {
         let settings: &[(&str, &str)] = match engine {
             POSTGRES => &[("fsync", "on"), ("synchronous_commit", "on"), ("full_page_writes", "on")],
             MARIADB => &[("innodb_flush_log_at_trx_commit", "1"), ("innodb_doublewrite", "1")],
-            _ => &[("innodb_flush_log_at_trx_commit", "1"), ("innodb_flush_method", "fsync")],
+            _ => &[
+                ("innodb_flush_log_at_trx_commit", "1"),
+                ("innodb_flush_method", "fsync"),
+                ("innodb_doublewrite", "ON"),
+            ],
         };
         for (name, value) in settings {
             let shown = match engine {

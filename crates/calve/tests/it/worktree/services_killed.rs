@@ -51,6 +51,12 @@ fn killed_at_any_moment_nothing_is_half_made_and_no_row_is_lost() {
         }
         // A worktree that was there before its data gets it now.
         assert_eq!(shop.rows(&path), [1, 2, 3], "round {round}");
+        shop.sql(&path, "INSERT INTO t VALUES (9)");
+        killed(&shop, &path, &["reset", "--yes", "-q"], &mut random, 120_000);
+        let left = shop.rows(&path);
+        assert!([&[1, 2, 3][..], &[1, 2, 3, 9]].contains(&&*left), "round {round}: {left:?}");
+        shop.within(&path, &["reset", "--yes", "-q"]).succeeds();
+        assert_eq!(shop.rows(&path), [1, 2, 3], "round {round}");
         // What it has is what the template has, so either is right afterwards.
         killed(&shop, &main, &["db", "promote", "--yes", "x"], &mut random, 900_000);
         killed(&shop, &main, &["worktree", "remove", "-f", "x"], &mut random, 80_000);
