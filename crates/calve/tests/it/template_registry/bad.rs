@@ -235,12 +235,12 @@ fn a_layer_that_grows_without_end_is_not_read() {
 fn what_an_image_claims_of_its_manifests_parts_is_not_believed() {
     let Some(server) = Server::new() else { return };
     let spot = Spot::anywhere();
-    for number in 0..600 {
-        spot.tree("src").file(format!("{number:03}"), b"1");
+    for number in 0..1500 {
+        spot.tree("src").file(format!("{number:04}"), b"1");
     }
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();
-    fs_err::write(spot.join("src/300"), b"2").unwrap();
+    fs_err::write(spot.join("src/0300"), b"2").unwrap();
     template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
     // With another tag it is no delta.
     push(&spot, &server, "shop:v2").succeeds();

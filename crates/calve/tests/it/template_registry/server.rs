@@ -301,17 +301,17 @@ pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The beginning of a tar with an entry that is no file, of 8 GiB of zeros: a quarter of a megabyte, compressed.
+/// The beginning of a tar with an entry that is no file, of 1 GiB of zeros: 32 KiB, compressed.
 pub(super) fn bomb() -> Vec<u8> {
     const BLOCK_BYTES: u32 = 128 << 10;
     // A window of one block, and no size of the whole.
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3];
-    let header = tar_header("a", b'L', (8 << 30) - 1);
+    let header = tar_header("a", b'L', (1 << 30) - 1);
     frame.extend_from_slice(&((header.len() as u32) << 3).to_le_bytes()[..3]);
     frame.extend_from_slice(&header);
-    for number in 1..=65_536 {
+    for number in 1..=8_192 {
         // Blocks that repeat one byte.
-        frame.extend_from_slice(&(BLOCK_BYTES << 3 | 1 << 1 | u32::from(number == 65_536)).to_le_bytes()[..3]);
+        frame.extend_from_slice(&(BLOCK_BYTES << 3 | 1 << 1 | u32::from(number == 8_192)).to_le_bytes()[..3]);
         frame.push(0);
     }
     frame
