@@ -60,10 +60,14 @@ pub(super) fn examine_mysql(path: &Path, version: &Version) -> Result<()> {
     if data.stat("aria_log_control")?.is_some() {
         return refuse(made_by("MariaDB"));
     }
-    let Some(mut dictionary) = data.file("mysql.ibd")? else {
+    if data.stat("mysql.ibd")?.is_none() {
         return refuse(made_by("MySQL before 8.0"));
-    };
+    }
+    // Only what is no link is opened.
     is_apart(&data, path, &["ibdata1", "mysql.ibd"])?;
+    let Some(mut dictionary) = data.file("mysql.ibd")? else {
+        return refuse(UnusableData::Incomplete("`mysql.ibd` is gone".into()));
+    };
     // The header of its first page has the version of the last server at 8: 80406 is 8.4.6 (`FIL_PAGE_SRV_VERSION`).
     let mut head = [0; 12];
     if dictionary.read_exact(&mut head).is_err() {
