@@ -24,11 +24,15 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Zeros are written as holes in pieces of this size.
 const HOLE_BYTES: usize = 4 << 10;
 
-/// The directories of a tree: the last one that was used stays open.
+/// How many directories stay open.
+const OPEN: usize = 32;
+
+/// The directories of a tree. The last one that was used stays open, and those above it.
 pub(crate) struct Parents {
     root: OwnedFd,
     root_path: PathBuf,
-    last: Option<(Vec<u8>, OwnedFd)>,
+    /// By their paths, each below the one before.
+    open: Vec<(Vec<u8>, OwnedFd)>,
     buffer: Vec<u8>,
 }
 
@@ -36,7 +40,7 @@ impl Parents {
     pub(crate) fn open(root: &Path) -> Result<Self, Error> {
         let opened = rustix::fs::openat(CWD, root, DIRECTORY, Mode::empty());
         let opened = opened.map_err(|errno| Error::io(Operation::Open, root, errno))?;
-        Ok(Self { root: opened, root_path: root.into(), last: None, buffer: vec![0; BUFFER_BYTES] })
+        Ok(Self { root: opened, root_path: root.into(), open: Vec::new(), buffer: vec![0; BUFFER_BYTES] })
     }
 
     /// Opens a file for reading.
@@ -51,19 +55,26 @@ impl Parents {
     fn at<'p>(&mut self, path: &'p [u8]) -> Result<(BorrowedFd<'_>, &'p OsStr), Errno> {
         let (parent, name) = split_name(path);
         let name = OsStr::from_bytes(if name.is_empty() { b"." } else { name });
-        if parent.is_empty() {
-            return Ok((self.root.as_fd(), name));
+        // Entries come in the order of their paths, so the next directory is seldom far.
+        while self.open.last().is_some_and(|(known, _)| !is_within(parent, known)) {
+            self.open.pop();
         }
-        if self.last.as_ref().is_none_or(|(last, _)| last != parent) {
-            let mut opened = None;
-            for part in parent.split(|&byte| byte == b'/') {
-                let above = opened.as_ref().map_or(self.root.as_fd(), OwnedFd::as_fd);
-                opened = Some(rustix::fs::openat(above, OsStr::from_bytes(part), DIRECTORY, Mode::empty())?);
+        loop {
+            let known = self.open.last().map_or(0, |(known, _)| known.len());
+            let rest = parent[known..].strip_prefix(b"/").unwrap_or(&parent[known..]);
+            if rest.is_empty() {
+                break;
             }
-            self.last = opened.map(|opened| (parent.to_vec(), opened));
+            let part = rest.split(|&byte| byte == b'/').next().unwrap_or_default();
+            let opened = rustix::fs::openat(self.last(), OsStr::from_bytes(part), DIRECTORY, Mode::empty())?;
+            self.open.truncate(OPEN - 1);
+            self.open.push((parent[..parent.len() - rest.len() + part.len()].to_vec(), opened));
         }
-        let opened = self.last.as_ref().map_or(self.root.as_fd(), |(_, opened)| opened.as_fd());
-        Ok((opened, name))
+        Ok((self.last(), name))
+    }
+
+    fn last(&self) -> BorrowedFd<'_> {
+        self.open.last().map_or(self.root.as_fd(), |(_, opened)| opened.as_fd())
     }
 
     fn failed(&self, operation: Operation, path: &[u8], source: impl Into<io::Error>) -> Error {
@@ -180,6 +191,11 @@ impl Parents {
     }
 }
 
+/// Returns whether a path is that directory, or below it.
+fn is_within(path: &[u8], directory: &[u8]) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.first().is_none_or(|&byte| byte == b'/'))
+}
+
 /// Gives an entry its attributes; the time comes last, since the others may change it.
 fn finish(entry: BorrowedFd<'_>, wanted: &PortableEntry) -> Result<(), Errno> {
     for (name, value) in &wanted.xattrs {
@@ -257,4 +273,33 @@ pub(crate) fn check_room(root: &Path, levels: usize, needed: u64) -> Result<(), 
     }
     let path = root.ancestors().nth(levels).unwrap_or(root).to_path_buf();
     Err(calve_core::Error::NoRoom { path, needed, available, unit: calve_core::RoomUnit::Bytes }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_found_in_any_order_and_at_any_depth() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = |depth: usize| (0..depth).map(|level| format!("d{level}/")).collect::<String>();
+        for depth in 0..100 {
+            let directory = folder.path().join(deep(depth));
+            fs_err::create_dir_all(&directory).unwrap();
+            fs_err::write(directory.join("f"), depth.to_string()).unwrap();
+        }
+        let mut parents = Parents::open(folder.path()).unwrap();
+        for depth in [99, 0, 40, 31, 32, 33, 98, 98, 1, 99, 2] {
+            let mut text = String::new();
+            parents.open_file(format!("{}f", deep(depth)).as_bytes()).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, depth.to_string());
+            assert!(parents.open.len() <= OPEN);
+        }
+        // Its name begins like that of the one that is open.
+        assert!(parents.open_file(b"d0/d1x/f").is_err());
+        fs_err::create_dir(folder.path().join("d0x")).unwrap();
+        fs_err::write(folder.path().join("d0x/f"), "").unwrap();
+        parents.open_file(b"d0/f").unwrap();
+        parents.open_file(b"d0x/f").unwrap();
+    }
 }
