@@ -37,12 +37,15 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     if let Some(record) = service.server(home)
         && control::ask(&record, Request::Keep, &mut |_| ()).is_ok()
     {
+        // Whoever started it may have been killed before that.
+        if !is_on_disk(&service.place) {
+            write_to_disk(&service.place)?;
+        }
         return Ok(record);
     }
     let place = reserve(home, name)?;
     registry::forget_ending(home, name);
     begin_log(&service.place)?;
-    let is_on_disk = service.place.join(ON_DISK).exists();
     private::open(&service.place.join(STARTED))?;
     let spec = new_spec(home, name, &place.path, &service.engine, &service.program, service.account)?;
     let directory = home.runtime().join(&service.runtime);
@@ -62,7 +65,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         ..spec
     };
     let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
-    if is_on_disk {
+    if is_on_disk(&service.place) {
         return Ok(server::run(home, &mut spec, place, &mut starter)?.record);
     }
     // What clients commit is worth nothing without the clone that it is in. Nobody is told of the server before.
@@ -77,6 +80,10 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         return Err(error);
     }
     Ok(record)
+}
+
+fn is_on_disk(place: &Path) -> bool {
+    place.join(ON_DISK).exists()
 }
 
 /// Writes the data to the disk, and notes that.
