@@ -56,7 +56,7 @@ impl Parents {
         let (parent, name) = split_name(path);
         let name = OsStr::from_bytes(if name.is_empty() { b"." } else { name });
         // Entries come in the order of their paths, so the next directory is seldom far.
-        while self.open.last().is_some_and(|(known, _)| !is_within(parent, known)) {
+        while self.open.last().is_some_and(|(known, _)| !path_of(parent).starts_with(path_of(known))) {
             self.open.pop();
         }
         loop {
@@ -189,11 +189,6 @@ impl Parents {
         let (new_parent, new_name) = self.at(path)?;
         rustix::fs::linkat(&parent, name, new_parent, new_name, AtFlags::empty())
     }
-}
-
-/// Returns whether a path is that directory, or below it.
-fn is_within(path: &[u8], directory: &[u8]) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.first().is_none_or(|&byte| byte == b'/'))
 }
 
 /// Gives an entry its attributes; the time comes last, since the others may change it.
