@@ -244,7 +244,7 @@ pub struct ServiceReceipt {
     pub variable: Option<String>,
     /// The template in .calve.toml, or else the one that the data comes from.
     pub template: String,
-    /// Whether it has data and a server.
+    /// The state of its server and its data.
     pub state: ServiceState,
     /// The address, which stays the same. Null without data.
     pub url: Option<String>,
