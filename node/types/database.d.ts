@@ -14,7 +14,7 @@ export declare class Database {
     readonly name: string;
     /** `postgres`, `mariadb`, `mysql`, `redis` or `valkey`. */
     readonly engine: string;
-    /** The address by the private socket, without a password. */
+    /** The address by the private socket, without a password; by TCP if there is no socket. */
     readonly url: string;
     /** The address by TCP, with the password. Null without `tcp`. */
     readonly tcpUrl: string | null;
@@ -22,7 +22,7 @@ export declare class Database {
     readonly host: string;
     /** The port, which for PostgreSQL is part of the socket's name. */
     readonly port: number;
-    /** The socket. */
+    /** The socket. Empty if there is none, because the data is in a Docker engine in a virtual machine. */
     readonly socket: string;
     /** The superuser. */
     readonly user: string;

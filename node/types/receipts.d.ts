@@ -221,7 +221,7 @@ export interface DbServer {
     engine: string;
     /** The template that the server was cloned from. Null if there is none. */
     template: string | null;
-    /** The address as a URL, by the private socket. */
+    /** The address as a URL, by the private socket, or by TCP if there is no socket. */
     url: string;
     /** The address as a URL, by TCP, with the password. Null without TCP. */
     tcp_url: string | null;
@@ -231,7 +231,7 @@ export interface DbServer {
     host: string;
     /** The port, which for PostgreSQL is part of the socket's name. */
     port: number;
-    /** The private socket. */
+    /** The private socket. Empty if there is none, because the data is in Docker's engine. */
     socket: ReceiptPath;
     /** The superuser. */
     user: string;
@@ -243,8 +243,10 @@ export interface DbServer {
     tcp_port: number | null;
     /** The environment variables by which programs find this server and no other. Null: the variable must not be set. */
     environment?: Record<string, string | null>;
-    /** The data directory. */
+    /** The data directory. With `in_engine` its path in the container. */
     data_directory: ReceiptPath;
+    /** True if the data directory is in a volume of Docker's engine, which cloned it, because it does not see this machine's files. Left out if not. */
+    in_engine?: boolean;
     /** The id of the server's first process. */
     pid: number;
     /** The strategy by which the data directory was cloned; `init` if it was made anew. */

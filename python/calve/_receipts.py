@@ -340,7 +340,7 @@ class _DbServer(TypedDict):
     template: Optional[str]
     """The template that the server was cloned from. Null if there is none."""
     url: str
-    """The address as a URL, by the private socket."""
+    """The address as a URL, by the private socket, or by TCP if there is no socket."""
     tcp_url: Optional[str]
     """The address as a URL, by TCP, with the password. Null without TCP."""
     dsn: str
@@ -350,7 +350,7 @@ class _DbServer(TypedDict):
     port: int
     """The port, which for PostgreSQL is part of the socket's name."""
     socket: ReceiptPath
-    """The private socket."""
+    """The private socket. Empty if there is none, because the data is in Docker's engine."""
     user: str
     """The superuser."""
     password: Optional[str]
@@ -360,7 +360,7 @@ class _DbServer(TypedDict):
     tcp_port: Optional[int]
     """The port on 127.0.0.1. Null without TCP."""
     data_directory: ReceiptPath
-    """The data directory."""
+    """The data directory. With `in_engine` its path in the container."""
     pid: int
     """The id of the server's first process."""
     strategy: Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay", "init"]
@@ -386,6 +386,8 @@ class DbServer(_DbServer, total=False):
 
     environment: dict[str, Optional[str]]
     """The environment variables by which programs find this server and no other. Null: the variable must not be set."""
+    in_engine: bool
+    """True if the data directory is in a volume of Docker's engine, which cloned it, because it does not see this machine's files. Left out if not."""
     standby: bool
     """True if the server was started ahead of time, and was waiting when it was asked for. Left out if not."""
 

@@ -29,7 +29,7 @@ class Server:
         self.engine: str = document["engine"]
         """``postgres``, ``mariadb``, ``mysql``, ``redis`` or ``valkey``."""
         self.url: str = document["url"]
-        """The address by the private socket, without a password."""
+        """The address by the private socket, without a password; by TCP if there is no socket."""
         self.tcp_url: Optional[str] = document["tcp_url"]
         """The address by TCP, with the password. ``None`` without ``tcp``."""
         self.dsn: str = document["dsn"]
@@ -39,7 +39,7 @@ class Server:
         self.port: int = document["port"]
         """The port, which for PostgreSQL is part of the socket's name."""
         self.socket: str = path_of(document["socket"])
-        """The socket."""
+        """The socket. Empty if there is none, because the data is in a Docker engine in a virtual machine."""
         self.user: str = document["user"]
         """The superuser."""
         self.password: Optional[str] = document["password"]

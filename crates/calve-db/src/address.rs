@@ -11,7 +11,7 @@ pub use client::check_option_files;
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
-    /// For programs that take URLs, by the private socket.
+    /// For programs that take URLs, by the private socket, or by TCP where there is none.
     pub url: String,
     /// By TCP, where it was asked for. The password is in it.
     pub tcp_url: Option<String>,
@@ -22,7 +22,7 @@ pub struct Address {
     pub host: String,
     /// The port, which for PostgreSQL is part of the socket's name.
     pub port: u16,
-    /// The socket itself.
+    /// The socket itself; empty if only the port leads to the server, which runs in a Docker engine that does not see this machine's files.
     pub socket: PathBuf,
     /// The superuser.
     pub user: String,
@@ -37,6 +37,11 @@ pub struct Address {
 }
 
 impl Address {
+    /// Returns whether there is no socket, but a port.
+    pub(crate) fn is_by_port(&self) -> bool {
+        self.socket.as_os_str().is_empty()
+    }
+
     /// Returns all environment variables that tell a program where the server is.
     pub fn environment(&self) -> Vec<(String, String)> {
         let mut variables = self.variables.clone();

@@ -89,6 +89,7 @@ impl<'a> BareServers<'a> {
     /// `home`.
     pub fn new(home: &'a Home, templates: &Home, name: &str) -> Result<Self> {
         let template = template::load(templates, name)?;
+        template.check_is_here()?;
         home.prepare()?;
         let lock = registry::open_lock(&template.place)?;
         registry::wait_for(&lock, FlockOperation::LockShared)

@@ -136,25 +136,15 @@ pub enum Error {
     /// The server program is not one that is supported.
     #[error("`{}` is {version}; supported: {supported}", ShownPath(.path))]
     Version { path: PathBuf, version: String, supported: String },
-    /// Containers do not share this system's kernel.
-    #[error("servers in containers need Linux: elsewhere they are in a virtual machine")]
-    NoContainers,
     /// No program that runs containers is here.
     #[error("cannot find {}", one_of(.0))]
     NoRuntime(Vec<PathBuf>),
     /// It runs no containers, or is another one than is supported.
     #[error("`{}` is neither podman nor docker: {said}", ShownPath(.runtime))]
     UnknownRuntime { runtime: PathBuf, said: String },
-    /// Its containers have other files than this machine.
-    #[error("the containers of `{}` run on another machine, or in a virtual one{}", ShownPath(.runtime), unseen(.path.as_deref()))]
-    EngineElsewhere {
-        runtime: PathBuf,
-        /// A directory that they do not see, if that gave it away.
-        path: Option<PathBuf>,
-    },
-    /// Its containers have other numbers of users than this machine.
-    #[error("the Docker engine of `{}` changes user ids (it is rootless, or has userns-remap): servers would leave files of other users", ShownPath(.0))]
-    EngineOfOtherIds(PathBuf),
+    /// Its containers have other ports than this machine, or what was asked for needs files that they do not see.
+    #[error("the containers of `{}` run on another machine, or in a virtual one", ShownPath(.0))]
+    EngineElsewhere(PathBuf),
     /// The program that runs containers has failed.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     Runtime {
@@ -365,9 +355,9 @@ impl Error {
             Self::MarkExists { server, mark } => Remedy::RemoveMark { server: server.clone(), mark: mark.clone() },
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
-            Self::NoProgram { .. } | Self::NoContainers => Remedy::InstallServer,
+            Self::NoProgram { .. } => Remedy::InstallServer,
             Self::NoRuntime(_) | Self::UnknownRuntime { .. } => Remedy::InstallRuntime,
-            Self::EngineElsewhere { .. } | Self::EngineOfOtherIds(_) => Remedy::ChooseLocalEngine,
+            Self::EngineElsewhere(_) => Remedy::ChooseLocalEngine,
             Self::NoSubordinateIds { .. } => Remedy::GrantIds,
             Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),
             Self::NoImage { runtime, image } => Remedy::PullImage { runtime: runtime.clone(), image: image.clone() },
@@ -418,10 +408,6 @@ fn looked(places: &[PathBuf]) -> String {
 
 fn one_of(names: &[PathBuf]) -> String {
     names.iter().map(|name| format!("`{}`", ShownPath(name))).collect::<Vec<_>>().join(" or ")
-}
-
-fn unseen(path: Option<&Path>) -> String {
-    path.map_or(String::new(), |path| format!(": they do not see `{}`", ShownPath(path)))
 }
 
 fn tail(text: &str) -> String {

@@ -21,6 +21,7 @@ use crate::registry::{self, EarlyRecord, Ending, Record, lock_all};
 use crate::runtime;
 use crate::sys;
 use crate::template;
+use crate::template_volume;
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
@@ -74,6 +75,7 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     // Others need not wait for what a runtime says.
     drop(guard);
     in_containers.iter().for_each(|(place, _lock)| swept.take_away(home, place));
+    template_volume::sweep(home.path());
     for directory in [home.servers(), home.services(), home.templates(), home.runtime().to_path_buf()] {
         if trash::is_in(&directory) {
             swept.trash.push(directory);

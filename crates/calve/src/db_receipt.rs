@@ -2,7 +2,8 @@
 
 use calve_db::{CopiedFile, Ending, Pool, PoolLimit, Record, Template};
 use calve_receipt::{
-    DbCause, DbCopiedFile, DbEndedServer, DbFile, DbMark, DbPool, DbServer, DbTemplate, DbTraceReceipt, path,
+    DbCause, DbCopiedFile, DbEndedServer, DbFile, DbMark, DbPool, DbServer, DbTemplate, DbTraceReceipt, ReceiptPath,
+    path,
 };
 
 pub(crate) fn server(record: &Record) -> DbServer {
@@ -18,13 +19,18 @@ pub(crate) fn server(record: &Record) -> DbServer {
         dsn: address.dsn,
         host: address.host,
         port: address.port,
-        socket: path(address.socket),
+        // Not the `.` of other empty paths.
+        socket: match address.socket.as_os_str().is_empty() {
+            true => ReceiptPath::Text(String::new()),
+            false => path(address.socket),
+        },
         user: address.user,
         password: address.password,
         database: address.database,
         tcp_port: address.tcp_port,
         environment,
         data_directory: path(&record.data_directory),
+        in_engine: record.in_engine,
         pid: record.pid,
         strategy: record.strategy_name(),
         refused: record.refused.clone(),

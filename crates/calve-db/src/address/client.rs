@@ -101,7 +101,7 @@ const DEEPEST: usize = 10;
 
 /// Returns whether it is Redis or Valkey.
 pub(crate) fn is_redis(address: &Address) -> bool {
-    address.url.starts_with("unix:")
+    address.url.starts_with("unix:") || address.url.starts_with("redis:")
 }
 
 fn is_mysql(address: &Address) -> bool {
@@ -112,6 +112,7 @@ fn is_mysql(address: &Address) -> bool {
 pub(crate) fn foreign_variables(address: &Address) -> &'static [&'static str] {
     match address {
         address if is_mysql(address) => MYSQL,
+        address if is_redis(address) && address.is_by_port() => &["REDIS_SOCKET"],
         address if is_redis(address) && address.password.is_some() => &[],
         address if is_redis(address) => REDIS,
         _ => LIBPQ,
@@ -130,14 +131,15 @@ pub fn check_option_files(address: &Address, home: Option<&Path>) -> Result<()> 
     if !is_mysql(address) {
         return Ok(());
     }
+    let protocol = if address.is_by_port() { "tcp" } else { "socket" };
     // Calve's own file, which is read later than these, overrides all but the protocol.
     for path in OF_THE_SYSTEM {
-        check_file(Path::new(path), &["protocol", "pipe"], 0)?;
+        check_file(Path::new(path), &["protocol", "pipe"], protocol, 0)?;
     }
-    home.map_or(Ok(()), |home| check_file(&home.join(".my.cnf"), WHERE, 0))
+    home.map_or(Ok(()), |home| check_file(&home.join(".my.cnf"), WHERE, protocol, 0))
 }
 
-fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
+fn check_file(path: &Path, options: &[&str], protocol: &str, depth: usize) -> Result<()> {
     // A file that these clients cannot read, they do not obey either. A user may keep the file elsewhere, and link it.
     let Ok(path) = fs_err::canonicalize(path) else { return Ok(()) };
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
@@ -150,9 +152,9 @@ fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
             is_for_clients = CLIENTS.contains(&group.0.trim());
         } else if let Some(directive) = line.strip_prefix('!') {
             if depth < DEEPEST {
-                included(directive).iter().try_for_each(|file| check_file(file, options, depth + 1))?;
+                included(directive).iter().try_for_each(|file| check_file(file, options, protocol, depth + 1))?;
             }
-        } else if is_for_clients && let Some(option) = leads_elsewhere(line, options) {
+        } else if is_for_clients && let Some(option) = leads_elsewhere(line, options, protocol) {
             return Err(Error::OptionFile { path, option });
         }
     }
@@ -170,17 +172,17 @@ fn included(directive: &str) -> Vec<PathBuf> {
     directive.strip_prefix("include").map(|file| PathBuf::from(file.trim())).into_iter().collect()
 }
 
-/// Returns the option that a line sets, if it chooses a server. Names may be shortened and have `_` for `-`.
-fn leads_elsewhere(line: &str, options: &[&str]) -> Option<String> {
+/// Returns the option that a line sets, if it chooses a server, or another protocol than this. Names may be shortened and have `_` for `-`.
+fn leads_elsewhere(line: &str, options: &[&str], protocol: &str) -> Option<String> {
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     let name = name.trim().replace('_', "-").to_ascii_lowercase();
     let name = name.strip_prefix("loose-").unwrap_or(&name);
     let value = value.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
     let option = options.iter().find(|option| name.len() > 1 && option.starts_with(name))?;
-    // That is the socket, and so is what they do without being told.
+    // `localhost` is the socket, and so is what they do without being told; by TCP it is this machine.
     let is_here = match *option {
         "host" => value.eq_ignore_ascii_case("localhost"),
-        "protocol" => value.eq_ignore_ascii_case("socket"),
+        "protocol" => value.eq_ignore_ascii_case(protocol),
         _ => false,
     };
     (!is_here).then(|| (*option).to_owned())
@@ -198,7 +200,7 @@ mod tests {
         let file = place.path().join(".my.cnf");
         let found = |text: &str| {
             fs::write(&file, text).unwrap();
-            match check_file(&file, WHERE, 0) {
+            match check_file(&file, WHERE, "socket", 0) {
                 Err(Error::OptionFile { option, .. }) => Some(option),
                 other => other.map(|()| None).unwrap(),
             }

@@ -28,7 +28,7 @@ use crate::registry::name;
 use crate::server::{OwnedServer, Starter, new_spec, run};
 use crate::template::key::Key;
 use crate::template::{Template, building_lock, load};
-use crate::{standby, sweep};
+use crate::{standby, sweep, template_volume};
 
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
@@ -129,6 +129,7 @@ pub fn create(
     }
     let template = build(home, options, &plan, supervisor, caller)?;
     standby::empty(home, &template.name, Some(&template))?;
+    template_volume::sweep(home.path());
     Ok(BuiltTemplate { template, reused: false })
 }
 

@@ -11,7 +11,7 @@ pub use travel::{HeldTemplate, NameLock, ReceiveOptions, ReceiveOutcome, Receive
 
 use crate::error::{Error, Result};
 use crate::registry::{Home, name};
-use crate::{standby, template};
+use crate::{standby, template, template_volume};
 
 /// Removes a template. Its name is free on return; its files go with the next [`crate::sweep`], or when no server needs them.
 pub fn remove(home: &Home, name: &str) -> Result<()> {
@@ -21,5 +21,7 @@ pub fn remove(home: &Home, name: &str) -> Result<()> {
         return Err(Error::UnknownTemplate(name.into()));
     }
     template::put_aside(home, &place, name)?;
-    standby::remove(home, name)
+    standby::remove(home, name)?;
+    template_volume::sweep(home.path());
+    Ok(())
 }

@@ -1,10 +1,11 @@
-//! Servers in containers: the program of an image, on a data directory of this machine.
+//! Servers in containers: the program of an image, on a data directory of this machine or on a volume.
 //!
 //! A container has the name of a place in the registry, drawn at random, and labels. What is removed has both; nothing else of a user's
 //! containers is touched.
 
 mod process;
 mod runtime;
+mod volumes;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -28,6 +29,7 @@ use crate::sys;
 pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
 pub(crate) use runtime::{Image, ImageRequest, look_at};
+pub(crate) use volumes::{ROOT, Volume, script};
 
 /// The file among a server's settings that its container has as /etc/passwd.
 pub(crate) const USERS: &str = "passwd";
@@ -58,8 +60,8 @@ pub(crate) struct Run<'a> {
     /// The directory in which it runs.
     pub(crate) directory: &'a Path,
     pub(crate) mounts: &'a [Mount<'a>],
-    /// Whether it shares the network of this machine; it has none otherwise.
-    pub(crate) has_network: bool,
+    /// The port that it listens on. It has no network otherwise.
+    pub(crate) tcp_port: Option<u16>,
     /// Whether the image's entry point runs it. One that initialises data is run by itself.
     pub(crate) by_entry_point: bool,
 }
@@ -117,6 +119,11 @@ impl Container {
         !self.image.is_docker() && rustix::process::geteuid().is_root()
     }
 
+    /// Returns the numbers of the user that it runs as, and of his group. Where files of this machine are bound, those are `account`'s.
+    fn user(&self, account: Account) -> (u32, u32) {
+        self.image.apart.as_ref().map_or((account.user, account.group), |apart| (apart.user, apart.group))
+    }
+
     /// Returns the command line that runs it in the foreground, and removes it at its end.
     pub(crate) fn command(&self, run: &Run<'_>) -> Result<Vec<OsString>> {
         let mut line = self.image.program();
@@ -135,8 +142,13 @@ impl Container {
         );
         // SELinux would have the runtime change the labels of the user's files, or the server fail.
         line.push("--security-opt=label=disable".into());
-        line.push(format!("--network={}", if run.has_network { "host" } else { "none" }).into());
-        line.push(format!("--user={}:{}", run.account.user, run.account.group).into());
+        line.push(match (run.tcp_port, &self.image.apart) {
+            (None, _) => "--network=none".into(),
+            (Some(_), None) => "--network=host".into(),
+            (Some(port), Some(_)) => format!("--publish=127.0.0.1:{port}:{port}").into(),
+        });
+        let (user, group) = self.user(run.account);
+        line.push(format!("--user={user}:{group}").into());
         line.push(joined("--workdir", run.directory));
         let temporary = run.directory.with_file_name("tmp");
         for (variable, value) in
@@ -147,12 +159,21 @@ impl Container {
         for mount in run.mounts {
             line.extend(["--volume".into(), mount.in_words()?]);
         }
-        match (run.by_entry_point, run.command) {
-            (false, [program, arguments @ ..]) => {
+        if self.image.apart.is_some() {
+            line.extend(["--mount".into(), self.volume_mount().into()]);
+        }
+        match (&self.image.apart, run.by_entry_point, run.command) {
+            // What the shell does first comes through its standard input.
+            (Some(apart), true, command) => {
+                let shell = ["--interactive", "--entrypoint=sh", &self.image.id, "-s", "--"];
+                line.extend(shell.into_iter().chain(apart.entry_point.iter().map(String::as_str)).map(Into::into));
+                line.extend(command.iter().cloned());
+            }
+            (_, false, [program, arguments @ ..]) => {
                 line.extend([joined("--entrypoint", program), self.image.id.clone().into()]);
                 line.extend(arguments.iter().cloned());
             }
-            (_, command) => {
+            (_, _, command) => {
                 line.push(self.image.id.clone().into());
                 line.extend(command.iter().cloned());
             }
@@ -164,7 +185,11 @@ impl Container {
     /// started it.
     pub(crate) fn find_first_process(&self, socket: &Path) {
         // Each question is a process, and before the server listens nobody needs the answer.
-        if !self.image.is_docker() || connection::first_process(socket).is_some() || !socket.exists() {
+        if !self.image.is_docker()
+            || self.image.apart.is_some()
+            || connection::first_process(socket).is_some()
+            || !socket.exists()
+        {
             return;
         }
         let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
@@ -252,6 +277,7 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
     } else {
         container.remove_late()?
     };
+    container.remove_volumes()?;
     // Podman, killed while it makes a container, leaves a process that it does not remember.
     sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
     Ok(())

@@ -31,6 +31,15 @@ for program in "$(command -v "$0")" "$@"; do
 done
 exit 127"#;
 
+/// Begins a command that runs a shell in an image.
+const LOOKING: [&str; 6] = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
+
+/// Prints the numbers of the first of its arguments that is a user of an image, and of his group.
+const WHO: &str = r#"for name in "$0" "$@"; do if id -u "$name" 2>/dev/null; then exec id -g "$name"; fi; done"#;
+
+/// The numbers that official images give to a server's user, for images that have none.
+const USUAL_USER: (u32, u32) = (999, 999);
+
 /// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -54,6 +63,19 @@ pub(crate) struct Image {
     pub(crate) name: String,
     /// Its identity: the name may come to mean another one.
     pub(crate) id: String,
+    /// `None`: its containers use files of this machine.
+    #[serde(default)]
+    pub(crate) apart: Option<Apart>,
+}
+
+/// The facts about an image in a Docker engine that does not see this machine's files, or changes user ids. Data for its containers are in
+/// volumes of the engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Apart {
+    /// The image's own user for the server.
+    pub(super) user: u32,
+    pub(super) group: u32,
+    pub(super) entry_point: Vec<String>,
 }
 
 impl Image {
@@ -64,7 +86,8 @@ impl Image {
             Some("Docker") => Some(docker_engine(&runtime)?),
             _ => return Err(Error::UnknownRuntime { runtime, said: said.trim().to_owned() }),
         };
-        let image = Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new() };
+        let image =
+            Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new(), apart: None };
         let id = image.current()?;
         let format = "{{range $path, $_ := .Config.Volumes}}{{println $path}}{{end}}";
         let volumes = image.ask(["image", "inspect", "--format", format, "--", &id])?;
@@ -127,14 +150,24 @@ impl Image {
         ask_within(&self.runtime, self.engine.as_deref(), words, MOST)
     }
 
-    /// Runs [`LOOK`] in the image, with `seen` bound in, and returns its output.
-    fn look(&self, program: &str, places: &[PathBuf], seen: &Path) -> Result<String> {
-        self.look_with(program, places, Some(seen)).map_err(|error| self.explained(error, program, places, seen))
+    /// Runs [`LOOK`] in the image, and returns its output. Also reports whether its containers see `seen`.
+    fn look(&self, program: &str, places: &[PathBuf], seen: &Path) -> Result<(String, bool)> {
+        let error = match self.look_with(program, places, Some(seen)) {
+            Ok(printed) => return Ok((printed, true)),
+            Err(error) => error,
+        };
+        // The engine made no container. Was that for lack of the file?
+        if self.is_docker()
+            && matches!(error, Error::Runtime { code: Some(125), .. })
+            && let Ok(printed) = self.look_with(program, places, None)
+        {
+            return Ok((printed, false));
+        }
+        Err(self.explained(error, program))
     }
 
     fn look_with(&self, program: &str, places: &[PathBuf], seen: Option<&Path>) -> Result<String> {
-        let fixed = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
-        let mut words: Vec<OsString> = fixed.map(OsString::from).to_vec();
+        let mut words = LOOKING.map(OsString::from).to_vec();
         words.extend(self.options());
         if let (Some(seen), true) = (seen, self.is_docker()) {
             // Other than with `--volume`, the engine makes no directory where it finds none.
@@ -146,7 +179,7 @@ impl Image {
     }
 
     /// Returns the reason for a failure of [`look`](Self::look).
-    fn explained(&self, error: Error, program: &str, places: &[PathBuf], seen: &Path) -> Error {
+    fn explained(&self, error: Error, program: &str) -> Error {
         let Error::Runtime { code, .. } = error else { return error };
         let image = self.name.clone();
         if self.is_foreign() {
@@ -155,12 +188,30 @@ impl Image {
         match code {
             // No shell, or no such program.
             Some(126 | 127) => Error::ImageWithoutServer { image, program: program.to_owned() },
-            // The engine made no container. Was that for lack of the file?
-            Some(125) if self.is_docker() && self.look_with(program, places, None).is_ok() => {
-                Error::EngineElsewhere { runtime: self.runtime.clone(), path: seen.parent().map(Into::into) }
-            }
             _ => error,
         }
+    }
+
+    /// Returns whether the engine's containers have other numbers of users than this machine.
+    fn changes_ids(&self) -> Result<bool> {
+        let security = self.ask(["info", "--format", "{{json .SecurityOptions}}"])?;
+        Ok(["name=rootless", "name=userns"].iter().any(|option| security.contains(option)))
+    }
+
+    /// Finds what is needed of an image whose containers do not use this machine's files. `accounts`: names of users for the server.
+    fn look_apart(&self, accounts: &[&str]) -> Result<Apart> {
+        let inspected = self.ask(["image", "inspect", "--format", "{{json .Config.Entrypoint}}", "--", &self.id])?;
+        let entry_point: Option<Vec<String>> = serde_json::from_str(inspected.trim()).unwrap_or_default();
+        let mut words = LOOKING.map(OsString::from).to_vec();
+        words.extend(self.options());
+        words.extend([self.id.as_str(), "-c", WHO].iter().chain(accounts).map(OsString::from));
+        let printed = self.ask(words)?;
+        let mut ids = printed.lines().map(|id| id.trim().parse());
+        let (user, group) = match (ids.next(), ids.next()) {
+            (Some(Ok(user)), Some(Ok(group))) => (user, group),
+            _ => USUAL_USER,
+        };
+        Ok(Apart { user, group, entry_point: entry_point.unwrap_or_default() })
     }
 
     /// Returns whether the image names another processor than this machine's. An emulator may run it all the same.
@@ -178,20 +229,15 @@ impl Image {
     }
 }
 
-/// Returns the address of the engine that docker asks. Fails when its containers could not use this machine's files, or would make files of
-/// other users.
+/// Returns the address of the engine that docker asks. Fails when it is on another machine, whose ports are not this one's.
 fn docker_engine(runtime: &Path) -> Result<String> {
     let address = ask(runtime, None, ["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])?;
     let address = address.trim().to_owned();
     if !address.starts_with(LOCAL) {
-        return Err(Error::EngineElsewhere { runtime: runtime.to_path_buf(), path: None });
+        return Err(Error::EngineElsewhere(runtime.to_path_buf()));
     }
     // If it does not run, this says so best.
     ask(runtime, Some(&address), ["version", "--format", "{{.Server.Version}}"])?;
-    let security = ask(runtime, Some(&address), ["info", "--format", "{{json .SecurityOptions}}"])?;
-    if ["name=rootless", "name=userns"].iter().any(|option| security.contains(option)) {
-        return Err(Error::EngineOfOtherIds(runtime.to_path_buf()));
-    }
     Ok(address)
 }
 
@@ -274,24 +320,24 @@ pub(crate) struct ImageRequest<'a> {
 
 /// Finds an image that is here, and the server's program in it. The first runtime that has the image is used.
 pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Home) -> Result<(Image, Program)> {
-    if !sys::HAS_CONTAINERS {
-        return Err(Error::NoContainers);
-    }
     let found = find(wanted.runtime, wanted.runtimes, wanted.search)?;
     let mut tried = found.into_iter().map(|path| Image::find(path, wanted.image));
     let first = tried.next().unwrap_or_else(|| Err(Error::NoRuntime(Vec::new())));
     // If none has it, what is wrong with the first one is told.
-    let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
+    let mut image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
     let seen = home.templates().join(format!(".look-{}", random::letters(12)?));
     private::create(&seen)?;
-    let printed = image.look(program, &places, &seen);
+    let looked = image.look(program, &places, &seen);
     fs_err::remove_file(&seen).map_err(|error| Error::io(Operation::Remove, &seen, error))?;
-    let printed = printed?;
+    let (printed, is_seen) = looked?;
     let (boot, printed) = printed.split_once('\n').unwrap_or_default();
-    if boot != sys::boot() {
-        return Err(Error::EngineElsewhere { runtime: image.runtime, path: None });
+    let is_here = is_seen && boot == sys::boot();
+    if image.is_docker() && (!is_here || image.changes_ids()?) {
+        image.apart = Some(image.look_apart(engine.accounts())?);
+    } else if !is_here {
+        return Err(Error::EngineElsewhere(image.runtime));
     }
     let (path, printed) = printed.split_once('\n').unwrap_or_default();
     let path = PathBuf::from(path);

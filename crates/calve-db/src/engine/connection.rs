@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::address::Address;
 use crate::sys;
 
 /// How much a server may answer: Calve asks for a few names.
@@ -37,18 +39,29 @@ pub(crate) fn forget_first_process(socket: &Path) {
     first_processes().remove(socket);
 }
 
+/// The two kinds of sockets.
+enum Stream {
+    Unix(UnixStream),
+    /// To a server that has a password, so that somebody else's is not taken for it.
+    Tcp(TcpStream),
+}
+
 pub(crate) struct Connection {
-    stream: UnixStream,
+    stream: Stream,
     until: Instant,
     left_bytes: usize,
 }
 
 impl Connection {
     /// Connects. Returns `None` when nobody listens there, or somebody else does.
-    pub(crate) fn open(socket: &Path, patience: Duration) -> Option<Self> {
-        let stream = sys::connect(socket).ok()?;
+    pub(crate) fn open(server: &Address, patience: Duration) -> Option<Self> {
+        if server.is_by_port() {
+            let stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, server.port).into(), patience).ok()?;
+            return Some(Self::with(Stream::Tcp(stream), patience));
+        }
+        let stream = sys::connect(&server.socket).ok()?;
         // A container of Docker's is no descendant of this process.
-        let ours = [Some(std::process::id()), first_process(socket)];
+        let ours = [Some(std::process::id()), first_process(&server.socket)];
         sys::descends(&stream, &ours.into_iter().flatten().collect::<Vec<u32>>()).then(|| Self::over(stream, patience))
     }
 
@@ -59,6 +72,10 @@ impl Connection {
 
     /// Uses a socket whose other end is known.
     pub(crate) fn over(stream: UnixStream, patience: Duration) -> Self {
+        Self::with(Stream::Unix(stream), patience)
+    }
+
+    fn with(stream: Stream, patience: Duration) -> Self {
         Self { stream, until: Instant::now() + patience, left_bytes: LONGEST_ANSWER }
     }
 
@@ -70,8 +87,11 @@ impl Connection {
 
 impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
-        let length = self.stream.read(buffer)?;
+        let left = self.left()?;
+        let length = match &mut self.stream {
+            Stream::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+            Stream::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
+        }?;
         self.left_bytes = self.left_bytes.checked_sub(length).ok_or(io::ErrorKind::InvalidData)?;
         Ok(length)
     }
@@ -79,11 +99,17 @@ impl Read for Connection {
 
 impl Write for Connection {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
-        self.stream.write(buffer)
+        let left = self.left()?;
+        match &mut self.stream {
+            Stream::Unix(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(buffer)),
+            Stream::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(buffer)),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        match &mut self.stream {
+            Stream::Unix(stream) => stream.flush(),
+            Stream::Tcp(stream) => stream.flush(),
+        }
     }
 }

@@ -81,6 +81,11 @@ pub(crate) trait Engine: Sync {
     /// Returns the server's command line. Writes the configuration that the server needs into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
 
+    /// Returns what a shell runs right before a server that only its port leads to, so that the server has a password from the beginning.
+    fn before_start(&self, _instance: &Instance) -> Option<String> {
+        None
+    }
+
     /// Returns whether a server of this version, in its program's words, may be given a socket to tell that it is ready.
     fn may_notify(&self, _version: &str) -> bool {
         true
@@ -108,6 +113,11 @@ pub(crate) trait Engine: Sync {
     /// `data`: its directory.
     fn ask_to_end(&self, _: &Address, _purpose: Purpose, _data: &Path) -> Result<bool> {
         Ok(false)
+    }
+
+    /// Takes away what a server that has ended in order has left in a copy of its data, where [`Self::ask_to_end`] could not.
+    fn tidy_copy(&self, _data: &Path) -> Result<()> {
+        Ok(())
     }
 
     /// Returns whether the log tells of a recovery, as after a crash.
@@ -152,6 +162,9 @@ pub(crate) trait Engine: Sync {
 
     /// Returns how programs reach it.
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;
+
+    /// Returns the address of a server on this port of 127.0.0.1, which has no socket here. `directory`: that of its settings.
+    fn address_by_port(&self, directory: &Path, port: u16, password: &str) -> Address;
 }
 
 /// A server's version.
@@ -208,23 +221,27 @@ pub(crate) struct Instance {
     pub(crate) version: String,
     /// The data directory as the server sees it. Beside it is `tmp`, for temporary files.
     pub(crate) data: PathBuf,
+    /// The data directory as this process sees it, if it does.
+    pub(crate) data_here: PathBuf,
     /// For sockets: the server's own.
     pub(crate) sockets: PathBuf,
     /// For configuration: the server may only read it.
     pub(crate) settings: Directory,
+    /// Where the server sees it.
+    pub(crate) settings_seen: PathBuf,
     pub(crate) address: Address,
     pub(crate) purpose: Purpose,
     pub(crate) account: crate::files::account::Account,
 }
 
 impl Instance {
-    /// Writes a file that the server reads.
+    /// Writes a file that the server reads. Returns its path as the server sees it.
     fn configure(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.settings.path().join(name);
         let mut file = self.settings.create_new(name, private::SECRET)?;
         file.write_all(text.as_bytes()).map_err(|error| Error::io(Operation::Write, &path, error))?;
         private::share(&file, self.account, &path)?;
-        Ok(path)
+        Ok(self.settings_seen.join(name))
     }
 }
 

@@ -9,6 +9,7 @@ use calve_core::{
 };
 
 use crate::error::{Error, Result};
+use crate::template_volume::VolumeClone;
 
 /// A data directory that was made.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub(crate) struct DataClone {
     pub(crate) took: Duration,
     /// Whether files are copied as a whole when they are opened for writing.
     pub(crate) copies_up: bool,
-    /// Where the changes are, on an overlay. Unmounted when dropped.
+    /// Where the changes are, on an overlay of this machine. Unmounted when dropped.
     pub(crate) overlay: Option<OverlayMount>,
 }
 
@@ -30,6 +31,19 @@ impl DataClone {
             strategy: self.strategy,
             refused: self.refused.clone(),
             took: self.took,
+            copies_up: false,
+            overlay: None,
+        }
+    }
+}
+
+impl From<VolumeClone> for DataClone {
+    fn from(clone: VolumeClone) -> Self {
+        let refused = clone.refused.into_iter();
+        Self {
+            strategy: clone.strategy,
+            refused: refused.map(|(strategy, reason)| Refusal { strategy, reason, remedy: None }).collect(),
+            took: clone.took,
             copies_up: false,
             overlay: None,
         }

@@ -1,24 +1,25 @@
 //! From a specification to a server that answers: data directory, configuration, process, readiness.
 
 pub(crate) mod data;
+mod process;
 mod readiness;
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use calve_core::{CancelToken, CloneOptions, CloneState, RemovalWait, RevertReport, Strategy};
-use fs_err as fs;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
 use self::data::{DataClone, Mounts, clone_data};
+pub(crate) use self::process::start_server;
+use self::process::{start, start_apart, start_in_container};
 use self::readiness::{Notices, ReadinessWait};
 use crate::address::Address;
-use crate::container::{self, Mount, Run, ServerProcess};
+use crate::container::{self, ServerProcess};
 use crate::copy_up::{self, LargeFile, OverlayPaths, Watch};
 use crate::engine::{Engine, Instance, connection, memory};
 use crate::error::{Error, Result};
@@ -30,8 +31,9 @@ use crate::messages::{Origin, Spec, StartNotice};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord};
 use crate::runtime;
-use crate::sys::{self, Launch, ProcessEnd};
+use crate::sys::{self, ProcessEnd};
 use crate::template::manifest;
+use crate::template_volume::clone_volume;
 
 /// The data directory, in a server's place.
 const DATA: &str = "data";
@@ -166,7 +168,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let notifies = readiness::wait(&mut server, &waiting).map_err(|error| unless_image_is_missing(spec, error))?;
     meanwhile();
     neutralised.extend(wanted.engine.settle(&instance)?);
-    let is_overlay = placed.as_ref().is_some_and(|placed| placed.overlay.is_some());
+    let is_overlay = placed.as_ref().is_some_and(|placed| placed.strategy == Strategy::Overlay);
     Ok(RunningServer {
         server,
         strategy: placed.as_ref().map(|placed| placed.strategy).or(spec.strategy),
@@ -209,32 +211,17 @@ pub(crate) fn places(wanted: &LaunchRequest<'_>) -> Result<Places> {
 pub(crate) fn open_up(wanted: &LaunchRequest<'_>, place: &Directory, settings: &Directory) -> Result<()> {
     let spec = wanted.spec;
     private::share(place, spec.account, wanted.files)?;
-    if spec.container.is_some() {
+    if spec.container.is_some() && spec.apart().is_none() {
         container::name_user(settings, wanted.engine.name(), spec.account)?;
     }
     Ok(())
-}
-
-/// Starts the server's process. `notices` is the notify socket, if the server may have one.
-pub(crate) fn start_server(
-    wanted: &LaunchRequest<'_>,
-    instance: &Instance,
-    notices: Option<&Path>,
-    output: &File,
-) -> Result<ServerProcess> {
-    let arguments = wanted.engine.arguments(instance)?;
-    let notify = notices.map(|path| ("NOTIFY_SOCKET", path.as_os_str()));
-    match &wanted.spec.container {
-        Some(_) => start_in_container(wanted, &arguments, &instance.settings, true, output),
-        None => start(wanted, &arguments, &instance.data, notify.as_slice(), output),
-    }
 }
 
 /// Records the state of the data directory for the next reset, which can do without. Root never changes anything in a directory that the
 /// server's account could reach before, so as root every reset makes a new one.
 fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path) -> Option<CloneState> {
     let reset = wanted.reset?;
-    if placed?.overlay.is_some() || wanted.spec.account.to_become().is_some() {
+    if wanted.spec.apart().is_some() || placed?.overlay.is_some() || wanted.spec.account.to_become().is_some() {
         return None;
     }
     let after = match reset {
@@ -249,7 +236,9 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
         program: wanted.spec.program.clone(),
         version: wanted.spec.version.clone(),
         data: seen.join("data"),
-        sockets: runtime::sockets(wanted.directory),
+        data_here: wanted.files.join(DATA),
+        sockets: wanted.spec.apart().map_or_else(|| runtime::sockets(wanted.directory), |_| seen.join("s")),
+        settings_seen: wanted.spec.apart().map_or_else(|| settings.path().to_path_buf(), |_| seen.join("settings")),
         settings,
         address: wanted.address.clone(),
         purpose: wanted.spec.purpose,
@@ -269,6 +258,9 @@ fn watched(
     since: SystemTime,
 ) -> (Vec<LargeFile>, Option<Watch>, Option<String>) {
     let spec = wanted.spec;
+    if spec.apart().is_some() && placed.is_some_and(|placed| placed.strategy == Strategy::Overlay) {
+        return (Vec::new(), None, Some("the overlay is in Docker's engine, where copies are not watched".into()));
+    }
     let upper = placed.and_then(|placed| placed.overlay.as_ref()?.upper());
     let (Some(placed), Some(upper), Origin::Template(template)) = (placed, upper, wanted.origin) else {
         return (Vec::new(), None, None);
@@ -341,6 +333,37 @@ struct PreparedData {
 }
 
 fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
+    match (wanted.spec.apart(), wanted.origin) {
+        (None, _) | (_, Origin::Present) => data_here(wanted, place, data),
+        (Some(container), Origin::Template(template)) if !wanted.spec.whole => {
+            let lock = held(wanted, template)?;
+            let placed = clone_volume(container, template, wanted.spec.strategy)?;
+            Ok(PreparedData { placed: Some(placed.into()), template: Some(lock), neutralised: Vec::new() })
+        }
+        (Some(container), _) => {
+            let prepared = data_here(wanted, place, data)?;
+            container.volume().fill(data)?;
+            Ok(prepared)
+        }
+    }
+}
+
+/// Returns the lock of the template in a place, whose files are as they were made.
+fn held(wanted: &LaunchRequest<'_>, template: &Path) -> Result<File> {
+    let lock = registry::open_lock(template)?;
+    registry::wait_for(&lock, FlockOperation::LockShared)
+        .map_err(|errno| Error::io(Operation::Lock, template, errno))?;
+    let damage = if wanted.reset.is_some() { None } else { manifest::difference(template)? };
+    match damage {
+        None => Ok(lock),
+        Some(what) => {
+            let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Err(Error::TemplateDamaged { name, what })
+        }
+    }
+}
+
+fn data_here(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
     let spec = wanted.spec;
     match wanted.origin {
         Origin::Present => Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() }),
@@ -350,17 +373,10 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
             Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() })
         }
         Origin::Template(template) => {
-            let lock = registry::open_lock(template)?;
-            registry::wait_for(&lock, FlockOperation::LockShared)
-                .map_err(|errno| Error::io(Operation::Lock, template, errno))?;
+            let lock = held(wanted, template)?;
             if let Some(placed) = wanted.reset.and_then(ResetData::placed) {
                 let placed = Some(placed.again());
                 return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
-            }
-            let damage = if wanted.reset.is_some() { None } else { manifest::difference(template)? };
-            if let Some(what) = damage {
-                let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                return Err(Error::TemplateDamaged { name, what });
             }
             let mounts = match &spec.container {
                 Some(container) if container.image.is_docker() => Mounts::Unseen,
@@ -412,9 +428,10 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
     let in_image = wanted.spec.container.is_some();
     let command = wanted.engine.init(&wanted.spec.program, data, &|program| in_image || program.is_file())?;
     let Some(command) = command else { return Ok(()) };
-    let mut program = match in_image {
-        true => start_in_container(wanted, &command, settings, false, output)?,
-        false => start(wanted, &command, data, &[], output)?,
+    let mut program = match &wanted.spec.container {
+        Some(container) if container.image.apart.is_some() => start_apart(wanted, container, &command, None, output)?,
+        Some(container) => start_in_container(wanted, container, &command, settings, false, output)?,
+        None => start(wanted, &command, data, &[], output)?,
     };
     loop {
         if let Some(ended) = program.ended() {
@@ -465,6 +482,9 @@ impl Drop for ServerView {
 
 pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let spec = wanted.spec;
+    if spec.apart().is_some() {
+        return Ok(ServerView { path: container::ROOT.into(), is_mount: false });
+    }
     // A directory that is bound into a container is reached there.
     if spec.container.is_some() || spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
         return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });
@@ -477,101 +497,10 @@ pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     Ok(ServerView { path: at, is_mount: true })
 }
 
-fn start(
-    wanted: &LaunchRequest<'_>,
-    command: &[OsString],
-    directory: &Path,
-    more: &[(&str, &OsStr)],
-    output: &File,
-) -> Result<ServerProcess> {
-    let program = Path::new(&command[0]);
-    let temporary = directory.with_file_name("tmp");
-    let path = OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    let variables = [("PATH", path), ("LC_ALL", OsStr::new("C")), ("TMPDIR", temporary.as_os_str())];
-    let environment = variables.iter().chain(more).map(|(name, value)| {
-        let mut both = OsString::from(name);
-        both.push("=");
-        both.push(value);
-        c_text(program, &both)
-    });
-    let null = null()?;
-    let launch = Launch {
-        command: command.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
-        environment: Some(environment.collect::<Result<_>>()?),
-        directory: c_text(program, directory.as_os_str())?,
-        log: output.as_fd(),
-        input: null.as_fd(),
-        account: wanted.spec.account.to_become(),
-        own_processes: wanted.isolated,
-    };
-    let process = sys::spawn(&launch).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::NoProgram {
-            program: program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            places: vec![program.to_path_buf()],
-        },
-        _ => Error::io(Operation::Start, program, error),
-    })?;
-    Ok(ServerProcess::new(process, None))
-}
-
-/// Starts a program of the image: the runtime in the foreground, which is this user's, with this process's environment.
-fn start_in_container(
-    wanted: &LaunchRequest<'_>,
-    command: &[OsString],
-    settings: &Directory,
-    by_entry_point: bool,
-    output: &File,
-) -> Result<ServerProcess> {
-    let spec = wanted.spec;
-    let Some(container) = &spec.container else { return Err(Error::SupervisorGone(spec.name.clone())) };
-    let (data, temporary, sockets) =
-        (wanted.files.join(DATA), wanted.files.join("tmp"), runtime::sockets(wanted.directory));
-    let users = settings.path().join(container::USERS);
-    let mut mounts = vec![
-        Mount::writable(&temporary),
-        Mount::writable(&sockets),
-        Mount::readable(settings.path(), settings.path()),
-        Mount::readable(&users, Path::new("/etc/passwd")),
-    ];
-    match wanted.container_data {
-        ContainerData::Bound => mounts.push(Mount::writable(&data)),
-        ContainerData::Mounted { source, option } => mounts.push(Mount { source, at: &data, option }),
-        ContainerData::OfImage => {}
-    }
-    let line = container.command(&Run {
-        command,
-        account: spec.account,
-        directory: &data,
-        mounts: &mounts,
-        has_network: wanted.address.tcp_port.is_some(),
-        by_entry_point,
-    })?;
-    let (program, null) = (&container.image.runtime, null()?);
-    let launch = Launch {
-        command: line.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
-        environment: None,
-        directory: c_text(program, "/".as_ref())?,
-        log: output.as_fd(),
-        input: null.as_fd(),
-        account: None,
-        own_processes: false,
-    };
-    let process = sys::spawn(&launch).map_err(|error| Error::io(Operation::Start, program, error))?;
-    Ok(ServerProcess::new(process, Some(container.clone())))
-}
-
 /// Tells an image that was removed from a server that failed.
 fn unless_image_is_missing(spec: &Spec, error: Error) -> Error {
     match (&error, &spec.container) {
         (Error::ServerFailed { .. }, Some(container)) => container.image.missing().unwrap_or(error),
         _ => error,
     }
-}
-
-fn c_text(program: &Path, text: &OsStr) -> Result<CString> {
-    CString::new(text.as_bytes()).map_err(|error| Error::io(Operation::Start, program, error))
-}
-
-fn null() -> Result<fs::File> {
-    fs::File::open("/dev/null").map_err(|error| Error::io(Operation::Open, "/dev/null", error))
 }

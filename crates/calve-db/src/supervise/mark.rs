@@ -11,6 +11,7 @@ use calve_core::{CancelToken, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{End, ORDERLY_END, Supervisor};
+use crate::container::Container;
 use crate::end_reason::EndReason;
 use crate::engine::Version;
 use crate::error::{Error, Result};
@@ -18,8 +19,8 @@ use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
-use crate::launch::ResetData;
 use crate::launch::data::{Mounts, clone_data};
+use crate::launch::{ResetData, make_data};
 use crate::log;
 use crate::mark;
 use crate::messages::{Answer, Origin, send};
@@ -113,7 +114,10 @@ impl Supervisor<'_> {
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
         let data = staged.join("data");
-        clone_data(&self.files.join("data"), &data, None, Mounts::None, cancel)?;
+        match self.spec.apart() {
+            None => drop(clone_data(&self.files.join("data"), &data, None, Mounts::None, cancel)?),
+            Some(container) => self.carry_out(container, staged)?,
+        }
         self.engine.scrub(&data)?;
         self.engine.examine(&data, &self.version()?)?;
         let size = manifest::write(staged)?;
@@ -141,6 +145,17 @@ impl Supervisor<'_> {
         Ok(mark)
     }
 
+    /// Copies the data of the server, which has ended in order, out of its volume into the directory `above`.
+    fn carry_out(&self, container: &Container, above: &Path) -> Result<()> {
+        let data = above.join("data");
+        // Those that a volume was filled with, if it was.
+        trash::remove(&data, RemovalWait::Yes)?;
+        make_data(&data)?;
+        container.volume().carry_out(&data)?;
+        private::give_tree(&Directory::open(above)?, "data", self.spec.account)?;
+        self.engine.tidy_copy(&data)
+    }
+
     fn version(&self) -> Result<Version> {
         let unknown = || Error::server_failed("is of an unknown version");
         self.engine.version(&self.spec.version).ok_or_else(unknown)
@@ -163,7 +178,11 @@ impl Supervisor<'_> {
     /// Ends the server in order, with everything written.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.ask_to_end()?;
-        self.await_end()
+        self.await_end()?;
+        match self.spec.apart() {
+            None => Ok(()),
+            Some(container) => self.carry_out(container, &self.files).and_then(|()| self.remove_volumes()),
+        }
     }
 
     /// Begins that. An error: the server goes on as if it had not been asked.

@@ -15,7 +15,7 @@ mod reset;
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
@@ -41,6 +41,7 @@ use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
 use crate::sweep;
 use crate::sys::{self, Isolation, ProcessHandle};
+use crate::template_volume;
 
 /// How long a server may take to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
@@ -176,6 +177,7 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         notifies: false,
         isolated,
         image: spec.container.as_ref().map(|container| container.image.name.clone()),
+        in_engine: spec.apart().is_some(),
     }
 }
 
@@ -184,11 +186,20 @@ impl<'a> Supervisor<'a> {
         let engine = engine::named(&spec.engine)?;
         let held = service::hold(spec, engine)?;
         let watched = spec.owner.processes()?;
-        let port = spec.tcp.map(Port::take).transpose()?;
+        let port = spec.tcp.or(spec.apart().map(|_| 0));
+        let mut port = port.map(Port::take).transpose()?;
         let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
         runtime::make(&spec.directory, spec.account)?;
         let requests = Requests::listen(&spec.control)?;
-        let address = engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref());
+        let address = match (&mut port, &password) {
+            (Some(port), Some(password)) if spec.apart().is_some() => {
+                port.free();
+                engine.address_by_port(&spec.directory, port.number, password)
+            }
+            (port, password) => {
+                engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref())
+            }
+        };
         let tell = |starting| tell(talk, starting);
         let wanted = LaunchRequest {
             spec,
@@ -258,7 +269,8 @@ impl<'a> Supervisor<'a> {
         self.record.clone_ms = milliseconds(launched.clone_took);
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
-        self.record.data_directory = self.files.join("data");
+        let files = self.spec.apart().map_or(self.files.as_path(), |_| Path::new(container::ROOT));
+        self.record.data_directory = files.join("data");
         self.record.prepared = self.prepared.is_ready();
         registry::write(&self.spec.place, &self.record)
     }
@@ -454,6 +466,11 @@ impl<'a> Supervisor<'a> {
         self.end_children();
     }
 
+    /// Removes the volumes that its data are in, if they are in any.
+    fn remove_volumes(&self) -> Result<()> {
+        self.spec.container.as_ref().map_or(Ok(()), container::Container::remove_volumes)
+    }
+
     fn end_children(&self) {
         let server = Some(self.launched.server.pid());
         sweep::end_children(self.engine, &self.files, server, self.isolated);
@@ -500,7 +517,7 @@ impl<'a> Supervisor<'a> {
                 if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some() && !self.record.waits) {
                     Ending::of(self.spec.files(), &self.record.name, *reason, copied.clone()).keep(&self.spec.logs);
                 }
-                let removed = self.launched.server.check_removed();
+                let removed = self.launched.server.check_removed().and_then(|()| self.remove_volumes());
                 match &removed {
                     Ok(()) => _ = trash::remove(&self.spec.place, RemovalWait::No),
                     // The place tells the next sweep which container is left.
@@ -512,6 +529,7 @@ impl<'a> Supervisor<'a> {
                 }
                 let _ = self.spec.place.parent().map(trash::reap);
                 self.delete_old_templates();
+                self.spec.apart().iter().for_each(|container| template_volume::sweep(container.home()));
             }
         }
     }

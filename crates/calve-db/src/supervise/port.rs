@@ -22,7 +22,7 @@ use crate::sys;
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) number: u16,
-    _held: OwnedFd,
+    held: Option<OwnedFd>,
     _name: Option<OwnedFd>,
 }
 
@@ -47,7 +47,12 @@ impl Port {
         let number = address.port();
         // The kernel has given a port that nobody has: should somebody have its name, it is of no use to him.
         let name = name.or_else(|| sys::hold_name(&self::name(number)).ok().flatten());
-        Ok(Self { number, _held: held, _name: name })
+        Ok(Self { number, held: Some(held), _name: name })
+    }
+
+    /// Frees the port for a program of somebody else's, which may not permit that it is shared. Servers of Calve's still do not ask for it.
+    pub(crate) fn free(&mut self) {
+        self.held = None;
     }
 }
 

@@ -101,6 +101,7 @@ impl Supervisor<'_> {
             return Ok(reverted);
         }
         self.take_files_away()?;
+        self.remove_volumes()?;
         self.move_back()?;
         Ok(self.take_next_data(next, talk).map_or(ResetData::ToClone, ResetData::Cloned))
     }

@@ -22,9 +22,6 @@ pub(crate) enum Isolation {
     None(Errno),
 }
 
-/// They are in a virtual machine.
-pub(crate) const HAS_CONTAINERS: bool = false;
-
 /// Isolates nothing: there are no namespaces.
 pub(crate) fn isolate(_needed: &[&Path]) -> Result<Isolation, Errno> {
     Ok(Isolation::None(Errno::NOSYS))

@@ -93,6 +93,14 @@ impl Template {
         self.image.as_ref().map(|image| image.name.as_str())
     }
 
+    /// Fails if the data of its servers is in the volumes of a Docker engine that does not see this machine's files.
+    pub fn check_is_here(&self) -> Result<()> {
+        match &self.image {
+            Some(image) if image.apart.is_some() => Err(Error::EngineElsewhere(image.runtime.clone())),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the template's data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.place.join("data")

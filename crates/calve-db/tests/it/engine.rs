@@ -54,7 +54,7 @@ impl Engine {
             Mariadb => &["mariadb", "-BN", "-e", sql],
             Mysql => &[MYSQL_CLIENT, "-BN", "-e", sql],
             // It knows no variable for the socket.
-            Redis | Valkey => &["sh", "-c", "exec redis-cli -e -s \"$REDIS_SOCKET\" EVAL \"$0\" 0", sql],
+            Redis | Valkey => &["sh", "-c", REDIS_CLIENT, sql],
         };
         words.iter().map(OsString::from).collect()
     }
@@ -87,6 +87,10 @@ impl Engine {
         if self.is_sql() { "INSERT INTO t VALUES (0)" } else { "redis.call('RPUSH', 't', 0)" }
     }
 }
+
+const REDIS_CLIENT: &str =
+    "if [ -n \"$REDIS_SOCKET\" ]; then set -- -s \"$REDIS_SOCKET\"; else set -- -u \"$REDIS_URL\"; fi
+exec redis-cli -e \"$@\" EVAL \"$0\" 0";
 
 /// Where scripts/install-from-sid has it. The `mysql` in PATH is MariaDB's.
 const MYSQL_CLIENT: &str = "/usr/local/mysql/bin/mysql";

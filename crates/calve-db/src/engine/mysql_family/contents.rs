@@ -1,10 +1,10 @@
 //! The contents of a server's databases, by `SHOW CREATE` and sums of hashes.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::USER;
 use super::wire::{Row, Session};
+use crate::address::Address;
 use crate::engine::connection::Connection;
 use crate::engine::{DatabaseObject, Rows};
 
@@ -36,12 +36,12 @@ const PARTS: &[(&str, usize, &str)] = &[
     ("EVENT", 3, "SELECT event_schema, event_name FROM information_schema.events WHERE event_schema"),
 ];
 
-pub(super) fn read(socket: &Path) -> Result<Vec<DatabaseObject>, String> {
-    objects(socket).map_err(|error| error.to_string())
+pub(super) fn read(server: &Address) -> Result<Vec<DatabaseObject>, String> {
+    objects(server).map_err(|error| error.to_string())
 }
 
-fn objects(socket: &Path) -> std::io::Result<Vec<DatabaseObject>> {
-    let connection = Connection::open(socket, PATIENCE).ok_or(std::io::ErrorKind::ConnectionRefused)?;
+fn objects(server: &Address) -> std::io::Result<Vec<DatabaseObject>> {
+    let connection = Connection::open(server, PATIENCE).ok_or(std::io::ErrorKind::ConnectionRefused)?;
     let mut session = Session::connect(connection.allowing(LONGEST_ANSWER), USER)?;
     for setting in SETTINGS {
         session.query(setting)?;

@@ -8,7 +8,7 @@ mod wire;
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(super) use mariadb::Mariadb;
@@ -26,6 +26,7 @@ use crate::runtime;
 const USER: &str = "root";
 /// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.
 const DATABASE: &str = "test";
+const SOCKET: &str = "mysql.sock";
 const STANDARD_PORT: u16 = 3306;
 /// A greeting, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,9 +44,13 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
     command.push(option("--basedir", base(&instance.program)));
     command.push(option("--datadir", &instance.data));
     command.push(TEMPORARY.into());
-    command.push(option("--socket", &address.socket));
+    command.push(option("--socket", &instance.sockets.join(SOCKET)));
     command.push(option("--pid-file", &instance.sockets.join("server.pid")));
     match address.tcp_port {
+        // Those who look whether it is ready come from one address, and count as errors.
+        Some(port) if address.is_by_port() => command.extend(
+            ["--bind-address=0.0.0.0", "--max-connect-errors=1000000", &format!("--port={port}")].map(Into::into),
+        ),
         Some(port) => command.extend(["--bind-address=127.0.0.1".into(), format!("--port={port}").into()]),
         None => command.push("--skip-networking".into()),
     }
@@ -53,9 +58,12 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
         // All of it is written, and nothing is left to be cleaned up by each server anew.
         command.push("--innodb-fast-shutdown=0".into());
     }
+    let (at, password) = match (&address.password, address.is_by_port()) {
+        (Some(password), true) => ("protocol=tcp\nhost=127.0.0.1".to_owned(), password.as_str()),
+        _ => (format!("socket={}\nhost=localhost", address.socket.display()), ""),
+    };
     let client = format!(
-        "[client]\nsocket={}\nhost=localhost\nport={}\nuser={USER}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
-        address.socket.display(),
+        "[client]\n{at}\nport={}\nuser={USER}\npassword={password}\n[mysql]\ndatabase={DATABASE}\n",
         address.port
     );
     instance.configure("my.cnf", &client)?;
@@ -66,7 +74,7 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
 }
 
 fn probe(address: &Address, patience: Duration) -> Probe {
-    let Some(mut connection) = Connection::open(&address.socket, patience) else { return Probe::NotYet };
+    let Some(mut connection) = Connection::open(address, patience) else { return Probe::NotYet };
     let mut head = [0; 5];
     match (connection.read_exact(&mut head), head[4]) {
         // Protocol version 10: the greeting.
@@ -81,12 +89,12 @@ fn probe(address: &Address, patience: Duration) -> Probe {
 }
 
 fn contents(address: &Address) -> Result<Vec<DatabaseObject>> {
-    contents::read(&address.socket).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
+    contents::read(address).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
 }
 
 /// Tells of events, whose scheduler is off. A server to which somebody gave a password tells nothing.
 fn events(address: &Address) -> Vec<String> {
-    let count = Connection::open(&address.socket, PATIENCE).and_then(|connection| {
+    let count = Connection::open(address, PATIENCE).and_then(|connection| {
         let mut session = Session::connect(connection, USER).ok()?;
         session.first_row("SELECT COUNT(*) FROM information_schema.events").ok()?
     });
@@ -99,7 +107,7 @@ fn events(address: &Address) -> Vec<String> {
 
 fn connections(address: &Address, asked: u64) -> Result<u64> {
     let failed = |error| Error::io(Operation::AskForGreeting, &address.socket, error);
-    let connection = Connection::open(&address.socket, PATIENCE);
+    let connection = Connection::open(address, PATIENCE);
     let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
     // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
     // of the connection, which each one raises.
@@ -112,7 +120,7 @@ fn connections(address: &Address, asked: u64) -> Result<u64> {
 }
 
 fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
-    let socket = runtime::sockets(directory).join("mysql.sock");
+    let socket = runtime::sockets(directory).join(SOCKET);
     let path = socket.to_string_lossy().into_owned();
     let port = tcp.unwrap_or(STANDARD_PORT);
     let secret = password.map_or(String::new(), |password| format!(":{password}"));
@@ -136,6 +144,34 @@ fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Addres
         tcp_port: tcp,
         variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
     }
+}
+
+fn address_by_port(directory: &Path, port: u16, password: &str) -> Address {
+    let url = format!("mysql://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
+    let variables = [
+        ("MYSQL_HOST", "127.0.0.1".to_owned()),
+        ("MYSQL_TCP_PORT", port.to_string()),
+        ("MYSQL_HOME", directory.join(runtime::SETTINGS).to_string_lossy().into_owned()),
+    ];
+    Address {
+        tcp_url: Some(url.clone()),
+        url,
+        dsn: format!("{USER}:{password}@tcp(127.0.0.1:{port})/{DATABASE}"),
+        host: "127.0.0.1".into(),
+        port,
+        socket: PathBuf::new(),
+        user: USER.into(),
+        password: Some(password.into()),
+        database: DATABASE.into(),
+        tcp_port: Some(port),
+        variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+    }
+}
+
+/// Returns the hosts from which the user of TCP may come, as a name of SQL.
+fn host(address: &Address) -> &'static str {
+    // In a container's network that is the gateway.
+    if address.is_by_port() { "'%'" } else { "'127.0.0.1'" }
 }
 
 /// Returns the installation that a server program belongs to: the directory above `bin`, `sbin` or `libexec`.

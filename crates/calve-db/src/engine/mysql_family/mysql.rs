@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{DATABASE, TEMPORARY, USER, base, files, option};
+use super::{DATABASE, TEMPORARY, USER, base, files, host, option};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
@@ -171,6 +171,10 @@ impl Engine for Mysql {
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
         mysql_family::address(directory, tcp, password)
     }
+
+    fn address_by_port(&self, directory: &Path, port: u16, password: &str) -> Address {
+        mysql_family::address_by_port(directory, port, password)
+    }
 }
 
 /// Returns the statements that the server begins with. The password is of letters and digits, and needs no quoting.
@@ -185,9 +189,10 @@ fn first_statements(instance: &Instance) -> String {
         sql.push_str(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n"));
     }
     if let Some(password) = &instance.address.password {
-        sql.push_str("DROP USER IF EXISTS root@'127.0.0.1';\n");
-        sql.push_str(&format!("CREATE USER root@'127.0.0.1' IDENTIFIED BY '{password}';\n"));
-        sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;\n");
+        let host = host(&instance.address);
+        sql.push_str(&format!("DROP USER IF EXISTS root@{host};\n"));
+        sql.push_str(&format!("CREATE USER root@{host} IDENTIFIED BY '{password}';\n"));
+        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO root@{host} WITH GRANT OPTION;\n"));
     }
     sql
 }

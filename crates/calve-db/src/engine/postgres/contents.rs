@@ -1,11 +1,11 @@
 //! The contents of a PostgreSQL server's databases, from its catalogs.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{DATABASE, USER};
+use super::DATABASE;
+use crate::address::Address;
 use crate::engine::connection::Connection;
 use crate::engine::postgres::wire::{LoginError, Session};
 use crate::engine::{DatabaseObject, Rows};
@@ -45,10 +45,10 @@ struct Sum {
     sum: String,
 }
 
-pub(super) fn read(socket: &Path) -> Result<Vec<DatabaseObject>, String> {
+pub(super) fn read(server: &Address) -> Result<Vec<DatabaseObject>, String> {
     let mut objects = Vec::new();
-    for database in found(&mut session(socket, DATABASE)?, DATABASES)? {
-        let mut session = session(socket, &database.name)?;
+    for database in found(&mut session(server, DATABASE)?, DATABASES)? {
+        let mut session = session(server, &database.name)?;
         for found in found(&mut session, OBJECTS)? {
             let rows = found.query.as_deref().map(|query| rows(&mut session, query)).transpose()?.flatten();
             objects.push(object(&database.name, found, rows));
@@ -63,9 +63,9 @@ fn object(database: &str, found: ObjectRow, rows: Option<Rows>) -> DatabaseObjec
     DatabaseObject { database: database.to_owned(), kind, name, definition, rows }
 }
 
-fn session(socket: &Path, database: &str) -> Result<Session<Connection>, String> {
-    let connection = Connection::open(socket, PATIENCE).ok_or("it does not answer")?.allowing(LONGEST_ANSWER);
-    let mut session = Session::over(connection, USER, database).map_err(|refused| match refused {
+fn session(server: &Address, database: &str) -> Result<Session<Connection>, String> {
+    let allow = |connection: Connection| connection.allowing(LONGEST_ANSWER);
+    let mut session = Session::allowing(server, database, PATIENCE, allow).map_err(|refused| match refused {
         LoginError::NotYet => "it does not answer".to_owned(),
         LoginError::Message(said) => said,
     })?;

@@ -93,7 +93,7 @@ impl Postgres {
 
 /// Opens a session for the superuser.
 fn session(server: &Address) -> Result<Session<Connection>> {
-    Session::open(&server.socket, USER, DATABASE, PATIENCE).map_err(|error| match error {
+    Session::open(server, DATABASE, PATIENCE).map_err(|error| match error {
         LoginError::NotYet => refused("it does not answer".into()),
         LoginError::Message(said) => refused(said),
     })
@@ -161,8 +161,10 @@ impl Engine for Postgres {
             _ => (FAST, FAST_SETTINGS),
         };
         let config = instance.configure("postgresql.conf", &format!("{SETTINGS}{more}"))?;
-        let users = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
-        let users = instance.configure("pg_hba.conf", users)?;
+        let is_by_port = instance.address.is_by_port();
+        // The container's network has the addresses, and this program speaks no SCRAM.
+        let host = if is_by_port { "all password" } else { "127.0.0.1/32 scram-sha-256" };
+        let users = instance.configure("pg_hba.conf", &format!("local all all trust\nhost all all {host}\n"))?;
         let names = instance.configure("pg_ident.conf", "")?;
         let mut command: Vec<OsString> =
             vec![instance.program.clone().into(), "-D".into(), instance.data.clone().into()];
@@ -177,7 +179,12 @@ impl Engine for Postgres {
         set("ident_file", names.as_os_str());
         set("unix_socket_directories", instance.sockets.as_os_str());
         set("port", instance.address.port.to_string().as_ref());
-        set("listen_addresses", if instance.address.tcp_port.is_some() { "127.0.0.1" } else { "" }.as_ref());
+        let listening = match instance.address.tcp_port {
+            Some(_) if is_by_port => "*",
+            Some(_) => "127.0.0.1",
+            None => "",
+        };
+        set("listen_addresses", listening.as_ref());
         let telling = if instance.purpose.is_on_a_template() { &[] } else { TELLING };
         for setting in FIXED.iter().chain(forced).chain(telling) {
             command.extend(["-c".into(), setting.into()]);
@@ -185,8 +192,20 @@ impl Engine for Postgres {
         Ok(command)
     }
 
+    fn before_start(&self, instance: &Instance) -> Option<String> {
+        let password = instance.address.password.as_deref().filter(|_| instance.address.is_by_port())?;
+        let program = in_shell(&instance.program);
+        let (data, config) = (instance.data.display(), instance.settings_seen.join("postgresql.conf"));
+        let mut line = format!("{program} --single -D {data} -c config_file={}", config.display());
+        for setting in FIXED.iter().chain(FAST) {
+            line.push_str(&format!(" -c '{setting}'"));
+        }
+        // Made by Calve, of letters and digits.
+        Some(format!("{line} {DATABASE} >/dev/null <<'END'\nALTER ROLE {USER} PASSWORD '{password}'\nEND\n"))
+    }
+
     fn probe(&self, address: &Address, patience: Duration) -> Probe {
-        match Session::open(&address.socket, USER, DATABASE, patience) {
+        match Session::open(address, DATABASE, patience) {
             Ok(_) => Probe::Ready,
             Err(LoginError::NotYet) => Probe::NotYet,
             Err(LoginError::Message(said)) => Probe::Refused(said),
@@ -201,7 +220,8 @@ impl Engine for Postgres {
     }
 
     fn settle(&self, instance: &Instance) -> Result<Vec<String>> {
-        if instance.purpose != Purpose::TakeOver && instance.address.password.is_none() {
+        let is_password_set = instance.address.password.is_none() || instance.address.is_by_port();
+        if instance.purpose != Purpose::TakeOver && is_password_set {
             return Ok(Vec::new());
         }
         let mut session = session(&instance.address)?;
@@ -211,7 +231,10 @@ impl Engine for Postgres {
             let names = session.query(sql).map_err(refused)?;
             done.extend(names.into_iter().map(|name| format!("disabled the subscription `{name}`")));
         }
-        if let Some(password) = &instance.address.password {
+        // A server that only its port leads to has it already.
+        if let Some(password) = &instance.address.password
+            && !instance.address.is_by_port()
+        {
             // Made by Calve, of letters and digits.
             session.query(&format!("ALTER ROLE {USER} PASSWORD '{password}'")).map_err(refused)?;
         }
@@ -221,6 +244,14 @@ impl Engine for Postgres {
     fn stop_signal(&self) -> Signal {
         // "Fast": sessions are ended, everything is written.
         Signal::INT
+    }
+
+    fn ask_to_end(&self, address: &Address, purpose: Purpose, _: &Path) -> Result<bool> {
+        if address.is_by_port() && !purpose.is_on_a_template() {
+            // A template has none.
+            session(address)?.query(&format!("ALTER ROLE {USER} PASSWORD NULL")).map_err(refused)?;
+        }
+        Ok(false)
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {
@@ -247,7 +278,7 @@ impl Engine for Postgres {
     }
 
     fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
-        contents::read(&server.socket).map_err(refused)
+        contents::read(server).map_err(refused)
     }
 
     fn examine(&self, data: &Path, version: &Version) -> Result<()> {
@@ -308,4 +339,32 @@ impl Engine for Postgres {
             variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         }
     }
+    fn address_by_port(&self, _: &Path, port: u16, password: &str) -> Address {
+        let url = format!("postgresql://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
+        let variables = [
+            ("PGHOST", "127.0.0.1".to_owned()),
+            ("PGPORT", port.to_string()),
+            ("PGUSER", USER.into()),
+            ("PGDATABASE", DATABASE.into()),
+            ("PGPASSWORD", password.to_owned()),
+        ];
+        Address {
+            tcp_url: Some(url.clone()),
+            url,
+            dsn: format!("host=127.0.0.1 port={port} user={USER} password={password} dbname={DATABASE}"),
+            host: "127.0.0.1".into(),
+            port,
+            socket: PathBuf::new(),
+            user: USER.into(),
+            password: Some(password.into()),
+            database: DATABASE.into(),
+            tcp_port: Some(port),
+            variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        }
+    }
+}
+
+/// Quotes a path for a shell.
+fn in_shell(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }

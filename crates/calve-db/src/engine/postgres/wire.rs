@@ -1,14 +1,18 @@
-//! The little of PostgreSQL's protocol that is needed: logging in without a password, and one query at a time
+//! The little of PostgreSQL's protocol that is needed: logging in, and one query at a time
 //! (Frontend/Backend Protocol 3.0, chapter "Message Formats").
 
 use std::io::{self, Read, Write};
-use std::path::Path;
 use std::time::Duration;
 
+use crate::address::Address;
 use crate::engine::connection::Connection;
 
 /// The server's error when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";
+
+/// What the server says at login: that it needs no more, or a password as it is.
+const LOGGED_IN: u32 = 0;
+const PASSWORD: u32 = 3;
 
 /// No message that is asked for is longer.
 const LONGEST_MESSAGE: usize = 16 << 20;
@@ -16,7 +20,7 @@ const LONGEST_MESSAGE: usize = 16 << 20;
 /// The name of a session of Calve's own.
 pub(super) const NAME: &str = "calve";
 
-/// A session of a user without a password.
+/// A session of a user.
 #[derive(Debug)]
 pub struct Session<S>(S);
 
@@ -30,15 +34,28 @@ pub(super) enum LoginError {
 }
 
 impl Session<Connection> {
-    pub(super) fn open(socket: &Path, user: &str, database: &str, patience: Duration) -> Result<Self, LoginError> {
-        Self::over(Connection::open(socket, patience).ok_or(LoginError::NotYet)?, user, database)
+    /// Logs in as the superuser. The private socket asks for no password.
+    pub(super) fn open(server: &Address, database: &str, patience: Duration) -> Result<Self, LoginError> {
+        Self::allowing(server, database, patience, |connection| connection)
+    }
+
+    /// The same, over a connection that permits longer answers.
+    pub(super) fn allowing(
+        server: &Address,
+        database: &str,
+        patience: Duration,
+        allow: impl FnOnce(Connection) -> Connection,
+    ) -> Result<Self, LoginError> {
+        let connection = Connection::open(server, patience).ok_or(LoginError::NotYet)?;
+        let password = server.password.as_deref().filter(|_| server.is_by_port());
+        Self::over(allow(connection), &server.user, database, password)
     }
 }
 
 impl<S: Read + Write> Session<S> {
     /// Logs in over a socket.
     pub fn connect(stream: S, user: &str, database: &str) -> io::Result<Self> {
-        Self::over(stream, user, database).map_err(|refused| match refused {
+        Self::over(stream, user, database, None).map_err(|refused| match refused {
             LoginError::NotYet => io::ErrorKind::ConnectionRefused.into(),
             LoginError::Message(said) => io::Error::other(said),
         })
@@ -49,7 +66,7 @@ impl<S: Read + Write> Session<S> {
         Ok(self.rows(sql, 1)?.pop())
     }
 
-    pub(super) fn over(stream: S, user: &str, database: &str) -> Result<Self, LoginError> {
+    fn over(stream: S, user: &str, database: &str, password: Option<&str>) -> Result<Self, LoginError> {
         let mut session = Self(stream);
         let mut body = 196_608_u32.to_be_bytes().to_vec();
         for word in ["user", user, "database", database, "application_name", NAME] {
@@ -60,7 +77,7 @@ impl<S: Read + Write> Session<S> {
         let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
         let sent = session.0.write_all(&length.to_be_bytes()).and_then(|()| session.0.write_all(&body));
         sent.map_err(|_| LoginError::NotYet)?;
-        match session.until_ready(0) {
+        match session.until_ready(0, password) {
             Ok(Ok(_)) => Ok(session),
             Ok(Err(error)) if error.code == STARTING => Err(LoginError::NotYet),
             Ok(Err(error)) => Err(LoginError::Message(error.message)),
@@ -74,16 +91,20 @@ impl<S: Read + Write> Session<S> {
     }
 
     fn rows(&mut self, sql: &str, most: usize) -> io::Result<Vec<String>> {
-        let mut message = vec![b'Q'];
-        message.extend_from_slice(&u32::try_from(sql.len() + 5).unwrap_or(u32::MAX).to_be_bytes());
-        message.extend_from_slice(sql.as_bytes());
+        self.send(b'Q', sql)?;
+        self.until_ready(most, None)?.map_err(|said| io::Error::other(said.message))
+    }
+
+    fn send(&mut self, kind: u8, text: &str) -> io::Result<()> {
+        let mut message = vec![kind];
+        message.extend_from_slice(&u32::try_from(text.len() + 5).unwrap_or(u32::MAX).to_be_bytes());
+        message.extend_from_slice(text.as_bytes());
         message.push(0);
-        self.0.write_all(&message)?;
-        self.until_ready(most)?.map_err(|said| io::Error::other(said.message))
+        self.0.write_all(&message)
     }
 
     /// Reads until the server waits for the next query. An error at login ends the connection instead.
-    fn until_ready(&mut self, most: usize) -> io::Result<Result<Vec<String>, ServerError>> {
+    fn until_ready(&mut self, most: usize, password: Option<&str>) -> io::Result<Result<Vec<String>, ServerError>> {
         let mut rows = Vec::new();
         let mut failed = None;
         loop {
@@ -100,11 +121,14 @@ impl<S: Read + Write> Session<S> {
                 b'Z' => break,
                 b'E' => failed = Some(ServerError::parse(&body)),
                 b'D' if rows.len() < most => rows.extend(first_column(&body)),
-                // Anything but "no password needed".
-                b'R' if body.first_chunk() != Some(&0_u32.to_be_bytes()) => {
-                    let message = "it asks for a password on its private socket".to_owned();
-                    return Ok(Err(ServerError { code: String::new(), message }));
-                }
+                b'R' => match (body.first_chunk().copied().map(u32::from_be_bytes), password) {
+                    (Some(LOGGED_IN), _) => {}
+                    (Some(PASSWORD), Some(password)) => self.send(b'p', password)?,
+                    _ => {
+                        let message = "it asks for a password that is not known".to_owned();
+                        return Ok(Err(ServerError { code: String::new(), message }));
+                    }
+                },
                 _ => {}
             }
         }
@@ -169,7 +193,7 @@ mod tests {
                 scope.spawn(move || {
                     (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
                 });
-                drop(over(ours).until_ready(usize::MAX));
+                drop(over(ours).until_ready(usize::MAX, None));
             });
             first_column(input);
             ServerError::parse(input);
@@ -185,7 +209,7 @@ mod tests {
                 let row = [b"D\0\x01\0\x0a\0\x01\0\0\xff\xff".as_slice(), &[b'x'; 0xffff]].concat();
                 while (&theirs).write_all(&row).is_ok() {}
             });
-            assert_eq!(over(ours).until_ready(usize::MAX).unwrap_err().kind(), io::ErrorKind::InvalidData);
+            assert_eq!(over(ours).until_ready(usize::MAX, None).unwrap_err().kind(), io::ErrorKind::InvalidData);
         });
     }
 
@@ -194,6 +218,6 @@ mod tests {
     fn a_message_of_gigabytes_is_refused() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         (&theirs).write_all(b"D\xff\xff\xff\xff").unwrap();
-        assert_eq!(Session(ours).until_ready(1).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(Session(ours).until_ready(1, None).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -50,6 +50,7 @@ pub(super) const VALKEY: Redis = Redis {
     usual_places: &["/usr/bin", "/usr/local/bin", "/usr/local/valkey/bin", "/opt/homebrew/opt/valkey/bin"],
 };
 
+const SOCKET: &str = "redis.sock";
 const STANDARD_PORT: u16 = 6379;
 /// The user that needs no name.
 const USER: &str = "default";
@@ -128,10 +129,10 @@ impl Engine for Redis {
         let mut text = String::from(FIXED);
         let mut set = |name: &str, value: &str| text.push_str(&format!("{name} {value}\n"));
         set("dir", &quoted(&instance.data));
-        set("unixsocket", &quoted(&address.socket));
+        set("unixsocket", &quoted(&instance.sockets.join(SOCKET)));
         match address.tcp_port {
             Some(port) => {
-                set("bind", "127.0.0.1");
+                set("bind", if address.is_by_port() { "0.0.0.0" } else { "127.0.0.1" });
                 set("port", &port.to_string());
             }
             None => set("port", "0"),
@@ -142,8 +143,8 @@ impl Engine for Redis {
         }
         let loads_append_only_files = match purpose {
             // No template has any, but a copy of a service has.
-            Purpose::Keep | Purpose::Serve | Purpose::Build => dump::has_append_only_files(&instance.data)?,
-            Purpose::TakeOver => dump::is_older_than_append_only_files(&instance.data)?,
+            Purpose::Keep | Purpose::Serve | Purpose::Build => dump::has_append_only_files(&instance.data_here)?,
+            Purpose::TakeOver => dump::is_older_than_append_only_files(&instance.data_here)?,
         };
         set("appendonly", if loads_append_only_files { "yes" } else { "no" });
         set("appendfsync", if *purpose == Purpose::Keep { "always" } else { "no" });
@@ -179,7 +180,7 @@ impl Engine for Redis {
             Purpose::TakeOver => {
                 session.ask(&["CONFIG", "SET", "appendonly", "no"]).map_err(failed)?;
                 session.ask(&["SAVE"]).map_err(failed)?;
-                dump::remove_append_only_files(&instance.data)?;
+                dump::remove_append_only_files(&instance.data_here)?;
                 Ok(is_on.then(|| "took the data from the append-only files, which are newer than `dump.rdb`".into()))
                     .map(|said| said.into_iter().collect())
             }
@@ -227,6 +228,10 @@ impl Engine for Redis {
         Ok(true)
     }
 
+    fn tidy_copy(&self, data: &Path) -> Result<()> {
+        dump::remove_append_only_files(data)
+    }
+
     fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
         Session::open(server, PATIENCE_TO_WRITE).and_then(|mut session| contents::read(&mut session)).map_err(failed)
     }
@@ -262,7 +267,7 @@ impl Engine for Redis {
     }
 
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
-        let socket = runtime::sockets(directory).join("redis.sock");
+        let socket = runtime::sockets(directory).join(SOCKET);
         let path = socket.to_string_lossy().into_owned();
         // The server does not tell the socket from TCP, so the password is needed for both.
         let secret = password.map_or(String::new(), |password| format!(":{password}@"));
@@ -282,6 +287,26 @@ impl Engine for Redis {
             password: password.map(Into::into),
             database: DATABASE.into(),
             tcp_port: tcp,
+            variables,
+        }
+    }
+
+    fn address_by_port(&self, _: &Path, port: u16, password: &str) -> Address {
+        // Some versions of redis-cli take a name that is left out for an empty one.
+        let url = format!("redis://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
+        let variables = [("REDIS_URL", url.as_str()), ("REDISCLI_AUTH", password), ("VALKEYCLI_AUTH", password)];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        Address {
+            tcp_url: Some(url.clone()),
+            dsn: format!("127.0.0.1:{port}"),
+            url,
+            host: "127.0.0.1".into(),
+            port,
+            socket: PathBuf::new(),
+            user: USER.into(),
+            password: Some(password.into()),
+            database: DATABASE.into(),
+            tcp_port: Some(port),
             variables,
         }
     }

@@ -25,7 +25,7 @@ pub(super) struct Session {
 impl Session {
     /// Connects, with the password if there is one.
     pub(super) fn open(address: &Address, patience: Duration) -> Result<Self, Refusal> {
-        let connection = Connection::open(&address.socket, patience).ok_or(Refusal::NotYet)?;
+        let connection = Connection::open(address, patience).ok_or(Refusal::NotYet)?;
         let mut session = Self { stream: BufReader::new(connection) };
         if let Some(password) = &address.password {
             session.ask(&["AUTH", password])?;

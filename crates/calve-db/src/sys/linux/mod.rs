@@ -51,6 +51,3 @@ pub(crate) fn hold_name(name: &str) -> rustix::io::Result<Option<std::os::fd::Ow
     bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
     Ok(Some(socket))
 }
-
-/// Whether containers share this machine's kernel, so that they see its directories and sockets.
-pub(crate) const HAS_CONTAINERS: bool = true;

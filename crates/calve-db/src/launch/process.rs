@@ -1,0 +1,159 @@
+//! Starting the processes of a server: programs of this machine, and of images by a runtime.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use fs_err as fs;
+
+use super::{ContainerData, DATA, LaunchRequest};
+use crate::container::{self, Container, Mount, Run, ServerProcess};
+use crate::engine::Instance;
+use crate::error::{Error, Result};
+use crate::files::directory::Directory;
+use crate::operation::Operation;
+use crate::runtime;
+use crate::sys::{self, Launch};
+
+/// Starts the server's process. `notices` is the notify socket, if the server may have one.
+pub(crate) fn start_server(
+    wanted: &LaunchRequest<'_>,
+    instance: &Instance,
+    notices: Option<&Path>,
+    output: &File,
+) -> Result<ServerProcess> {
+    let arguments = wanted.engine.arguments(instance)?;
+    let notify = notices.map(|path| ("NOTIFY_SOCKET", path.as_os_str()));
+    match &wanted.spec.container {
+        Some(container) if container.image.apart.is_some() => {
+            let input = container::script(instance, wanted.engine.before_start(instance).as_deref())?;
+            start_apart(wanted, container, &arguments, Some(input), output)
+        }
+        Some(container) => start_in_container(wanted, container, &arguments, &instance.settings, true, output),
+        None => start(wanted, &arguments, &instance.data, notify.as_slice(), output),
+    }
+}
+
+pub(super) fn start(
+    wanted: &LaunchRequest<'_>,
+    command: &[OsString],
+    directory: &Path,
+    more: &[(&str, &OsStr)],
+    output: &File,
+) -> Result<ServerProcess> {
+    let program = Path::new(&command[0]);
+    let temporary = directory.with_file_name("tmp");
+    let path = OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    let variables = [("PATH", path), ("LC_ALL", OsStr::new("C")), ("TMPDIR", temporary.as_os_str())];
+    let environment = variables.iter().chain(more).map(|(name, value)| {
+        let mut both = OsString::from(name);
+        both.push("=");
+        both.push(value);
+        c_text(program, &both)
+    });
+    let null = null()?;
+    let launch = Launch {
+        command: command.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
+        environment: Some(environment.collect::<Result<_>>()?),
+        directory: c_text(program, directory.as_os_str())?,
+        log: output.as_fd(),
+        input: null.as_fd(),
+        account: wanted.spec.account.to_become(),
+        own_processes: wanted.isolated,
+    };
+    let process = sys::spawn(&launch).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::NoProgram {
+            program: program.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            places: vec![program.to_path_buf()],
+        },
+        _ => Error::io(Operation::Start, program, error),
+    })?;
+    Ok(ServerProcess::new(process, None))
+}
+
+/// Starts a program of the image: the runtime in the foreground, which is this user's, with this process's environment.
+pub(super) fn start_in_container(
+    wanted: &LaunchRequest<'_>,
+    container: &Container,
+    command: &[OsString],
+    settings: &Directory,
+    by_entry_point: bool,
+    output: &File,
+) -> Result<ServerProcess> {
+    let (data, temporary, sockets) =
+        (wanted.files.join(DATA), wanted.files.join("tmp"), runtime::sockets(wanted.directory));
+    let users = settings.path().join(container::USERS);
+    let mut mounts = vec![
+        Mount::writable(&temporary),
+        Mount::writable(&sockets),
+        Mount::readable(settings.path(), settings.path()),
+        Mount::readable(&users, Path::new("/etc/passwd")),
+    ];
+    match wanted.container_data {
+        ContainerData::Bound => mounts.push(Mount::writable(&data)),
+        ContainerData::Mounted { source, option } => mounts.push(Mount { source, at: &data, option }),
+        ContainerData::OfImage => {}
+    }
+    let line = container.command(&Run {
+        command,
+        account: wanted.spec.account,
+        directory: &data,
+        mounts: &mounts,
+        tcp_port: wanted.address.tcp_port,
+        by_entry_point,
+    })?;
+    spawn_runtime(container, &line, null()?.as_fd(), output)
+}
+
+/// Starts a program of the image on the container's volume: a server with its script as standard input, by the image's entry point, or
+/// without one a program that only makes files.
+pub(super) fn start_apart(
+    wanted: &LaunchRequest<'_>,
+    container: &Container,
+    command: &[OsString],
+    script: Option<File>,
+    output: &File,
+) -> Result<ServerProcess> {
+    let line = container.command(&Run {
+        command,
+        account: wanted.spec.account,
+        directory: &Path::new(container::ROOT).join(DATA),
+        mounts: &[],
+        tcp_port: wanted.address.tcp_port.filter(|_| script.is_some()),
+        by_entry_point: script.is_some(),
+    })?;
+    match script {
+        Some(script) => spawn_runtime(container, &line, script.as_fd(), output),
+        None => spawn_runtime(container, &line, null()?.as_fd(), output),
+    }
+}
+
+fn spawn_runtime(
+    container: &Container,
+    line: &[OsString],
+    input: BorrowedFd<'_>,
+    output: &File,
+) -> Result<ServerProcess> {
+    let program = &container.image.runtime;
+    let launch = Launch {
+        command: line.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
+        environment: None,
+        directory: c_text(program, "/".as_ref())?,
+        log: output.as_fd(),
+        input,
+        account: None,
+        own_processes: false,
+    };
+    let process = sys::spawn(&launch).map_err(|error| Error::io(Operation::Start, program, error))?;
+    Ok(ServerProcess::new(process, Some(container.clone())))
+}
+
+fn c_text(program: &Path, text: &OsStr) -> Result<CString> {
+    CString::new(text.as_bytes()).map_err(|error| Error::io(Operation::Start, program, error))
+}
+
+fn null() -> Result<fs::File> {
+    fs::File::open("/dev/null").map_err(|error| Error::io(Operation::Open, "/dev/null", error))
+}
