@@ -117,7 +117,7 @@ impl<'a> BareServers<'a> {
     /// Removes the image that was made of the data.
     pub fn finish(mut self) -> Result<()> {
         match (&self.template.image, self.filled.take()) {
-            (Some(image), Some(filled)) => image.work(["rmi", &filled]).map(drop),
+            (Some(image), Some(filled)) => image.work(["rmi", &filled], &CancelToken::default()).map(drop),
             _ => Ok(()),
         }
     }
@@ -142,7 +142,7 @@ impl<'a> BareServers<'a> {
             }
             BareData::Image => {
                 if let Some(container) = &mut spec.container {
-                    container.image.id = self.filled_image(&container.image, &spec.place)?;
+                    container.image.id = self.filled_image(&container.image, &spec.place, cancel)?;
                 }
             }
             BareData::OverlayVolume => {
@@ -160,7 +160,7 @@ impl<'a> BareServers<'a> {
     }
 
     /// Returns the image that has the data in a place, as users make one.
-    fn filled_image(&mut self, image: &Image, place: &Path) -> Result<String> {
+    fn filled_image(&mut self, image: &Image, place: &Path, cancel: &CancelToken) -> Result<String> {
         if let Some(filled) = &self.filled {
             return Ok(filled.clone());
         }
@@ -181,7 +181,7 @@ impl<'a> BareServers<'a> {
         let name = format!("localhost/{PREFIX}:{}", own_name());
         let words = ["build", "--quiet", "--tag", &name, "--label"].map(OsString::from);
         let paths = [label(self.home.path()), "--file".into(), file.into(), self.template.place.clone().into()];
-        let built = image.work(words.into_iter().chain(paths));
+        let built = image.work(words.into_iter().chain(paths), cancel);
         let untagged = image.ask(["rmi", &base]);
         built.and(untagged)?;
         self.filled = Some(name.clone());
@@ -192,7 +192,7 @@ impl<'a> BareServers<'a> {
 impl Drop for BareServers<'_> {
     fn drop(&mut self) {
         if let (Some(image), Some(filled)) = (&self.template.image, &self.filled) {
-            let _ = image.work(["rmi", filled]);
+            let _ = image.work(["rmi", filled], &CancelToken::default());
         }
     }
 }
@@ -280,6 +280,7 @@ impl Parts {
             owners: (None, Vec::new()),
             cancel,
             container_data,
+            before_container: &|| (),
             tell: &|_| (),
         }
     }

@@ -142,9 +142,15 @@ pub enum Error {
     /// It runs no containers, or is another one than is supported.
     #[error("`{}` is neither podman nor docker: {said}", ShownPath(.runtime))]
     UnknownRuntime { runtime: PathBuf, said: String },
-    /// Its containers have other ports than this machine, or what was asked for needs files that they do not see.
+    /// Its containers have other ports than this machine, or other files where no volumes can be used instead.
     #[error("the containers of `{}` run on another machine, or in a virtual one", ShownPath(.0))]
     EngineElsewhere(PathBuf),
+    /// A container has published its port, and nobody answers at that port here, as where Calve is in a container itself.
+    #[error("no port of this machine leads to the containers of `{}`", ShownPath(.0))]
+    PortsElsewhere(PathBuf),
+    /// What was asked for needs files of this machine, or a session without a password.
+    #[error("the data of the servers of the template `{0}` is in volumes of Docker's engine")]
+    DataInEngine(String),
     /// The program that runs containers has failed.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     Runtime {
@@ -357,7 +363,7 @@ impl Error {
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,
             Self::NoRuntime(_) | Self::UnknownRuntime { .. } => Remedy::InstallRuntime,
-            Self::EngineElsewhere(_) => Remedy::ChooseLocalEngine,
+            Self::EngineElsewhere(_) | Self::PortsElsewhere(_) | Self::DataInEngine(_) => Remedy::ChooseLocalEngine,
             Self::NoSubordinateIds { .. } => Remedy::GrantIds,
             Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),
             Self::NoImage { runtime, image } => Remedy::PullImage { runtime: runtime.clone(), image: image.clone() },

@@ -1,13 +1,16 @@
 //! Data of templates in volumes of a Docker engine that does not see this machine's files.
 //!
-//! A template has a copy there, which is filled once, written down in the home, and kept until the template is gone.
+//! A template has a copy there, which is filled once, written down in the home, and kept until the template is gone. Beside each note is a
+//! lock of its own: whoever fills one volume keeps nobody from the others.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::Strategy;
+use calve_core::{CancelToken, Strategy};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::container::{Container, Image, Volume};
@@ -19,8 +22,12 @@ use crate::template;
 
 /// The directory of the notes about templates' volumes.
 const NOTES: &str = "volumes";
-/// Held by whoever fills a volume, and shared by those who look whether one is filled.
-const LOCK: &str = ".lock";
+/// The endings of a volume's files there: its note, and the lock that is held by whoever fills it, and shared by those who look whether it is
+/// filled.
+const NOTE: &str = "json";
+const LOCK: &str = "lock";
+/// How often a lock that somebody holds is tried.
+const TRY_EVERY: Duration = Duration::from_millis(50);
 
 /// Clones a volume by a reflink of each file, or prints why not and copies it. `$0` is the one way to take, if there is one.
 const CLONE: &str = r#"if [ "$0" != copy ]; then
@@ -31,8 +38,9 @@ fi
 echo copy
 echo "$said""#;
 
-/// Tries what a server does on an overlay.
-const TRY: &str = "[ -d /calve/data ] && : >/calve/tmp/tried";
+/// Tries what a server does on an overlay. In some user namespaces files can be written to, but nothing of the lower directory can be removed
+/// and made again.
+const TRY: &str = "[ -d /calve/data ] && rmdir /calve/tmp && mkdir /calve/tmp && : >/calve/tmp/tried";
 
 /// How the engine has cloned a volume.
 pub(crate) struct VolumeClone {
@@ -55,7 +63,8 @@ struct TemplateVolume {
     filled: Option<Filled>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// What is known of a volume that is filled.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Filled {
     /// Its directory, as the engine sees it.
     directory: String,
@@ -63,18 +72,31 @@ struct Filled {
     no_overlay: Option<String>,
 }
 
-/// Makes the volume of a container, a clone of the data of the template in `place`.
-pub(crate) fn clone_volume(container: &Container, place: &Path, strategy: Option<Strategy>) -> Result<VolumeClone> {
-    let template = TemplateVolume::of(container, place)?;
+/// What a note says.
+enum Noted {
+    Nothing,
+    /// It was not filled to its end, or is gone.
+    Unfilled(TemplateVolume),
+    Filled(TemplateVolume, Filled),
+}
+
+/// Makes the volume of a container, a clone of the data of the template in `place`, whose lock is `lock`. Returns `None` if another template
+/// has its place now.
+pub(crate) fn clone_volume(
+    container: &Container,
+    place: &Path,
+    lock: &File,
+    strategy: Option<Strategy>,
+    cancel: &CancelToken,
+) -> Result<Option<VolumeClone>> {
+    let Some((template, filled)) = TemplateVolume::of(container, place, lock, cancel)? else { return Ok(None) };
     let started = Instant::now();
-    let (directory, no_overlay) =
-        template.filled.as_ref().map_or(("", None), |filled| (filled.directory.as_str(), filled.no_overlay.clone()));
     let unfit = |strategy, reason: &str| Error::Strategy { strategy, reason: reason.to_owned() };
     let mut refused = Vec::new();
-    let way = match (strategy, no_overlay) {
+    let way = match (strategy, filled.no_overlay) {
         (None | Some(Strategy::Overlay), None) => {
-            container.volume().make_overlay(&template.name, directory)?;
-            return Ok(VolumeClone { strategy: Strategy::Overlay, refused, took: started.elapsed() });
+            container.volume().make_overlay(&template.name, &filled.directory)?;
+            return Ok(Some(VolumeClone { strategy: Strategy::Overlay, refused, took: started.elapsed() }));
         }
         (Some(Strategy::Overlay), Some(reason)) => return Err(unfit(Strategy::Overlay, &reason)),
         (None, Some(reason)) => {
@@ -86,7 +108,7 @@ pub(crate) fn clone_volume(container: &Container, place: &Path, strategy: Option
     };
     let volume = container.volume();
     volume.make()?;
-    let printed = volume.run(Some(&template.name), CLONE, way)?;
+    let printed = volume.run(Some(&template.name), CLONE, way, cancel)?;
     let (how, said) = printed.split_once('\n').unwrap_or_default();
     let strategy = if how == Strategy::Reflink.name() { Strategy::Reflink } else { Strategy::Copy };
     let said = said.trim().lines().last().unwrap_or_default();
@@ -95,52 +117,77 @@ pub(crate) fn clone_volume(container: &Container, place: &Path, strategy: Option
         "any" if strategy == Strategy::Copy => refused.push((Strategy::Reflink, said.to_owned())),
         _ => {}
     }
-    Ok(VolumeClone { strategy, refused, took: started.elapsed() })
+    Ok(Some(VolumeClone { strategy, refused, took: started.elapsed() }))
 }
 
 impl TemplateVolume {
-    /// Returns the volume of a template for the servers of a container's home. Fills it first, if need be.
-    fn of(container: &Container, place: &Path) -> Result<Self> {
+    /// Returns the volume of a template for the servers of a container's home, and what is known of it. Fills it first, if need be. Returns
+    /// `None` if `lock` is not that of the template in `place` any more.
+    fn of(container: &Container, place: &Path, lock: &File, cancel: &CancelToken) -> Result<Option<(Self, Filled)>> {
         let home = container.home().to_path_buf();
-        let identity = template::read(place).map(|template| template.identity()).unwrap_or_default();
+        let template = template::read(place);
+        if !registry::is_lock_of(lock, place) {
+            return Ok(None);
+        }
+        let identity = template.ok_or_else(|| template::missing(place))?.identity();
         let hash = blake3::hash(format!("{}\0{identity}", home.display()).as_bytes()).to_hex();
         let name = format!("calve-template-{}", &hash[..24]);
         let notes = home.join(NOTES);
         private::make_directory(&notes, CLOSED)?;
-        let note = notes.join(format!("{name}.json"));
-        let lock = private::open(&notes.join(LOCK))?;
-        for operation in [FlockOperation::LockShared, FlockOperation::LockExclusive] {
-            registry::wait_for(&lock, operation).map_err(|errno| Error::io(Operation::Lock, &notes, errno))?;
-            if let Some(volume) = read(&note).filter(Self::is_there) {
-                return Ok(volume);
+        let note = notes.join(&name).with_extension(NOTE);
+        {
+            let _shared = lock_of(&note, FlockOperation::NonBlockingLockShared, cancel)?;
+            if let Noted::Filled(volume, filled) = Self::noted(&note)? {
+                return Ok(Some((volume, filled)));
             }
+        }
+        let _alone = lock_of(&note, FlockOperation::NonBlockingLockExclusive, cancel)?;
+        match Self::noted(&note)? {
+            Noted::Filled(volume, filled) => return Ok(Some((volume, filled))),
+            // Somebody may have been killed who was filling it.
+            Noted::Unfilled(volume) => volume.volume().remove_late()?,
+            Noted::Nothing => {}
         }
         let image = container.image.clone();
         let mut volume = Self { image, name, home, place: place.to_path_buf(), identity, filled: None };
         private::write_json(&note, &volume)?;
-        volume.filled = Some(volume.fill()?);
+        let filled = volume.fill(cancel)?;
+        if !registry::is_lock_of(lock, place) {
+            // The data may be another template's. Unfilled, it goes with the next sweep.
+            return Ok(None);
+        }
+        volume.filled = Some(filled.clone());
         private::write_json(&note, &volume)?;
-        Ok(volume)
+        Ok(Some((volume, filled)))
     }
 
     fn volume(&self) -> Volume<'_> {
         Volume::of_template(&self.image, &self.name, &self.home, &self.identity)
     }
 
-    /// Returns whether it is filled, and nobody has removed it since.
-    fn is_there(&self) -> bool {
-        let Some(filled) = &self.filled else { return false };
-        self.volume().directory().is_ok_and(|directory| directory == filled.directory)
+    /// Returns what a note says, if its volume is still there. Fails if that cannot be told: the volume may be the lower layer of servers that
+    /// run, and is not to be filled again.
+    fn noted(note: &Path) -> Result<Noted> {
+        let failed = |error| Error::io(Operation::Read, note, error);
+        let text = match fs::read(note) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Noted::Nothing),
+            read => read.map_err(failed)?,
+        };
+        let volume: Self = serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
+        let there = if volume.filled.is_some() { volume.volume().find()? } else { None };
+        Ok(match (volume.filled.clone(), there) {
+            (Some(filled), Some(directory)) => Noted::Filled(volume, Filled { directory, ..filled }),
+            // Somebody may have removed it.
+            _ => Noted::Unfilled(volume),
+        })
     }
 
-    fn fill(&self) -> Result<Filled> {
+    fn fill(&self, cancel: &CancelToken) -> Result<Filled> {
         let volume = self.volume();
-        // Somebody may have been killed who was filling it.
-        volume.remove()?;
-        volume.fill(&self.place.join("data"))?;
+        volume.fill(&self.place.join("data"), cancel)?;
         let directory = volume.directory()?;
         let trial = volume.beside("trial");
-        let tried = trial.make_overlay(&self.name, &directory).and_then(|()| trial.run(None, TRY, ""));
+        let tried = trial.make_overlay(&self.name, &directory).and_then(|()| trial.run(None, TRY, "", cancel));
         trial.remove()?;
         let no_overlay = match tried {
             Ok(_) => None,
@@ -165,22 +212,61 @@ impl TemplateVolume {
 /// Removes the volumes of templates and marks that are gone, and those that nobody fills any more. Where an engine does not answer, they wait
 /// for the next time.
 pub(crate) fn sweep(home: &Path) {
-    let Ok(notes) = fs::read_dir(home.join(NOTES)) else { return };
-    let is_left = |volume: &TemplateVolume| volume.filled.is_none() || !volume.is_wanted();
-    for note in notes.flatten().map(|entry| entry.path()).filter(|note| read(note).is_some_and(|it| is_left(&it))) {
-        let Ok(lock) = private::open(&home.join(NOTES).join(LOCK)) else { return };
-        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return;
+    let Ok(entries) = fs::read_dir(home.join(NOTES)) else { return };
+    let locks = entries.flatten().map(|entry| entry.path()).filter(|path| path.extension() == Some(LOCK.as_ref()));
+    for path in locks {
+        let note = path.with_extension(NOTE);
+        if !is_left(&note) {
+            continue;
         }
-        // It may have been filled until then.
-        if let Some(volume) = read(&note).filter(is_left)
-            && volume.volume().remove().is_ok()
+        // Whoever has it fills the volume, or is about to use it.
+        let Ok(lock) = private::open(&path) else { continue };
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err()
+            || !registry::is_lock_at(&lock, &path)
+            // It may have been filled until then.
+            || !is_left(&note)
         {
-            let _ = fs::remove_file(&note);
+            continue;
         }
+        let removed = read(&note).map_or(Ok(()), |it| match &it.filled {
+            Some(_) => it.volume().remove(),
+            None => it.volume().remove_late(),
+        });
+        if removed.is_ok() {
+            // The lock last: who has waited for it sees that it is gone, and takes a new one.
+            for path in [note, path] {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Returns whether a note tells of a volume that nobody needs, or there is none. One that cannot be read tells nothing.
+fn is_left(note: &Path) -> bool {
+    match read(note) {
+        Some(volume) => volume.filled.is_none() || !volume.is_wanted(),
+        None => !note.exists(),
     }
 }
 
 fn read(note: &Path) -> Option<TemplateVolume> {
     serde_json::from_slice(&fs::read(note).ok()?).ok()
+}
+
+/// Takes the lock of a note by an operation that does not block, for as long as somebody wants the server that waits for it.
+fn lock_of(note: &Path, operation: FlockOperation, cancel: &CancelToken) -> Result<File> {
+    let path = note.with_extension(LOCK);
+    loop {
+        let lock = private::open(&path)?;
+        match rustix::fs::flock(&lock, operation) {
+            Ok(()) if registry::is_lock_at(&lock, &path) => return Ok(lock),
+            // A sweep has just removed it, or somebody has it, or there was a signal.
+            Ok(()) | Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+            Err(errno) => return Err(Error::io(Operation::Lock, &path, errno)),
+        }
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        std::thread::sleep(TRY_EVERY);
+    }
 }

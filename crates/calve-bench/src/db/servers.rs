@@ -206,6 +206,8 @@ impl<'a> ContainerServers<'a> {
         options.runtime.clone_from(&image.runtime);
         options.runtimes.clone_from(&image.runtimes);
         options.search.clone_from(&image.search);
+        // Its data would only be found to be out of reach once it is made.
+        options.here = true;
         options.directory = scratch.path().to_path_buf();
         let cancel: &CancelToken = bench.setup.cancel;
         let mut caller = Caller { say: &mut |_| (), run: &mut |_| Ok(None), cancel };

@@ -58,6 +58,8 @@ pub struct CreateOptions {
     pub runtime: Option<PathBuf>,
     /// The names of those that are looked for, the best first; [`crate::RUNTIMES`] if it is empty.
     pub runtimes: Vec<String>,
+    /// Whether to refuse an image whose servers have their data in volumes of Docker's engine.
+    pub here: bool,
     /// Directories to look for it in: PATH.
     pub search: Vec<PathBuf>,
     /// The current directory, for paths and patterns that are relative.
@@ -171,6 +173,9 @@ impl TemplatePlan {
                 let runtimes = if options.runtimes.is_empty() { &usual } else { &options.runtimes };
                 let wanted = container::ImageRequest { image, runtime, runtimes, search: &options.search };
                 let (image, program) = container::look_at(engine, &wanted, home)?;
+                if options.here && image.apart.is_some() {
+                    return Err(Error::DataInEngine(options.name.clone()));
+                }
                 (Some(image), program)
             }
             None => (None, programs::find(engine, named, &options.search)?),

@@ -199,6 +199,14 @@ impl Container {
         }
     }
 
+    /// Returns whether it runs and has published this port of 127.0.0.1.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        // One that does not run has none.
+        let told = self.image.ask(["port", &self.name]).unwrap_or_default();
+        let end = format!(" 127.0.0.1:{port}");
+        told.lines().any(|line| line.trim_end().ends_with(&end))
+    }
+
     /// Writes down that a place has it, before it is there.
     pub(crate) fn note(&self, place: &Path) -> Result<()> {
         private::write_json(&place.join(registry::CONTAINER), self)
@@ -261,8 +269,8 @@ pub(crate) fn is_noted(place: &Path) -> bool {
     place.join(registry::CONTAINER).exists()
 }
 
-/// Removes the container that a place had. Its supervisor was killed, and all that this one had started in its session, or it has removed
-/// the container as far as it could.
+/// Removes the container that a place had, and its volumes. Its supervisor was killed, and all that this one had started in its session, or
+/// it has removed the container as far as it could.
 pub(crate) fn remove_left(place: &Path) -> Result<()> {
     let path = place.join(registry::CONTAINER);
     let text = match fs::read(&path) {
@@ -271,13 +279,15 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
     };
     let container: Container =
         serde_json::from_slice(&text).map_err(|error| Error::io(Operation::Read, &path, error))?;
-    // With a record, it was there.
-    if registry::read(place).is_some() {
-        container.remove()?
+    if container.image.apart.is_some() {
+        // A record says nothing of the volumes and helpers that a reset or a mark was just making. The container has the volume's name.
+        container.volume().remove_late()?;
+    } else if registry::read(place).is_some() {
+        // With a record, it was there.
+        container.remove()?;
     } else {
-        container.remove_late()?
-    };
-    container.remove_volumes()?;
+        container.remove_late()?;
+    }
     // Podman, killed while it makes a container, leaves a process that it does not remember.
     sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
     Ok(())

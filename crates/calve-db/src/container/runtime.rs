@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use calve_core::CancelToken;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The limit for building and removing images.
 const MOST: Duration = Duration::from_secs(1800);
+
+/// How often a token is looked at while a runtime works.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The address of a Docker engine that may be on this machine.
 const LOCAL: &str = "unix://";
@@ -145,9 +149,13 @@ impl Image {
         ask(&self.runtime, self.engine.as_deref(), words)
     }
 
-    /// Runs it for work that may take long.
-    pub(crate) fn work(&self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
-        ask_within(&self.runtime, self.engine.as_deref(), words, MOST)
+    /// Runs it for work that may take long, until somebody cancels it.
+    pub(crate) fn work(
+        &self,
+        words: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        cancel: &CancelToken,
+    ) -> Result<String> {
+        ask_within(&self.runtime, self.engine.as_deref(), words, MOST, cancel)
     }
 
     /// Runs [`LOOK`] in the image, and returns its output. Also reports whether its containers see `seen`.
@@ -248,7 +256,7 @@ fn mounted(path: &Path) -> OsString {
 }
 
 fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
-    ask_within(runtime, engine, words, PATIENCE)
+    ask_within(runtime, engine, words, PATIENCE, &CancelToken::default())
 }
 
 fn ask_within(
@@ -256,11 +264,16 @@ fn ask_within(
     engine: Option<&str>,
     words: impl IntoIterator<Item = impl AsRef<OsStr>>,
     limit: Duration,
+    cancel: &CancelToken,
 ) -> Result<String> {
     let mut command = Command::new(runtime);
     command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
     command.current_dir("/").stdin(Stdio::null());
-    let Some(output) = output_within(command, limit).map_err(|error| Error::io(Operation::Run, runtime, error))? else {
+    let ran = output_within(command, limit, cancel).map_err(|error| Error::io(Operation::Run, runtime, error))?;
+    let Some(output) = ran else {
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
         let said = format!("it did not answer within {} s", limit.as_secs());
         return Err(Error::Runtime { runtime: runtime.to_path_buf(), code: None, said });
     };
@@ -276,18 +289,23 @@ fn ask_within(
     })
 }
 
-/// Runs a command, and returns its output, or `None` if it had to be killed because it took longer.
-fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
+/// Runs a command, and returns its output, or `None` if it had to be killed because it took longer, or was cancelled.
+fn output_within(mut command: Command, limit: Duration, cancel: &CancelToken) -> io::Result<Option<Output>> {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let process = sys::ProcessHandle::open(child.id(), None);
     let (ended, end) = mpsc::channel();
     // Processes that it has started may hold the pipes for longer, so nobody waits for this thread.
     thread::spawn(move || ended.send(child.wait_with_output()));
-    match end.recv_timeout(limit) {
-        Ok(output) => output.map(Some),
-        Err(_) => {
-            process.inspect(|process| process.signal(Signal::KILL));
-            Ok(None)
+    let started = Instant::now();
+    loop {
+        let left = limit.saturating_sub(started.elapsed());
+        match end.recv_timeout(left.min(LOOK_EVERY)) {
+            Ok(output) => return output.map(Some),
+            Err(mpsc::RecvTimeoutError::Timeout) if !left.is_zero() && !cancel.is_cancelled() => {}
+            Err(_) => {
+                process.inspect(|process| process.signal(Signal::KILL));
+                return Ok(None);
+            }
         }
     }
 }

@@ -9,12 +9,13 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use calve_core::CancelToken;
 use fs_err as fs;
 
-use super::{Container, HOME, Image, REMOVED_IN, SERVER, joined};
+use super::{Container, HOME, Image, MADE_IN, REMOVED_IN, SERVER, joined};
 use crate::engine::Instance;
 use crate::error::{Error, Result};
-use crate::files::private;
+use crate::files::{private, random};
 use crate::operation::Operation;
 
 /// Where a container has its volume: in it are `data`, `tmp`, `s` for sockets, and `settings`.
@@ -97,6 +98,22 @@ impl<'a> Volume<'a> {
         })
     }
 
+    /// Returns its directory like [`Self::directory`]; `None` if the engine does not have it. Fails if the engine does not say.
+    pub(crate) fn find(&self) -> Result<Option<String>> {
+        let listed = self.listed(&["volume", "ls", "--format", "{{.Name}} {{.Mountpoint}}"])?;
+        let own = |line: &String| line.strip_prefix(self.name.as_str())?.strip_prefix(' ').map(str::to_owned);
+        Ok(listed.iter().find_map(own))
+    }
+
+    /// Returns what a command of the engine lists whose name begins with its own, and that has its labels.
+    fn listed(&self, list: &[&str]) -> Result<Vec<String>> {
+        let labels = self.labels.iter().map(|label| joined("label", label));
+        let filters = std::iter::once(joined("name", &self.name)).chain(labels);
+        let filters = filters.flat_map(|filter| [OsString::from("--filter"), filter]);
+        let listed = self.image.ask(list.iter().map(OsString::from).chain(filters))?;
+        Ok(listed.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    }
+
     /// Returns its directory, as the engine sees it.
     pub(crate) fn directory(&self) -> Result<String> {
         let told = self.image.ask(["volume", "inspect", "--format", "{{.Mountpoint}}", &self.name])?;
@@ -104,30 +121,46 @@ impl<'a> Volume<'a> {
     }
 
     /// Makes it, with a copy of the data directory `data`.
-    pub(crate) fn fill(&self, data: &Path) -> Result<()> {
+    pub(crate) fn fill(&self, data: &Path, cancel: &CancelToken) -> Result<()> {
         self.make()?;
-        let helper = self.beside("fill").name;
+        let helper = self.helper_name("fill")?;
         let owner = self.image.apart.as_ref().map_or(String::new(), |apart| format!("{}:{}", apart.user, apart.group));
         self.image.ask(self.helper("create", &helper, None, FURNISH, &owner))?;
         let at = OsString::from(format!("{helper}:{ROOT}/"));
-        self.image.work(["cp".into(), data.into(), at])?;
+        self.image.work(["cp".into(), data.into(), at], cancel)?;
         // It removes itself once it has run.
-        self.image.work(["start", "--attach", &helper]).map(drop)
+        self.image.work(["start", "--attach", &helper], cancel).map(drop)
     }
 
     /// Copies its data into the empty directory `data`. No server uses it.
-    pub(crate) fn carry_out(&self, data: &Path) -> Result<()> {
-        let helper = self.beside("carry").name;
+    pub(crate) fn carry_out(&self, data: &Path, cancel: &CancelToken) -> Result<()> {
+        let helper = self.helper_name("carry")?;
         self.image.ask(self.helper("create", &helper, None, "", ""))?;
         let source = OsString::from(format!("{helper}:{ROOT}/data/."));
-        let carried = self.image.work(["cp".into(), source, data.into()]);
+        let carried = self.image.work(["cp".into(), source, data.into()], cancel);
         let removed = self.image.ask(["rm", &helper]);
         carried.and(removed).map(drop)
     }
 
     /// Runs a shell in a container of root's that has it, and the volume `other` at `/template`. Returns what that prints.
-    pub(crate) fn run(&self, other: Option<&str>, script: &str, argument: &str) -> Result<String> {
-        self.image.work(self.helper("run", &self.beside("run").name, other, script, argument))
+    pub(crate) fn run(
+        &self,
+        other: Option<&str>,
+        script: &str,
+        argument: &str,
+        cancel: &CancelToken,
+    ) -> Result<String> {
+        let ran = self.image.work(self.helper("run", &self.helper_name("run")?, other, script, argument), cancel);
+        if matches!(ran, Err(Error::Interrupted)) {
+            // The engine goes on with what the killed client has asked for, and what is not yet there cannot be removed.
+            std::thread::sleep(MADE_IN);
+        }
+        ran
+    }
+
+    /// Returns the name of a new container that uses it. One that could not be removed is not to keep others from being made.
+    fn helper_name(&self, end: &str) -> Result<String> {
+        Ok(format!("{}-{end}-{}", self.name, random::letters(6)?))
     }
 
     fn helper(&self, verb: &str, name: &str, other: Option<&str>, script: &str, argument: &str) -> Vec<OsString> {
@@ -162,31 +195,36 @@ impl<'a> Volume<'a> {
 
     /// Removes it, and what comes with it. What has other labels is not touched.
     pub(crate) fn remove(&self) -> Result<()> {
-        let mut filters = vec!["--filter".into(), joined("name", &self.name)];
-        filters.extend(self.labels.iter().flat_map(|label| ["--filter".into(), joined("label", label)]));
+        // Containers first: they use the volumes.
         let lists: [(&[&str], &[&str]); 2] = [
             (&["ps", "--all", "--quiet", "--no-trunc"], &["rm", "--force", "--volumes"]),
             (&["volume", "ls", "--quiet"], &["volume", "rm", "--force"]),
         ];
         let started = Instant::now();
-        for (list, remove) in lists {
-            loop {
-                let listed = self.image.ask(list.iter().map(OsString::from).chain(filters.iter().cloned()))?;
-                let found: Vec<&str> = listed.lines().filter(|line| !line.is_empty()).collect();
-                if found.is_empty() {
-                    break;
-                }
-                match self.image.ask(remove.iter().chain(&found)) {
-                    // A container that has ended may keep its volume for another moment, or remove itself.
-                    Err(_) if started.elapsed() < REMOVED_IN => std::thread::sleep(Duration::from_millis(50)),
-                    removed => {
-                        removed?;
-                        break;
-                    }
+        loop {
+            let mut failed = None;
+            for (list, remove) in lists {
+                let found = self.listed(list)?;
+                if !found.is_empty() {
+                    let words = remove.iter().copied().chain(found.iter().map(String::as_str));
+                    failed = self.image.ask(words).err().or(failed);
                 }
             }
+            match failed {
+                None => return Ok(()),
+                // A container that has ended may keep its volume for another moment, or remove itself.
+                Some(_) if started.elapsed() < REMOVED_IN => std::thread::sleep(Duration::from_millis(50)),
+                Some(error) => return Err(error),
+            }
         }
-        Ok(())
+    }
+
+    /// Removes it like [`Self::remove`], after a process was killed that may have asked for more of it: the engine goes on with that.
+    pub(crate) fn remove_late(&self) -> Result<()> {
+        let started = Instant::now();
+        self.remove()?;
+        std::thread::sleep(MADE_IN.saturating_sub(started.elapsed()));
+        self.remove()
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn forget_first_process(socket: &Path) {
 /// The two kinds of sockets.
 enum Stream {
     Unix(UnixStream),
-    /// To a server that has a password, so that somebody else's is not taken for it.
+    /// To a port, where somebody else may listen: whoever waits for a server asks its container's engine too.
     Tcp(TcpStream),
 }
 

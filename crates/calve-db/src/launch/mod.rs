@@ -60,6 +60,8 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) cancel: &'a CancelToken,
     /// The data directory of its container, if it is in one.
     pub(crate) container_data: ContainerData<'a>,
+    /// Called right before the server's container is started.
+    pub(crate) before_container: &'a (dyn Fn() + Sync),
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),
 }
@@ -159,6 +161,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let waiting = ReadinessWait {
         engine: wanted.engine,
         address: wanted.address,
+        container: spec.apart(),
         notices: &notices,
         notifies: spec.notifies && told.is_some(),
         starter: wanted.starter,
@@ -335,14 +338,18 @@ struct PreparedData {
 fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
     match (wanted.spec.apart(), wanted.origin) {
         (None, _) | (_, Origin::Present) => data_here(wanted, place, data),
-        (Some(container), Origin::Template(template)) if !wanted.spec.whole => {
+        // It may be made again meanwhile: then the lock is that of the old one.
+        (Some(container), Origin::Template(template)) if !wanted.spec.whole => loop {
             let lock = held(wanted, template)?;
-            let placed = clone_volume(container, template, wanted.spec.strategy)?;
-            Ok(PreparedData { placed: Some(placed.into()), template: Some(lock), neutralised: Vec::new() })
-        }
+            let placed = clone_volume(container, template, &lock, wanted.spec.strategy, wanted.cancel)?;
+            if let Some(placed) = placed {
+                let placed = Some(placed.into());
+                return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
+            }
+        },
         (Some(container), _) => {
             let prepared = data_here(wanted, place, data)?;
-            container.volume().fill(data)?;
+            container.volume().fill(data, wanted.cancel)?;
             Ok(prepared)
         }
     }

@@ -29,6 +29,7 @@ pub(crate) fn start_server(
     match &wanted.spec.container {
         Some(container) if container.image.apart.is_some() => {
             let input = container::script(instance, wanted.engine.before_start(instance).as_deref())?;
+            (wanted.before_container)();
             start_apart(wanted, container, &arguments, Some(input), output)
         }
         Some(container) => start_in_container(wanted, container, &arguments, &instance.settings, true, output),

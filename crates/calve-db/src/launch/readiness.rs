@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
-use crate::container::ServerProcess;
+use crate::container::{Container, ServerProcess};
+use crate::engine::connection::Connection;
 use crate::engine::{Engine, Probe};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -61,6 +62,8 @@ impl Notices {
 pub(crate) struct ReadinessWait<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) address: &'a Address,
+    /// Its container, if only a port leads to the server.
+    pub(crate) container: Option<&'a Container>,
     pub(crate) notices: &'a Notices,
     /// Whether this program is known to tell.
     pub(crate) notifies: bool,
@@ -69,6 +72,23 @@ pub(crate) struct ReadinessWait<'a> {
     pub(crate) cancel: &'a calve_core::CancelToken,
     /// Called while it is waited.
     pub(crate) meanwhile: &'a dyn Fn(),
+}
+
+impl ReadinessWait<'_> {
+    /// Returns whether an answer was the server's. At a port anybody may answer, and only the engine tells whose it is.
+    fn is_of_server(&self) -> bool {
+        self.container.is_none_or(|container| container.has_port(self.address.port))
+    }
+
+    /// Returns why there was no answer for so long.
+    fn timed_out(&self) -> Error {
+        match self.container {
+            Some(container) if self.is_of_server() && Connection::open(self.address, ANSWERS_IN).is_none() => {
+                Error::PortsElsewhere(container.image.runtime.clone())
+            }
+            _ => Error::server_failed(format!("was not ready after {} s", PATIENCE.as_secs())),
+        }
+    }
 }
 
 /// Waits until the server answers. Says whether it told so by itself.
@@ -86,14 +106,21 @@ pub(crate) fn wait(server: &mut ServerProcess, waiting: &ReadinessWait<'_>) -> R
         if !waiting.notifies || started.elapsed() > TRUST_FOR {
             // A machine that is busy takes its time, and who asks anew each time makes it busier.
             let patience = ANSWERS_IN.max(started.elapsed() / 10);
-            match waiting.engine.probe(waiting.address, patience) {
-                Probe::Ready => return Ok(waiting.notices.say_ready()),
-                Probe::Refused(said) => return failed(format!("refuses to be used: {said}")),
-                Probe::NotYet => {}
+            let answer = waiting.engine.probe(waiting.address, patience);
+            if answer != Probe::NotYet && waiting.is_of_server() {
+                // The runtime may have ended since: for a container whose port was taken it ends without a server.
+                if let Some(ended) = waiting.container.and_then(|_| server.ended()) {
+                    return failed(format!("ended before it was ready ({})", ended));
+                }
+                match answer {
+                    Probe::Ready => return Ok(waiting.notices.say_ready()),
+                    Probe::Refused(said) => return failed(format!("refuses to be used: {said}")),
+                    Probe::NotYet => {}
+                }
             }
         }
         if started.elapsed() > PATIENCE {
-            return failed(format!("was not ready after {} s", PATIENCE.as_secs()));
+            return Err(waiting.timed_out());
         }
         if waiting.cancel.is_cancelled() || pause(server, waiting) {
             return Err(Error::Interrupted);

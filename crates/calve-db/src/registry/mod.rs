@@ -204,7 +204,12 @@ pub(crate) fn tighten(place: &Path) {
 
 /// Returns whether a lock is still that of the directory, which its owner may have renamed away or removed meanwhile.
 pub(crate) fn is_lock_of(lock: &File, place: &Path) -> bool {
-    let there = fs::metadata(place.join(LOCK));
+    is_lock_at(lock, &place.join(LOCK))
+}
+
+/// The same, for the path of the lock itself.
+pub(crate) fn is_lock_at(lock: &File, path: &Path) -> bool {
+    let there = fs::metadata(path);
     let same = |there: std::fs::Metadata| {
         lock.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()))
     };

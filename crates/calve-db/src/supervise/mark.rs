@@ -20,7 +20,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
 use crate::launch::data::{Mounts, clone_data};
-use crate::launch::{ResetData, make_data};
+use crate::launch::{ResetData, make_data, unless_left};
 use crate::log;
 use crate::mark;
 use crate::messages::{Answer, Origin, send};
@@ -116,7 +116,7 @@ impl Supervisor<'_> {
         let data = staged.join("data");
         match self.spec.apart() {
             None => drop(clone_data(&self.files.join("data"), &data, None, Mounts::None, cancel)?),
-            Some(container) => self.carry_out(container, staged)?,
+            Some(container) => self.carry_out(container, staged, cancel)?,
         }
         self.engine.scrub(&data)?;
         self.engine.examine(&data, &self.version()?)?;
@@ -146,12 +146,12 @@ impl Supervisor<'_> {
     }
 
     /// Copies the data of the server, which has ended in order, out of its volume into the directory `above`.
-    fn carry_out(&self, container: &Container, above: &Path) -> Result<()> {
+    fn carry_out(&self, container: &Container, above: &Path, cancel: &CancelToken) -> Result<()> {
         let data = above.join("data");
         // Those that a volume was filled with, if it was.
         trash::remove(&data, RemovalWait::Yes)?;
         make_data(&data)?;
-        container.volume().carry_out(&data)?;
+        container.volume().carry_out(&data, cancel)?;
         private::give_tree(&Directory::open(above)?, "data", self.spec.account)?;
         self.engine.tidy_copy(&data)
     }
@@ -176,13 +176,12 @@ impl Supervisor<'_> {
     }
 
     /// Ends the server in order, with everything written.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    pub(super) fn finish(&mut self, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
         self.ask_to_end()?;
         self.await_end()?;
-        match self.spec.apart() {
-            None => Ok(()),
-            Some(container) => self.carry_out(container, &self.files).and_then(|()| self.remove_volumes()),
-        }
+        let Some(container) = self.spec.apart() else { return Ok(()) };
+        unless_left(&self.owners(talk), cancel, || self.carry_out(container, &self.files, cancel))?;
+        self.remove_volumes()
     }
 
     /// Begins that. An error: the server goes on as if it had not been asked.

@@ -187,13 +187,12 @@ impl<'a> Supervisor<'a> {
         let held = service::hold(spec, engine)?;
         let watched = spec.owner.processes()?;
         let port = spec.tcp.or(spec.apart().map(|_| 0));
-        let mut port = port.map(Port::take).transpose()?;
+        let port = port.map(Port::take).transpose()?;
         let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
         runtime::make(&spec.directory, spec.account)?;
         let requests = Requests::listen(&spec.control)?;
-        let address = match (&mut port, &password) {
+        let address = match (&port, &password) {
             (Some(port), Some(password)) if spec.apart().is_some() => {
-                port.free();
                 engine.address_by_port(&spec.directory, port.number, password)
             }
             (port, password) => {
@@ -201,6 +200,8 @@ impl<'a> Supervisor<'a> {
             }
         };
         let tell = |starting| tell(talk, starting);
+        // The data may take minutes, in which nobody else is to get the port.
+        let free_port = || port.iter().for_each(Port::free);
         let wanted = LaunchRequest {
             spec,
             origin: &spec.origin,
@@ -215,6 +216,7 @@ impl<'a> Supervisor<'a> {
             owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
             cancel,
             container_data: ContainerData::Bound,
+            before_container: &free_port,
             tell: &tell,
         };
         if !spec.is_left_to_the_kernel(isolated) {
@@ -383,7 +385,7 @@ impl<'a> Supervisor<'a> {
             }
             Request::Finish => {
                 let answer = self
-                    .finish()
+                    .finish(talk, cancel)
                     .map_or_else(|error| Answer::failed(log::added_to(error, self.spec.files())), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
@@ -449,6 +451,7 @@ impl<'a> Supervisor<'a> {
             owners: self.owners(talk),
             cancel,
             container_data: ContainerData::Bound,
+            before_container: &|| (),
             tell: &tell,
         })
     }

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
@@ -19,41 +20,64 @@ use crate::sys;
 ///
 /// Connections that have ended keep a port for a minute (TIME_WAIT), for those without SO_REUSEADDR. A port that is asked for is then
 /// bound with it, which fails when anybody listens there. That another server of Calve's is about to, its name tells.
+///
+/// A container's engine needs the port free, so there it is held until right before the container is started. Who answers at it then is for
+/// the engine to say.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) number: u16,
-    held: Option<OwnedFd>,
+    held: Mutex<Option<OwnedFd>>,
     _name: Option<OwnedFd>,
 }
 
 impl Port {
     /// Takes the port `wanted`, or any that is free if it is 0.
     pub(crate) fn take(wanted: u16) -> Result<Self> {
-        let failed = |errno| match errno {
-            Errno::ADDRINUSE => Error::PortTaken(wanted),
-            Errno::ACCESS => Error::PortNotPermitted(wanted),
-            errno => Error::io(Operation::TakePort, "127.0.0.1", errno),
-        };
-        let name = if wanted == 0 { None } else { sys::hold_name(&name(wanted)).map_err(failed)? };
-        let held = sys::stream_socket().map_err(failed)?;
-        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted);
-        let bound = bind(&held, &address);
-        sockopt::set_socket_reuseaddr(&held, true).map_err(failed)?;
-        match bound {
-            Err(Errno::ADDRINUSE) if wanted != 0 => bind(&held, &address).map_err(failed)?,
-            bound => bound.map_err(failed)?,
+        let failed = |errno| failed(wanted, errno);
+        if wanted != 0 {
+            let name = sys::hold_name(&name(wanted)).map_err(failed)?;
+            return Ok(Self { number: wanted, held: Mutex::new(Some(hold(wanted).map_err(failed)?)), _name: name });
         }
-        let address: SocketAddrV4 = getsockname(&held).map_err(failed)?.try_into().map_err(failed)?;
-        let number = address.port();
-        // The kernel has given a port that nobody has: should somebody have its name, it is of no use to him.
-        let name = name.or_else(|| sys::hold_name(&self::name(number)).ok().flatten());
-        Ok(Self { number, held: Some(held), _name: name })
+        // Those whose name another server has, which may be about to listen. Held, the kernel gives another one each time.
+        let mut others = Vec::new();
+        loop {
+            let held = hold(wanted).map_err(failed)?;
+            let address: SocketAddrV4 = getsockname(&held).map_err(failed)?.try_into().map_err(failed)?;
+            let number = address.port();
+            match sys::hold_name(&name(number)) {
+                Err(Errno::ADDRINUSE) => others.push(held),
+                // Where there are no such names, there is only the port.
+                name => return Ok(Self { number, held: Mutex::new(Some(held)), _name: name.ok().flatten() }),
+            }
+        }
     }
 
-    /// Frees the port for a program of somebody else's, which may not permit that it is shared. Servers of Calve's still do not ask for it.
-    pub(crate) fn free(&mut self) {
-        self.held = None;
+    /// Frees the port for a program of somebody else's, which may not permit that it is shared. Until that listens, anybody can take it: only
+    /// servers of Calve's see its name, and do not ask for it.
+    pub(crate) fn free(&self) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+}
+
+fn failed(wanted: u16, errno: Errno) -> Error {
+    match errno {
+        Errno::ADDRINUSE => Error::PortTaken(wanted),
+        Errno::ACCESS => Error::PortNotPermitted(wanted),
+        errno => Error::io(Operation::TakePort, "127.0.0.1", errno),
+    }
+}
+
+/// Returns a socket that has the port.
+fn hold(wanted: u16) -> rustix::io::Result<OwnedFd> {
+    let held = sys::stream_socket()?;
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, wanted);
+    let bound = bind(&held, &address);
+    sockopt::set_socket_reuseaddr(&held, true)?;
+    match bound {
+        Err(Errno::ADDRINUSE) if wanted != 0 => bind(&held, &address)?,
+        bound => bound?,
+    }
+    Ok(held)
 }
 
 fn name(port: u16) -> String {

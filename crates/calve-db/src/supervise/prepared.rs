@@ -158,6 +158,7 @@ impl Supervisor<'_> {
                 // The token is its own: that the owner has gone is no failure of this.
                 cancel: &CancelToken::default(),
                 container_data: ContainerData::Bound,
+                before_container: &|| (),
                 tell: &|_| (),
             })?;
             self.engine.probe(&address, WARM_IN);

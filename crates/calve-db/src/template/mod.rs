@@ -93,10 +93,10 @@ impl Template {
         self.image.as_ref().map(|image| image.name.as_str())
     }
 
-    /// Fails if the data of its servers is in the volumes of a Docker engine that does not see this machine's files.
+    /// Fails if the data of its servers is in volumes of Docker's engine, and not among this machine's files.
     pub fn check_is_here(&self) -> Result<()> {
         match &self.image {
-            Some(image) if image.apart.is_some() => Err(Error::EngineElsewhere(image.runtime.clone())),
+            Some(image) if image.apart.is_some() => Err(Error::DataInEngine(self.name.clone())),
             _ => Ok(()),
         }
     }
@@ -128,13 +128,17 @@ fn without_document(place: &Path, name: &str) -> Error {
     }
 }
 
+/// Returns why there is no template in `place`.
+pub(crate) fn missing(place: &Path) -> Error {
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if place.is_dir() { without_document(place, &name) } else { Error::UnknownTemplate(name) }
+}
+
 /// Checks that a server can be reset to the template in `place`: that it exists, is undamaged, and is of the server's engine and version.
 /// Its files stay as long as the returned lock.
 pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
     let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let Some(template) = read(place) else {
-        return Err(if place.is_dir() { without_document(place, &name) } else { Error::UnknownTemplate(name) });
-    };
+    let Some(template) = read(place) else { return Err(missing(place)) };
     let lock = registry::open_lock(place)?;
     registry::wait_for(&lock, FlockOperation::LockShared).map_err(|errno| Error::io(Operation::Lock, place, errno))?;
     if let Some(what) = manifest::difference(place)? {

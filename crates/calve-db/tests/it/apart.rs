@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::runtimes::{Containers, kill};
 use crate::world::{Engine, Mariadb, Postgres, Redis, eventually, names};
 
+const IN_ENGINE: &str = "is in volumes of Docker's engine";
 const REFUSED: &str = "hint: use podman, or a Docker engine that runs on this machine as root";
 
 /// The containers, volumes and networks of the engine.
@@ -76,7 +77,7 @@ fn every_engine_has_the_same_life_in_a_volume() {
         nothing_but_the_template_is_left(&containers);
         before.assert_unchanged(&data);
         if matches!(engine, Mariadb | Engine::Mysql) {
-            world.db(["diff", "@t", "@t"]).fails(1, &["in a virtual one", REFUSED]);
+            world.db(["diff", "@t", "@t"]).fails(1, &[IN_ENGINE, REFUSED]);
         }
         remove_template(&containers);
     }
@@ -136,6 +137,16 @@ fn volumes_end_with_their_server() {
         std::thread::sleep(std::time::Duration::from_millis(wait));
         world.supervisors().into_iter().for_each(kill);
         start.wait_with_output().unwrap();
+        world.db(["gc"]).succeeds();
+        nothing_but_the_template_is_left(&containers);
+    }
+    // The same for a reset, when there is a record.
+    for wait in [0, 50, 100, 200, 400] {
+        world.start("a");
+        let reset = world.db(["reset", "a"]).spawn();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        world.supervisors().into_iter().for_each(kill);
+        reset.wait_with_output().unwrap();
         world.db(["gc"]).succeeds();
         nothing_but_the_template_is_left(&containers);
     }
@@ -216,5 +227,23 @@ fn strategies_ports_standbys_and_what_is_refused() {
     let secret = "SELECT count(*) FROM pg_authid WHERE rolpassword IS NOT NULL";
     assert_eq!(world.query(Postgres, &local, secret), "0");
     world.db(["stop", "--all"]).succeeds();
-    world.calve("bench").args(["db", "--template", "t", "--runs", "1"]).fails(1, &["in a virtual one", REFUSED]);
+    world.calve("bench").args(["db", "--template", "t", "--runs", "1"]).fails(1, &[IN_ENGINE, REFUSED]);
+    let bench = world.calve("bench").args(["db", "--template", "local", "--runs", "1", "--image", &containers.image]);
+    bench.arg("--runtime").arg(&containers.runtime).fails(1, &[IN_ENGINE, REFUSED]);
+}
+
+#[test]
+fn a_build_sets_the_password_of_the_superuser() {
+    let Some(containers) = Containers::apart(Postgres) else { return };
+    let world = &containers.world;
+    for sql in ["ALTER ROLE postgres PASSWORD 'own'", "ALTER ROLE postgres PASSWORD NULL"] {
+        let fill = format!("{}; {sql}", Postgres.fill());
+        let create = containers.create(&containers.image).arg("--rebuild").arg("--");
+        create.args(Postgres.client(&fill)).succeeds();
+        let server = world.start("a");
+        assert_eq!(containers.rows(&server), "1000");
+        world.db(["stop", "a"]).succeeds();
+    }
+    nothing_but_the_template_is_left(&containers);
+    remove_template(&containers);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{DATABASE, TEMPORARY, USER, base, files, host, option};
+use super::{DATABASE, TEMPORARY, USER, account, base, files, option, without_account_by_port};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
@@ -167,10 +167,11 @@ fn first_statements(instance: &Instance) -> String {
         sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@localhost WITH GRANT OPTION;\n");
         sql.push_str("CREATE DATABASE IF NOT EXISTS test;\n");
     }
+    sql.extend(without_account_by_port(instance));
     if let Some(password) = &instance.address.password {
-        let host = host(&instance.address);
-        sql.push_str(&format!("CREATE OR REPLACE USER root@{host} IDENTIFIED BY '{password}';\n"));
-        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO root@{host} WITH GRANT OPTION;\n"));
+        let account = account(&instance.address);
+        sql.push_str(&format!("CREATE OR REPLACE USER {account} IDENTIFIED BY '{password}';\n"));
+        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO {account} WITH GRANT OPTION;\n"));
     }
     sql
 }

@@ -15,7 +15,7 @@ pub(super) use mariadb::Mariadb;
 pub(super) use mysql::Mysql;
 pub use wire::Session;
 
-use super::{Instance, Probe};
+use super::{Instance, Probe, Purpose};
 use crate::address::{Address, in_query};
 use crate::engine::DatabaseObject;
 use crate::engine::connection::Connection;
@@ -24,6 +24,10 @@ use crate::operation::Operation;
 use crate::runtime;
 
 const USER: &str = "root";
+/// Calve's own user of a server that only its port leads to, who may come from anywhere: in a container's network that is the gateway. A
+/// user's own root is left as it is.
+const USER_BY_PORT: &str = "calve";
+const ACCOUNT_BY_PORT: &str = "calve@'%'";
 /// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.
 const DATABASE: &str = "test";
 const SOCKET: &str = "mysql.sock";
@@ -63,8 +67,8 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
         _ => (format!("socket={}\nhost=localhost", address.socket.display()), ""),
     };
     let client = format!(
-        "[client]\n{at}\nport={}\nuser={USER}\npassword={password}\n[mysql]\ndatabase={DATABASE}\n",
-        address.port
+        "[client]\n{at}\nport={}\nuser={}\npassword={password}\n[mysql]\ndatabase={DATABASE}\n",
+        address.port, address.user
     );
     instance.configure("my.cnf", &client)?;
     if !statements.is_empty() {
@@ -73,6 +77,7 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
     Ok(command)
 }
 
+/// Asks for the greeting. It is any server's: at a port, that it is this one is for the container's engine to say.
 fn probe(address: &Address, patience: Duration) -> Probe {
     let Some(mut connection) = Connection::open(address, patience) else { return Probe::NotYet };
     let mut head = [0; 5];
@@ -92,8 +97,12 @@ fn contents(address: &Address) -> Result<Vec<DatabaseObject>> {
     contents::read(address).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
 }
 
-/// Tells of events, whose scheduler is off. A server to which somebody gave a password tells nothing.
+/// Tells of events, whose scheduler is off. A server to which somebody gave a password tells nothing; that one that only a port leads to
+/// cannot be asked, because it wants its password, is told.
 fn events(address: &Address) -> Vec<String> {
+    if address.is_by_port() {
+        return vec!["the event scheduler is off: events, if there are any, do not run".into()];
+    }
     let count = Connection::open(address, PATIENCE).and_then(|connection| {
         let mut session = Session::connect(connection, USER).ok()?;
         session.first_row("SELECT COUNT(*) FROM information_schema.events").ok()?
@@ -106,7 +115,9 @@ fn events(address: &Address) -> Vec<String> {
 }
 
 fn connections(address: &Address, asked: u64) -> Result<u64> {
-    let failed = |error| Error::io(Operation::AskForGreeting, &address.socket, error);
+    let by_port = PathBuf::from(format!("127.0.0.1:{}", address.port));
+    let at = if address.is_by_port() { &by_port } else { &address.socket };
+    let failed = |error| Error::io(Operation::AskForGreeting, at, error);
     let connection = Connection::open(address, PATIENCE);
     let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
     // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
@@ -147,7 +158,7 @@ fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Addres
 }
 
 fn address_by_port(directory: &Path, port: u16, password: &str) -> Address {
-    let url = format!("mysql://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
+    let url = format!("mysql://{USER_BY_PORT}:{password}@127.0.0.1:{port}/{DATABASE}");
     let variables = [
         ("MYSQL_HOST", "127.0.0.1".to_owned()),
         ("MYSQL_TCP_PORT", port.to_string()),
@@ -156,11 +167,11 @@ fn address_by_port(directory: &Path, port: u16, password: &str) -> Address {
     Address {
         tcp_url: Some(url.clone()),
         url,
-        dsn: format!("{USER}:{password}@tcp(127.0.0.1:{port})/{DATABASE}"),
+        dsn: format!("{USER_BY_PORT}:{password}@tcp(127.0.0.1:{port})/{DATABASE}"),
         host: "127.0.0.1".into(),
         port,
         socket: PathBuf::new(),
-        user: USER.into(),
+        user: USER_BY_PORT.into(),
         password: Some(password.into()),
         database: DATABASE.into(),
         tcp_port: Some(port),
@@ -168,10 +179,16 @@ fn address_by_port(directory: &Path, port: u16, password: &str) -> Address {
     }
 }
 
-/// Returns the hosts from which the user of TCP may come, as a name of SQL.
-fn host(address: &Address) -> &'static str {
-    // In a container's network that is the gateway.
-    if address.is_by_port() { "'%'" } else { "'127.0.0.1'" }
+/// Returns the user of TCP, as a name of SQL.
+fn account(address: &Address) -> &'static str {
+    if address.is_by_port() { ACCOUNT_BY_PORT } else { "root@'127.0.0.1'" }
+}
+
+/// Returns the statement that lets the user by port in no more, for a template that goes on from one whose servers only ports led to. He is
+/// not dropped: views and triggers that he has made run as him.
+fn without_account_by_port(instance: &Instance) -> Option<String> {
+    let is_needed = instance.purpose == Purpose::Build && !instance.address.is_by_port();
+    is_needed.then(|| format!("ALTER USER IF EXISTS {ACCOUNT_BY_PORT} ACCOUNT LOCK;\n"))
 }
 
 /// Returns the installation that a server program belongs to: the directory above `bin`, `sbin` or `libexec`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{DATABASE, TEMPORARY, USER, base, files, host, option};
+use super::{DATABASE, TEMPORARY, USER, account, base, files, option, without_account_by_port};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
@@ -188,11 +188,18 @@ fn first_statements(instance: &Instance) -> String {
     if !instance.purpose.is_on_a_template() {
         sql.push_str(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n"));
     }
+    sql.extend(without_account_by_port(instance));
     if let Some(password) = &instance.address.password {
-        let host = host(&instance.address);
-        sql.push_str(&format!("DROP USER IF EXISTS root@{host};\n"));
-        sql.push_str(&format!("CREATE USER root@{host} IDENTIFIED BY '{password}';\n"));
-        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO root@{host} WITH GRANT OPTION;\n"));
+        let account = account(&instance.address);
+        if instance.address.is_by_port() {
+            // Whom views and triggers of the template run as cannot be dropped.
+            sql.push_str(&format!("CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{password}';\n"));
+            sql.push_str(&format!("ALTER USER {account} IDENTIFIED BY '{password}' ACCOUNT UNLOCK;\n"));
+        } else {
+            sql.push_str(&format!("DROP USER IF EXISTS {account};\n"));
+            sql.push_str(&format!("CREATE USER {account} IDENTIFIED BY '{password}';\n"));
+        }
+        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO {account} WITH GRANT OPTION;\n"));
     }
     sql
 }

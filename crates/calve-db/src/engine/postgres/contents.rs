@@ -67,7 +67,7 @@ fn session(server: &Address, database: &str) -> Result<Session<Connection>, Stri
     let allow = |connection: Connection| connection.allowing(LONGEST_ANSWER);
     let mut session = Session::allowing(server, database, PATIENCE, allow).map_err(|refused| match refused {
         LoginError::NotYet => "it does not answer".to_owned(),
-        LoginError::Message(said) => said,
+        LoginError::Password(said) | LoginError::Message(said) => said,
     })?;
     session.query(SETTINGS)?;
     Ok(session)

@@ -93,10 +93,14 @@ impl Postgres {
 
 /// Opens a session for the superuser.
 fn session(server: &Address) -> Result<Session<Connection>> {
-    Session::open(server, DATABASE, PATIENCE).map_err(|error| match error {
+    Session::open(server, DATABASE, PATIENCE).map_err(not_let_in)
+}
+
+fn not_let_in(error: LoginError) -> Error {
+    match error {
         LoginError::NotYet => refused("it does not answer".into()),
-        LoginError::Message(said) => refused(said),
-    })
+        LoginError::Password(said) | LoginError::Message(said) => refused(said),
+    }
 }
 
 fn refused(said: String) -> Error {
@@ -208,7 +212,7 @@ impl Engine for Postgres {
         match Session::open(address, DATABASE, patience) {
             Ok(_) => Probe::Ready,
             Err(LoginError::NotYet) => Probe::NotYet,
-            Err(LoginError::Message(said)) => Probe::Refused(said),
+            Err(LoginError::Password(said) | LoginError::Message(said)) => Probe::Refused(said),
         }
     }
 
@@ -220,8 +224,9 @@ impl Engine for Postgres {
     }
 
     fn settle(&self, instance: &Instance) -> Result<Vec<String>> {
-        let is_password_set = instance.address.password.is_none() || instance.address.is_by_port();
-        if instance.purpose != Purpose::TakeOver && is_password_set {
+        // A server that only its port leads to has its password already.
+        let password = instance.address.password.as_ref().filter(|_| !instance.address.is_by_port());
+        if instance.purpose != Purpose::TakeOver && password.is_none() {
             return Ok(Vec::new());
         }
         let mut session = session(&instance.address)?;
@@ -231,10 +236,7 @@ impl Engine for Postgres {
             let names = session.query(sql).map_err(refused)?;
             done.extend(names.into_iter().map(|name| format!("disabled the subscription `{name}`")));
         }
-        // A server that only its port leads to has it already.
-        if let Some(password) = &instance.address.password
-            && !instance.address.is_by_port()
-        {
+        if let Some(password) = password {
             // Made by Calve, of letters and digits.
             session.query(&format!("ALTER ROLE {USER} PASSWORD '{password}'")).map_err(refused)?;
         }
@@ -248,8 +250,13 @@ impl Engine for Postgres {
 
     fn ask_to_end(&self, address: &Address, purpose: Purpose, _: &Path) -> Result<bool> {
         if address.is_by_port() && !purpose.is_on_a_template() {
-            // A template has none.
-            session(address)?.query(&format!("ALTER ROLE {USER} PASSWORD NULL")).map_err(refused)?;
+            // The password is this server's. On the template, each server sets its own.
+            match Session::open(address, DATABASE, PATIENCE) {
+                Ok(mut session) => drop(session.query(&format!("ALTER ROLE {USER} PASSWORD NULL")).map_err(refused)?),
+                // The command that filled it has set another one, which stays, or has taken it away.
+                Err(LoginError::Password(_)) => {}
+                Err(error) => return Err(not_let_in(error)),
+            }
         }
         Ok(false)
     }
@@ -339,6 +346,7 @@ impl Engine for Postgres {
             variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         }
     }
+
     fn address_by_port(&self, _: &Path, port: u16, password: &str) -> Address {
         let url = format!("postgresql://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
         let variables = [

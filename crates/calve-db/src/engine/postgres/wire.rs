@@ -9,6 +9,8 @@ use crate::engine::connection::Connection;
 
 /// The server's error when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";
+/// The server's error for another password than the user's, or for one of a user that has none (`invalid_password`).
+const WRONG_PASSWORD: &str = "28P01";
 
 /// What the server says at login: that it needs no more, or a password as it is.
 const LOGGED_IN: u32 = 0;
@@ -29,7 +31,9 @@ pub struct Session<S>(S);
 pub(super) enum LoginError {
     /// Nobody listens, or the server is not ready for it.
     NotYet,
-    /// The server's own words.
+    /// The server's own words for a password that is not the user's.
+    Password(String),
+    /// Its own words for anything else.
     Message(String),
 }
 
@@ -57,7 +61,7 @@ impl<S: Read + Write> Session<S> {
     pub fn connect(stream: S, user: &str, database: &str) -> io::Result<Self> {
         Self::over(stream, user, database, None).map_err(|refused| match refused {
             LoginError::NotYet => io::ErrorKind::ConnectionRefused.into(),
-            LoginError::Message(said) => io::Error::other(said),
+            LoginError::Password(said) | LoginError::Message(said) => io::Error::other(said),
         })
     }
 
@@ -80,6 +84,7 @@ impl<S: Read + Write> Session<S> {
         match session.until_ready(0, password) {
             Ok(Ok(_)) => Ok(session),
             Ok(Err(error)) if error.code == STARTING => Err(LoginError::NotYet),
+            Ok(Err(error)) if error.code == WRONG_PASSWORD => Err(LoginError::Password(error.message)),
             Ok(Err(error)) => Err(LoginError::Message(error.message)),
             Err(_) => Err(LoginError::NotYet),
         }
