@@ -40,7 +40,7 @@ echo "$said""#;
 
 /// Tries what a server does on an overlay. In some user namespaces files can be written to, but nothing of the lower directory can be removed
 /// and made again.
-const TRY: &str = "[ -d /calve/data ] && rmdir /calve/tmp && mkdir /calve/tmp && : >/calve/tmp/tried";
+const TRY: &str = "[ -d /calve/data ] && rm -r /calve/tmp && mkdir /calve/tmp && : >/calve/tmp/tried";
 
 /// How the engine has cloned a volume.
 pub(crate) struct VolumeClone {
