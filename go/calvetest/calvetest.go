@@ -27,19 +27,19 @@ type Database struct {
 	Name string `json:"name"`
 	// Engine is postgres, mariadb, mysql, redis or valkey.
 	Engine string `json:"engine"`
-	// URL is the address by the private socket, without a password.
+	// URL is the address by the private socket, without a password; by TCP if there is no socket.
 	URL string `json:"url"`
 	// DSN is the address as keywords of libpq for PostgreSQL, which lib/pq and pgx take, and in the form of go-sql-driver/mysql for MariaDB.
 	DSN string `json:"dsn"`
-	// Host is the directory of the socket for PostgreSQL, and localhost for MariaDB.
+	// Host is the directory of the socket for PostgreSQL, and localhost for MariaDB; 127.0.0.1 if there is no socket.
 	Host string `json:"host"`
 	// Port is a part of the socket's name for PostgreSQL.
 	Port int `json:"port"`
-	// Socket is the socket's path.
+	// Socket is the socket's path, which is empty for a server in Docker's virtual machine.
 	Socket string `json:"socket"`
 	// User is the superuser, who needs no password by the socket.
 	User string `json:"user"`
-	// Password is empty: only TCP, which is not asked for here, needs one.
+	// Password is that for TCP, which a server without a socket needs, and empty otherwise.
 	Password string `json:"password"`
 	// Name of a database that always exists.
 	Database string `json:"database"`

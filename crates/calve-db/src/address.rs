@@ -37,6 +37,30 @@ pub struct Address {
 }
 
 impl Address {
+    /// Returns the address of a server that only a port of 127.0.0.1 leads to.
+    pub(crate) fn by_port(
+        port: u16,
+        (user, password): (&str, &str),
+        database: &str,
+        url: String,
+        dsn: String,
+        variables: &[(&str, &str)],
+    ) -> Self {
+        Self {
+            tcp_url: Some(url.clone()),
+            url,
+            dsn,
+            host: "127.0.0.1".into(),
+            port,
+            socket: PathBuf::new(),
+            user: user.into(),
+            password: Some(password.into()),
+            database: database.into(),
+            tcp_port: Some(port),
+            variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        }
+    }
+
     /// Returns whether there is no socket, but a port.
     pub(crate) fn is_by_port(&self) -> bool {
         self.socket.as_os_str().is_empty()

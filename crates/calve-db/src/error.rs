@@ -208,7 +208,7 @@ pub enum Error {
     },
     #[error("the command did not connect to the server that it should fill, so the template `{template}` was not made")]
     NotConnected { template: String },
-    #[error("`{}` sets `{option}`, which leads MariaDB's clients to another server", ShownPath(.path))]
+    #[error("`{}` sets `{option}`, which leads MariaDB's clients to another server or user", ShownPath(.path))]
     OptionFile { path: PathBuf, option: String },
     #[error("there is a template `{name}` of the engine {engine}")]
     OtherEngine { name: String, engine: String },

@@ -37,7 +37,7 @@ pub struct ServerSweepReport {
     pub servers: Vec<String>,
     /// Templates whose build was killed.
     pub builds: Vec<String>,
-    /// Servers whose container could not be removed, and why not. The next sweep tries again.
+    /// The containers of servers, and volumes, that could not be removed, and why not. The next sweep tries again.
     pub kept: Vec<(String, String)>,
     /// Directories in which trash waits for [`calve_core::reap`].
     pub trash: Vec<PathBuf>,
@@ -72,10 +72,12 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     remove_new_services(home)?;
     move_old_templates_to_trash(&home.templates())?;
     registry::sweep_endings(home);
+    container::sweep_looks(home);
     // Others need not wait for what a runtime says.
     drop(guard);
     in_containers.iter().for_each(|(place, _lock)| swept.take_away(home, place));
-    template_volume::sweep(home.path());
+    let volumes = template_volume::sweep(home.path()).into_iter();
+    swept.kept.extend(volumes.map(|(name, error)| (format!("the volume `{name}`"), error.to_string())));
     for directory in [home.servers(), home.services(), home.templates(), home.runtime().to_path_buf()] {
         if trash::is_in(&directory) {
             swept.trash.push(directory);
@@ -90,7 +92,7 @@ impl ServerSweepReport {
         let name = registry::read(place).map_or(name, |record| record.name);
         keep_ending(home, place);
         match (take_away(home, place, RemovalWait::No), registry::built_template(&name)) {
-            (Err(error), _) => self.kept.push((name, error.to_string())),
+            (Err(error), _) => self.kept.push((format!("the container of `{name}`"), error.to_string())),
             (Ok(()), Some(template)) => self.builds.push(template.to_owned()),
             (Ok(()), None) => self.servers.push(name),
         }

@@ -1,9 +1,10 @@
 //! Data of templates in volumes of a Docker engine that does not see this machine's files.
 //!
-//! A template has a copy there, which is filled once, written down in the home, and kept until the template is gone. Beside each note is a
-//! lock of its own: whoever fills one volume keeps nobody from the others.
+//! A template has a copy there, which is filled once, written down in the home, and kept until the template is gone. Each note has a lock of
+//! its own, so filling one volume does not block the others.
 
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,16 +23,21 @@ use crate::template;
 
 /// The directory of the notes about templates' volumes.
 const NOTES: &str = "volumes";
-/// The endings of a volume's files there: its note, and the lock that is held by whoever fills it, and shared by those who look whether it is
-/// filled.
+/// The endings of a volume's files there: its note, and its lock, which is held to fill the volume, and shared to see whether it is filled.
 const NOTE: &str = "json";
 const LOCK: &str = "lock";
 /// How often a lock that somebody holds is tried.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// Clones a volume by a reflink of each file, or prints why not and copies it. `$0` is the one way to take, if there is one.
-const CLONE: &str = r#"if [ "$0" != copy ]; then
+/// Clones a volume by a reflink of each file, or prints why the file system or the image has none, and copies it. `$0` is the one way to take,
+/// if there is one.
+const CLONE: &str = r#"export LC_ALL=C
+if [ "$0" != copy ]; then
     if said=$(cp -a --reflink=always /template/. /calve/ 2>&1); then echo reflink; exit; fi
+    case $said in
+        *"ot supported"* | *"ross-device"* | *"nappropriate ioctl"* | *"ot a tty"* | *"nvalid argument"* | *"nrecognized option"*) ;;
+        *) echo "$said" >&2; exit 1 ;;
+    esac
     rm -rf /calve/*
 fi
 [ "$0" = reflink ] || cp -a /template/. /calve/ || exit
@@ -40,7 +46,15 @@ echo "$said""#;
 
 /// Tries what a server does on an overlay. In some user namespaces files can be written to, but nothing of the lower directory can be removed
 /// and made again.
-const TRY: &str = "[ -d /calve/data ] && rm -r /calve/tmp && mkdir /calve/tmp && : >/calve/tmp/tried";
+const TRY: &str = r#"[ -d /calve/data ] && rm -r /calve/tmp && mkdir /calve/tmp && : >/calve/tmp/tried && exit
+echo 'its directories cannot be replaced' >&2
+exit 1"#;
+
+/// The exit codes of [`TRY`], and those of Docker's client when the engine could not start a container.
+const TRIED: RangeInclusive<i32> = 1..=2;
+const NOT_STARTED: RangeInclusive<i32> = 125..=127;
+/// The engine's words for a volume that it cannot mount.
+const MOUNT_FAILED: [&str; 2] = ["failed to mount", "while mounting"];
 
 /// How the engine has cloned a volume.
 pub(crate) struct VolumeClone {
@@ -108,7 +122,7 @@ pub(crate) fn clone_volume(
     };
     let volume = container.volume();
     volume.make()?;
-    let printed = volume.run(Some(&template.name), CLONE, way, cancel)?;
+    let printed = volume.run(Some(&template.volume()), CLONE, way, cancel)?;
     let (how, said) = printed.split_once('\n').unwrap_or_default();
     let strategy = if how == Strategy::Reflink.name() { Strategy::Reflink } else { Strategy::Copy };
     let said = said.trim().lines().last().unwrap_or_default();
@@ -187,39 +201,58 @@ impl TemplateVolume {
         volume.fill(&self.place.join("data"), cancel)?;
         let directory = volume.directory()?;
         let trial = volume.beside("trial");
-        let tried = trial.make_overlay(&self.name, &directory).and_then(|()| trial.run(None, TRY, "", cancel));
+        let made = trial.make_overlay(&self.name, &directory);
+        let tried = made.as_ref().map_or(Ok(String::new()), |()| trial.run(None, TRY, "", cancel));
         trial.remove()?;
+        made?;
+        let is_of_mount = |said: &str| MOUNT_FAILED.iter().any(|words| said.contains(words));
         let no_overlay = match tried {
             Ok(_) => None,
-            Err(Error::Runtime { said, .. }) => Some(said.lines().next().unwrap_or_default().to_owned()),
+            Err(Error::Runtime { code: Some(code), said, .. })
+                if TRIED.contains(&code) || NOT_STARTED.contains(&code) && is_of_mount(&said) =>
+            {
+                Some(said.lines().next().unwrap_or_default().to_owned())
+            }
+            // Any other failure says nothing of overlays.
             Err(error) => return Err(error),
         };
         Ok(Filled { directory, no_overlay })
     }
 
-    /// Returns whether its template is there as it was, or servers still need it.
+    /// Returns whether its template may be there as it was, or servers may still need it. An unreadable document counts as wanted: the volume
+    /// may be the lower layer of servers that run.
     fn is_wanted(&self) -> bool {
-        let is_it = |place: &Path| template::read(place).is_some_and(|found| found.identity() == self.identity);
-        let is_held = |place: &Path| {
-            let lock = registry::open_lock(place).ok();
-            lock.is_some_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err())
+        let may_be_it = |place: &Path| match template::read(place) {
+            Some(found) => found.identity() == self.identity,
+            None => !template::is_absent(place),
         };
-        let replaced = self.place.parent().map(template::replaced).and_then(Result::ok).unwrap_or_default();
-        is_it(&self.place) || replaced.iter().any(|place| is_it(place) && is_held(place))
+        // Servers share the lock.
+        let may_be_held = |place: &Path| match registry::open_lock(place) {
+            Ok(lock) => rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err(),
+            Err(Error::Io { source, .. }) => source.kind() != std::io::ErrorKind::NotFound,
+            Err(_) => true,
+        };
+        // Listed last: a template that is just being replaced is in one of the two places.
+        may_be_it(&self.place)
+            || match self.place.parent().map(template::replaced) {
+                Some(Ok(replaced)) => replaced.iter().any(|place| may_be_it(place) && may_be_held(place)),
+                _ => true,
+            }
     }
 }
 
-/// Removes the volumes of templates and marks that are gone, and those that nobody fills any more. Where an engine does not answer, they wait
-/// for the next time.
-pub(crate) fn sweep(home: &Path) {
-    let Ok(entries) = fs::read_dir(home.join(NOTES)) else { return };
+/// Removes the volumes of templates and marks that are gone, and those that nobody fills any more. Returns the names of those that could not
+/// be removed, and why not: they wait for the next time.
+pub(crate) fn sweep(home: &Path) -> Vec<(String, Error)> {
+    let (mut kept, mut hangs) = (Vec::new(), false);
+    let Ok(entries) = fs::read_dir(home.join(NOTES)) else { return kept };
     let locks = entries.flatten().map(|entry| entry.path()).filter(|path| path.extension() == Some(LOCK.as_ref()));
     for path in locks {
         let note = path.with_extension(NOTE);
         if !is_left(&note) {
             continue;
         }
-        // Whoever has it fills the volume, or is about to use it.
+        // Its holder fills the volume, or is about to use it.
         let Ok(lock) = private::open(&path) else { continue };
         if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err()
             || !registry::is_lock_at(&lock, &path)
@@ -228,17 +261,28 @@ pub(crate) fn sweep(home: &Path) {
         {
             continue;
         }
-        let removed = read(&note).map_or(Ok(()), |it| match &it.filled {
+        let volume = read(&note);
+        let name = volume.as_ref().map(|it| it.name.clone()).unwrap_or_default();
+        let removed = volume.map_or(Ok(()), |it| match &it.filled {
+            _ if hangs => Err(it.image.unasked()),
             Some(_) => it.volume().remove(),
             None => it.volume().remove_late(),
         });
-        if removed.is_ok() {
-            // The lock last: who has waited for it sees that it is gone, and takes a new one.
-            for path in [note, path] {
-                let _ = fs::remove_file(path);
+        match removed {
+            Ok(()) => {
+                // The lock last: a process that waits for it sees that it is gone, and takes a new one.
+                for path in [note, path] {
+                    let _ = fs::remove_file(path);
+                }
+            }
+            Err(error) => {
+                // Each question to an engine that hangs takes as long.
+                hangs |= matches!(error, Error::Runtime { code: None, .. });
+                kept.push((name, error));
             }
         }
     }
+    kept
 }
 
 /// Returns whether a note tells of a volume that nobody needs, or there is none. One that cannot be read tells nothing.

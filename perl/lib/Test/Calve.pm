@@ -84,7 +84,8 @@ sub _template {
 sub _is {
     my ($self, $server) = @_;
     $self->{server} = $server;
-    $self->{my_cnf}{socket} = $server->{socket};
+    # A server in Docker's virtual machine has none.
+    $self->{my_cnf}{socket} = $server->{socket} if $server->{socket} ne '';
     return;
 }
 

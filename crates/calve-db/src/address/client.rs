@@ -92,6 +92,8 @@ const CLIENTS: &[&str] = &[
 ];
 /// The options that choose a server.
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
+/// By port, also those that choose a user: the server has a password.
+const WHERE_BY_PORT: &[&str] = &["host", "port", "socket", "protocol", "pipe", "user", "password", "password1"];
 /// The option files of distributions and vendors.
 const OF_THE_SYSTEM: &[&str] =
     &["/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/etc/my.cnf", "/opt/homebrew/etc/my.cnf"];
@@ -131,12 +133,12 @@ pub fn check_option_files(address: &Address, home: Option<&Path>) -> Result<()> 
     if !is_mysql(address) {
         return Ok(());
     }
-    let protocol = if address.is_by_port() { "tcp" } else { "socket" };
+    let (options, protocol) = if address.is_by_port() { (WHERE_BY_PORT, "tcp") } else { (WHERE, "socket") };
     // Calve's own file, which is read later than these, overrides all but the protocol.
     for path in OF_THE_SYSTEM {
         check_file(Path::new(path), &["protocol", "pipe"], protocol, 0)?;
     }
-    home.map_or(Ok(()), |home| check_file(&home.join(".my.cnf"), WHERE, protocol, 0))
+    home.map_or(Ok(()), |home| check_file(&home.join(".my.cnf"), options, protocol, 0))
 }
 
 fn check_file(path: &Path, options: &[&str], protocol: &str, depth: usize) -> Result<()> {
@@ -205,6 +207,8 @@ mod tests {
                 other => other.map(|()| None).unwrap(),
             }
         };
+        fs::write(&file, "[client]\npassword=secret\n").unwrap();
+        assert!(matches!(check_file(&file, WHERE_BY_PORT, "tcp", 0), Err(Error::OptionFile { .. })));
         for (text, option) in [
             ("[client]\nhost = prod\n", "host"),
             ("[mysql]\n# no\nsocket=/run/mysqld/mysqld.sock", "socket"),

@@ -28,7 +28,7 @@ use crate::sys;
 
 pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
-pub(crate) use runtime::{Image, ImageRequest, look_at};
+pub(crate) use runtime::{Image, ImageRequest, environment, look_at, sweep_looks};
 pub(crate) use volumes::{ROOT, Volume, script};
 
 /// The file among a server's settings that its container has as /etc/passwd.
@@ -160,10 +160,10 @@ impl Container {
             line.extend(["--volume".into(), mount.in_words()?]);
         }
         if self.image.apart.is_some() {
-            line.extend(["--mount".into(), self.volume_mount().into()]);
+            line.extend(["--mount".into(), self.volume_mount()]);
         }
         match (&self.image.apart, run.by_entry_point, run.command) {
-            // What the shell does first comes through its standard input.
+            // The shell reads its first commands from standard input.
             (Some(apart), true, command) => {
                 let shell = ["--interactive", "--entrypoint=sh", &self.image.id, "-s", "--"];
                 line.extend(shell.into_iter().chain(apart.entry_point.iter().map(String::as_str)).map(Into::into));

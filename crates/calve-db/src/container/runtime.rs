@@ -50,8 +50,21 @@ const MOST: Duration = Duration::from_secs(1800);
 /// How often a token is looked at while a runtime works.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// The beginning of the name of a file in the directory of templates by which an engine shows that it sees them.
+const SEEN: &str = ".look-";
+/// The age of one that a killed command has left: no look takes so long.
+const LEFT_AFTER: Duration = Duration::from_secs(3600);
+
 /// The address of a Docker engine that may be on this machine.
 const LOCAL: &str = "unix://";
+
+/// Variables that send podman to a service, whose containers are no descendants of this process, and may be elsewhere.
+const OF_SERVICES: [&str; 2] = ["CONTAINER_HOST", "CONTAINER_CONNECTION"];
+
+/// Returns this process's environment for a runtime.
+pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| !OF_SERVICES.iter().any(|service| name == service))
+}
 
 /// An image, and the program that runs containers of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +110,11 @@ impl Image {
         let volumes = image.ask(["image", "inspect", "--format", format, "--", &id])?;
         let volumes = volumes.lines().filter(|path| !path.is_empty()).map(str::to_owned).collect();
         Ok(Self { id, volumes, ..image })
+    }
+
+    /// Returns the error of a question that was not asked, because the engine has left another one without an answer.
+    pub(crate) fn unasked(&self) -> Error {
+        Error::Runtime { runtime: self.runtime.clone(), code: None, said: "it did not answer before".into() }
     }
 
     pub(crate) fn is_docker(&self) -> bool {
@@ -268,7 +286,7 @@ fn ask_within(
 ) -> Result<String> {
     let mut command = Command::new(runtime);
     command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
-    command.current_dir("/").stdin(Stdio::null());
+    command.current_dir("/").env_clear().envs(environment()).stdin(Stdio::null());
     let ran = output_within(command, limit, cancel).map_err(|error| Error::io(Operation::Run, runtime, error))?;
     let Some(output) = ran else {
         if cancel.is_cancelled() {
@@ -336,6 +354,17 @@ pub(crate) struct ImageRequest<'a> {
     pub(crate) search: &'a [PathBuf],
 }
 
+/// Removes the files of looks that were killed.
+pub(crate) fn sweep_looks(home: &Home) {
+    for entry in fs_err::read_dir(home.templates()).into_iter().flatten().flatten() {
+        let made = entry.metadata().and_then(|found| found.modified());
+        let is_left = made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > LEFT_AFTER));
+        if is_left && entry.file_name().to_string_lossy().starts_with(SEEN) {
+            let _ = fs_err::remove_file(entry.path());
+        }
+    }
+}
+
 /// Finds an image that is here, and the server's program in it. The first runtime that has the image is used.
 pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Home) -> Result<(Image, Program)> {
     let found = find(wanted.runtime, wanted.runtimes, wanted.search)?;
@@ -345,7 +374,7 @@ pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Hom
     let mut image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
-    let seen = home.templates().join(format!(".look-{}", random::letters(12)?));
+    let seen = home.templates().join(format!("{SEEN}{}", random::letters(12)?));
     private::create(&seen)?;
     let looked = image.look(program, &places, &seen);
     fs_err::remove_file(&seen).map_err(|error| Error::io(Operation::Remove, &seen, error))?;

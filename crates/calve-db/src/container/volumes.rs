@@ -41,8 +41,8 @@ pub(crate) struct Volume<'a> {
 
 impl Container {
     /// Returns the mount of its volume, for `--mount`.
-    pub(super) fn volume_mount(&self) -> String {
-        mount(&self.name, ROOT, "volume-nocopy")
+    pub(super) fn volume_mount(&self) -> OsString {
+        self.volume().mount(ROOT)
     }
 
     /// Returns its volume.
@@ -145,14 +145,14 @@ impl<'a> Volume<'a> {
     /// Runs a shell in a container of root's that has it, and the volume `other` at `/template`. Returns what that prints.
     pub(crate) fn run(
         &self,
-        other: Option<&str>,
+        other: Option<&Self>,
         script: &str,
         argument: &str,
         cancel: &CancelToken,
     ) -> Result<String> {
         let ran = self.image.work(self.helper("run", &self.helper_name("run")?, other, script, argument), cancel);
         if matches!(ran, Err(Error::Interrupted)) {
-            // The engine goes on with what the killed client has asked for, and what is not yet there cannot be removed.
+            // The engine goes on with the request of the killed client, and a container has to be there to be removed.
             std::thread::sleep(MADE_IN);
         }
         ran
@@ -163,7 +163,7 @@ impl<'a> Volume<'a> {
         Ok(format!("{}-{end}-{}", self.name, random::letters(6)?))
     }
 
-    fn helper(&self, verb: &str, name: &str, other: Option<&str>, script: &str, argument: &str) -> Vec<OsString> {
+    fn helper(&self, verb: &str, name: &str, other: Option<&Self>, script: &str, argument: &str) -> Vec<OsString> {
         let fixed = [
             "--rm",
             "--pull=never",
@@ -181,19 +181,33 @@ impl<'a> Volume<'a> {
         line.extend(self.image.options());
         line.extend(["--name".into(), name.into()]);
         line.extend(self.labelled());
-        line.extend(["--mount".into(), mount(&self.name, ROOT, "volume-nocopy").into()]);
-        line.extend(
-            other.into_iter().flat_map(|other| ["--mount".into(), mount(other, "/template", "readonly").into()]),
-        );
+        line.extend(["--mount".into(), self.mount(ROOT)]);
+        if let Some(other) = other {
+            let mut mount = other.mount("/template");
+            mount.push(",readonly");
+            line.extend(["--mount".into(), mount]);
+        }
         line.extend([self.image.id.as_str(), "-c", script, argument].map(Into::into));
         line
+    }
+
+    /// Returns its mount, as fields that commas separate. The engine makes a volume that is missing, for example after a `kill -9`; by the
+    /// labels a sweep finds it.
+    fn mount(&self, at: &str) -> OsString {
+        let mut text = OsString::from(format!("type=volume,src={},dst={at},volume-nocopy", self.name));
+        for label in &self.labels {
+            text.push(",\"volume-label=");
+            text.push(label.to_string_lossy().replace('"', "\"\""));
+            text.push("\"");
+        }
+        text
     }
 
     fn labelled(&self) -> impl Iterator<Item = OsString> {
         self.labels.iter().flat_map(|label| ["--label".into(), label.clone()])
     }
 
-    /// Removes it, and what comes with it. What has other labels is not touched.
+    /// Removes it, and what comes with it. Nothing with other labels is touched.
     pub(crate) fn remove(&self) -> Result<()> {
         // Containers first: they use the volumes.
         let lists: [(&[&str], &[&str]); 2] = [
@@ -226,10 +240,6 @@ impl<'a> Volume<'a> {
         std::thread::sleep(MADE_IN.saturating_sub(started.elapsed()));
         self.remove()
     }
-}
-
-fn mount(name: &str, at: &str, option: &str) -> String {
-    format!("type=volume,src={name},dst={at},{option}")
 }
 
 /// Writes what the shell of a server's container runs before the server: it writes the settings into the volume. In the container's command

@@ -94,6 +94,11 @@ pub(crate) trait Engine: Sync {
     /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
     fn probe(&self, address: &Address, patience: Duration) -> Probe;
 
+    /// Makes a first connection to a server that answers, which reads the catalog. A failure is no reason not to use the server.
+    fn warm(&self, address: &Address, patience: Duration) {
+        self.probe(address, patience);
+    }
+
     /// Returns how many connections a server that is built with has had, but for those by which it was asked this before: `asked` times.
     /// `log`: what it has said.
     fn connections(&self, address: &Address, log: &[u8], asked: u64) -> Result<u64>;

@@ -48,16 +48,11 @@ pub(super) fn start(
     let temporary = directory.with_file_name("tmp");
     let path = OsStr::new("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     let variables = [("PATH", path), ("LC_ALL", OsStr::new("C")), ("TMPDIR", temporary.as_os_str())];
-    let environment = variables.iter().chain(more).map(|(name, value)| {
-        let mut both = OsString::from(name);
-        both.push("=");
-        both.push(value);
-        c_text(program, &both)
-    });
+    let environment = variables.iter().chain(more).map(|(name, value)| variable(program, name.as_ref(), value));
     let null = null()?;
     let launch = Launch {
         command: command.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
-        environment: Some(environment.collect::<Result<_>>()?),
+        environment: environment.collect::<Result<_>>()?,
         directory: c_text(program, directory.as_os_str())?,
         log: output.as_fd(),
         input: null.as_fd(),
@@ -140,7 +135,9 @@ fn spawn_runtime(
     let program = &container.image.runtime;
     let launch = Launch {
         command: line.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
-        environment: None,
+        environment: container::environment()
+            .map(|(name, value)| variable(program, &name, &value))
+            .collect::<Result<_>>()?,
         directory: c_text(program, "/".as_ref())?,
         log: output.as_fd(),
         input,
@@ -149,6 +146,13 @@ fn spawn_runtime(
     };
     let process = sys::spawn(&launch).map_err(|error| Error::io(Operation::Start, program, error))?;
     Ok(ServerProcess::new(process, Some(container.clone())))
+}
+
+fn variable(program: &Path, name: &OsStr, value: &OsStr) -> Result<CString> {
+    let mut both = name.to_owned();
+    both.push("=");
+    both.push(value);
+    c_text(program, &both)
 }
 
 fn c_text(program: &Path, text: &OsStr) -> Result<CString> {

@@ -75,15 +75,20 @@ pub(crate) struct ReadinessWait<'a> {
 }
 
 impl ReadinessWait<'_> {
-    /// Returns whether an answer was the server's. At a port anybody may answer, and only the engine tells whose it is.
-    fn is_of_server(&self) -> bool {
-        self.container.is_none_or(|container| container.has_port(self.address.port))
+    /// Returns whether the port is the container's, and open. Anybody may answer at a port, only the engine tells whose it is, and the password
+    /// is for nobody else.
+    fn is_at_port(&self, container: &Container) -> bool {
+        self.is_open() && container.has_port(self.address.port)
+    }
+
+    fn is_open(&self) -> bool {
+        Connection::open(self.address, ANSWERS_IN).is_some()
     }
 
     /// Returns why there was no answer for so long.
     fn timed_out(&self) -> Error {
         match self.container {
-            Some(container) if self.is_of_server() && Connection::open(self.address, ANSWERS_IN).is_none() => {
+            Some(container) if container.has_port(self.address.port) && !self.is_open() => {
                 Error::PortsElsewhere(container.image.runtime.clone())
             }
             _ => Error::server_failed(format!("was not ready after {} s", PATIENCE.as_secs())),
@@ -95,6 +100,7 @@ impl ReadinessWait<'_> {
 pub(crate) fn wait(server: &mut ServerProcess, waiting: &ReadinessWait<'_>) -> Result<bool> {
     let started = Instant::now();
     let failed = |how: String| Err(Error::server_failed(how));
+    let mut is_found = waiting.container.is_none();
     loop {
         (waiting.meanwhile)();
         if waiting.notices.say_ready() {
@@ -104,19 +110,20 @@ pub(crate) fn wait(server: &mut ServerProcess, waiting: &ReadinessWait<'_>) -> R
             return failed(format!("ended before it was ready ({})", ended));
         }
         if !waiting.notifies || started.elapsed() > TRUST_FOR {
-            // A machine that is busy takes its time, and who asks anew each time makes it busier.
+            is_found = is_found || waiting.container.is_some_and(|container| waiting.is_at_port(container));
+            // A machine that is busy takes its time, and asking anew each time makes it busier.
             let patience = ANSWERS_IN.max(started.elapsed() / 10);
-            let answer = waiting.engine.probe(waiting.address, patience);
-            if answer != Probe::NotYet && waiting.is_of_server() {
-                // The runtime may have ended since: for a container whose port was taken it ends without a server.
-                if let Some(ended) = waiting.container.and_then(|_| server.ended()) {
-                    return failed(format!("ended before it was ready ({})", ended));
+            let answer = if is_found { waiting.engine.probe(waiting.address, patience) } else { Probe::NotYet };
+            match answer {
+                Probe::Ready => {
+                    // Its port may be another program's by now.
+                    if let Some(ended) = waiting.container.and_then(|_| server.ended()) {
+                        return failed(format!("ended before it was ready ({})", ended));
+                    }
+                    return Ok(waiting.notices.say_ready());
                 }
-                match answer {
-                    Probe::Ready => return Ok(waiting.notices.say_ready()),
-                    Probe::Refused(said) => return failed(format!("refuses to be used: {said}")),
-                    Probe::NotYet => {}
-                }
+                Probe::Refused(said) => return failed(format!("refuses to be used: {said}")),
+                Probe::NotYet => {}
             }
         }
         if started.elapsed() > PATIENCE {

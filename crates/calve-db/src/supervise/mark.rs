@@ -72,7 +72,13 @@ impl Supervisor<'_> {
             return None;
         }
         self.prepared.forget();
-        let kept = self.await_end().and_then(|()| self.keep(name, &at, cancel));
+        let ended = self.await_end();
+        self.hold_port();
+        let kept = ended.and_then(|()| unless_left(&self.owners(talk), cancel, || self.keep(name, &at, cancel)));
+        if cancel.is_cancelled() {
+            let _ = send(&mut from, &Answer::failed(Error::Interrupted));
+            return Some(End::Unasked(EndReason::OwnerEnded));
+        }
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| log::added_to(error, self.spec.files()));
         if let Err(error) = self.resume(&from, talk, cancel) {

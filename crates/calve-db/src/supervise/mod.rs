@@ -45,7 +45,7 @@ use crate::template_volume;
 
 /// How long a server may take to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
-/// How long a first connection to a standby may take; that it fails is no reason not to wait.
+/// How long a first connection to a standby may take.
 const WARM_IN: Duration = Duration::from_secs(2);
 /// How often what has no descriptor is looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -225,8 +225,7 @@ impl<'a> Supervisor<'a> {
         let template_identity = spec.origin.template_identity();
         let launched = launch(&wanted)?;
         if spec.waits {
-            // Warm: a first connection reads the catalog.
-            engine.probe(&address, WARM_IN);
+            engine.warm(&address, WARM_IN);
         }
         let record = first_record(spec, &address, isolated, template_identity);
         let deadline = spec.ttl.and_then(|ttl| Instant::now().checked_add(ttl));
@@ -427,6 +426,13 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// Keeps others from the port of a server that only it leads to, which has ended, until the next one is started.
+    fn hold_port(&self) {
+        if self.spec.apart().is_some() {
+            self.port.iter().for_each(Port::hold);
+        }
+    }
+
     /// Starts a server in the first directories.
     fn launch(
         &self,
@@ -437,6 +443,7 @@ impl<'a> Supervisor<'a> {
         cancel: &CancelToken,
     ) -> Result<RunningServer> {
         let tell = |starting| tell(asked, starting);
+        let port = self.port.as_ref();
         launch(&LaunchRequest {
             spec: self.spec,
             origin,
@@ -451,7 +458,7 @@ impl<'a> Supervisor<'a> {
             owners: self.owners(talk),
             cancel,
             container_data: ContainerData::Bound,
-            before_container: &|| (),
+            before_container: &|| port.iter().for_each(|port| port.free()),
             tell: &tell,
         })
     }
@@ -532,7 +539,10 @@ impl<'a> Supervisor<'a> {
                 }
                 let _ = self.spec.place.parent().map(trash::reap);
                 self.delete_old_templates();
-                self.spec.apart().iter().for_each(|container| template_volume::sweep(container.home()));
+                if let Some(container) = self.spec.apart() {
+                    // `calve db gc` tells of those that stay.
+                    template_volume::sweep(container.home());
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
@@ -10,6 +11,9 @@ use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::sys;
+
+/// The longest time for an engine to close the port of a container that has ended.
+const CLOSED_IN: Duration = Duration::from_secs(2);
 
 /// A port on 127.0.0.1 that is held for the server, for as long as this is.
 ///
@@ -21,8 +25,8 @@ use crate::sys;
 /// Connections that have ended keep a port for a minute (TIME_WAIT), for those without SO_REUSEADDR. A port that is asked for is then
 /// bound with it, which fails when anybody listens there. That another server of Calve's is about to, its name tells.
 ///
-/// A container's engine needs the port free, so there it is held until right before the container is started. Who answers at it then is for
-/// the engine to say.
+/// A container's engine needs the port free, so there it is held until right before the container is started. From then on only the engine
+/// knows who answers there.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) number: u16,
@@ -56,6 +60,19 @@ impl Port {
     /// servers of Calve's see its name, and do not ask for it.
     pub(crate) fn free(&self) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Holds it again, where it was given away: its container has ended, and the engine is about to close it. If somebody took it, starting the
+    /// next container fails.
+    pub(crate) fn hold(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = Instant::now();
+        while held.is_none() && started.elapsed() < CLOSED_IN {
+            *held = hold(self.number).ok();
+            if held.is_none() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
     }
 }
 

@@ -161,7 +161,7 @@ impl Supervisor<'_> {
                 before_container: &|| (),
                 tell: &|_| (),
             })?;
-            self.engine.probe(&address, WARM_IN);
+            self.engine.warm(&address, WARM_IN);
             Ok((identity, launched))
         });
         match made {

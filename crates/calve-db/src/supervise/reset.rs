@@ -77,6 +77,7 @@ impl Supervisor<'_> {
         let next = self.prepared.take_data(origin, &identity);
         self.prepared.forget();
         self.kill();
+        self.hold_port();
         let copied = self.copied();
         let data = self.reset_data(origin, &identity, next, talk, cancel)?;
         self.record.template_identity = identity;

@@ -82,8 +82,8 @@ pub(crate) const SEGMENT_HEAD: usize = 48;
 pub(crate) struct Launch<'a> {
     /// The program's path, then its arguments.
     pub(crate) command: Vec<CString>,
-    /// All of its environment, as `NAME=VALUE`; `None` is that of this process.
-    pub(crate) environment: Option<Vec<CString>>,
+    /// All of its environment, as `NAME=VALUE`.
+    pub(crate) environment: Vec<CString>,
     /// Where it runs.
     pub(crate) directory: CString,
     /// The file that becomes its standard output and standard error.

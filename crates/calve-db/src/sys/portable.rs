@@ -170,10 +170,8 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     let Some((program, arguments)) = launch.command.split_first() else { return Err(Errno::INVAL.into()) };
     let mut command = Command::new(text(program));
     command.args(arguments.iter().map(text)).current_dir(text(&launch.directory));
-    if launch.environment.is_some() {
-        command.env_clear();
-    }
-    for variable in launch.environment.iter().flatten() {
+    command.env_clear();
+    for variable in &launch.environment {
         let bytes = variable.as_bytes();
         let Some(at) = bytes.iter().position(|byte| *byte == b'=') else { continue };
         command.env(OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..]));

@@ -158,6 +158,11 @@ pub(crate) fn read(place: &Path) -> Option<Template> {
     Some(Template { place: place.to_path_buf(), ..template })
 }
 
+/// Returns whether a place has no template for certain, rather than one that cannot be read.
+pub(crate) fn is_absent(place: &Path) -> bool {
+    fs::symlink_metadata(place.join(DOCUMENT)).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}
+
 /// Returns when a template was made, as its file system tells.
 pub(crate) fn made(template: &Template) -> Option<SystemTime> {
     fs::metadata(template.place.join(DOCUMENT)).ok()?.modified().ok()

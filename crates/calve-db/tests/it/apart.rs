@@ -97,6 +97,13 @@ fn an_engine_is_left_as_it_was() {
     assert_eq!(templates(), 2);
     world.db(["stop", "a"]).succeeds();
     eventually(|| if templates() == 1 { Ok(()) } else { Err(format!("{:?}", volumes(&containers))) });
+    // A document that cannot be read takes nothing from the servers that run.
+    let document = world.home().join("db/templates/t/template.json");
+    let intact = fs::read(&document).unwrap();
+    fs::write(&document, "{").unwrap();
+    world.db(["gc"]).succeeds();
+    assert_eq!(templates(), 1);
+    fs::write(&document, intact).unwrap();
     world.db(["stop", "b"]).succeeds();
     nothing_but_the_template_is_left(&containers);
 
@@ -211,10 +218,13 @@ fn strategies_ports_standbys_and_what_is_refused() {
     world.db(["stop", "--all"]).succeeds();
     nothing_but_the_template_is_left(&containers);
 
-    // A local server on what was made in the engine, and one in the engine on what was made by a local one.
+    // A local server on what was made in the engine, and one in the engine on what was made by a local one, whose settings and password stay.
     let program = world.db(["template", "list", "--json"]).succeeds().json()["templates"][0]["program"].clone();
     let program = Path::new(program.as_str().unwrap()).parent().unwrap().to_owned();
-    world.db(["template", "create", "local", "-q", "--base", "t", "--server-bin"]).arg(program).succeeds();
+    let (own, read_only) =
+        ("ALTER ROLE postgres PASSWORD 'own'", "ALTER SYSTEM SET default_transaction_read_only = on");
+    let create = world.db(["template", "create", "local", "-q", "--base", "t", "--server-bin"]).arg(&program).arg("--");
+    create.args(Postgres.client(own)).args(["-c", read_only]).succeeds();
     let image = ["template", "create", "back", "-q", "--base", "local", "--image", &containers.image, "--runtime"];
     world.db(image).arg(&containers.runtime).succeeds();
     for template in ["local", "back"] {
@@ -222,13 +232,22 @@ fn strategies_ports_standbys_and_what_is_refused() {
         assert_eq!(containers.rows(&server), "1000");
         world.db(["stop", "--all"]).succeeds();
     }
-    // Nothing of the password that the server had while it was filled.
-    let local = world.db(["start", "local", "--json"]).succeeds().json();
-    let secret = "SELECT count(*) FROM pg_authid WHERE rolpassword IS NOT NULL";
-    assert_eq!(world.query(Postgres, &local, secret), "0");
-    world.db(["stop", "--all"]).succeeds();
+    // Nothing is left of the password that the server had while it was filled.
+    let words = ["template", "create", "again", "-q", "--base", "back", "--server-bin"];
+    world.db(words).arg(&program).succeeds();
+    let password = |template: &str| {
+        let server = world.db(["start", template, "--json"]).succeeds().json();
+        let password = "SELECT rolpassword FROM pg_authid WHERE rolname = 'postgres'";
+        let password = world.query(Postgres, &server, password);
+        world.db(["stop", "--all"]).succeeds();
+        password
+    };
+    let own = password("local");
+    assert!(own.starts_with("SCRAM-SHA-256$"), "{own}");
+    assert_eq!(password("again"), own);
     world.calve("bench").args(["db", "--template", "t", "--runs", "1"]).fails(1, &[IN_ENGINE, REFUSED]);
-    let bench = world.calve("bench").args(["db", "--template", "local", "--runs", "1", "--image", &containers.image]);
+    world.db(["template", "create", "plain", "-q", "--base", "t", "--server-bin"]).arg(program).succeeds();
+    let bench = world.calve("bench").args(["db", "--template", "plain", "--runs", "1", "--image", &containers.image]);
     bench.arg("--runtime").arg(&containers.runtime).fails(1, &[IN_ENGINE, REFUSED]);
 }
 

@@ -13,6 +13,7 @@ mod elsewhere;
 mod ended;
 mod engine;
 mod hostile;
+mod images;
 mod killed;
 mod lifetime;
 mod marks;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{DATABASE, TEMPORARY, USER, account, base, files, option, without_account_by_port};
+use super::{DATABASE, TEMPORARY, USER, account, base, files, lock_account_by_port, option};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
@@ -100,6 +100,10 @@ impl Engine for Mariadb {
         mysql_family::probe(address, patience)
     }
 
+    fn warm(&self, address: &Address, patience: Duration) {
+        mysql_family::warm(address, patience);
+    }
+
     fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
         mysql_family::connections(address, asked)
     }
@@ -167,7 +171,7 @@ fn first_statements(instance: &Instance) -> String {
         sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@localhost WITH GRANT OPTION;\n");
         sql.push_str("CREATE DATABASE IF NOT EXISTS test;\n");
     }
-    sql.extend(without_account_by_port(instance));
+    sql.extend(lock_account_by_port(instance));
     if let Some(password) = &instance.address.password {
         let account = account(&instance.address);
         sql.push_str(&format!("CREATE OR REPLACE USER {account} IDENTIFIED BY '{password}';\n"));

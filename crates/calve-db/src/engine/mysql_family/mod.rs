@@ -24,10 +24,10 @@ use crate::operation::Operation;
 use crate::runtime;
 
 const USER: &str = "root";
-/// Calve's own user of a server that only its port leads to, who may come from anywhere: in a container's network that is the gateway. A
-/// user's own root is left as it is.
-const USER_BY_PORT: &str = "calve";
-const ACCOUNT_BY_PORT: &str = "calve@'%'";
+/// Calve's own user of a server that only its port leads to, for connections from anywhere: in a container's network they come from the
+/// gateway. A user's own root is left as it is.
+const USER_BY_PORT: &str = "calve_by_port";
+const ACCOUNT_BY_PORT: &str = "calve_by_port@'%'";
 /// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.
 const DATABASE: &str = "test";
 const SOCKET: &str = "mysql.sock";
@@ -51,7 +51,7 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
     command.push(option("--socket", &instance.sockets.join(SOCKET)));
     command.push(option("--pid-file", &instance.sockets.join("server.pid")));
     match address.tcp_port {
-        // Those who look whether it is ready come from one address, and count as errors.
+        // Readiness probes come from one address and count as errors.
         Some(port) if address.is_by_port() => command.extend(
             ["--bind-address=0.0.0.0", "--max-connect-errors=1000000", &format!("--port={port}")].map(Into::into),
         ),
@@ -77,7 +77,7 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
     Ok(command)
 }
 
-/// Asks for the greeting. It is any server's: at a port, that it is this one is for the container's engine to say.
+/// Asks for the greeting, which any server gives.
 fn probe(address: &Address, patience: Duration) -> Probe {
     let Some(mut connection) = Connection::open(address, patience) else { return Probe::NotYet };
     let mut head = [0; 5];
@@ -93,12 +93,22 @@ fn probe(address: &Address, patience: Duration) -> Probe {
     }
 }
 
+/// Logs in and asks once. Where only a port leads to the server, this client cannot log in, and the greeting must suffice.
+fn warm(address: &Address, patience: Duration) {
+    let Some(connection) = Connection::open(address, patience) else { return };
+    if !address.is_by_port()
+        && let Ok(mut session) = Session::connect(connection, USER)
+    {
+        let _ = session.first_row("SELECT 1");
+    }
+}
+
 fn contents(address: &Address) -> Result<Vec<DatabaseObject>> {
     contents::read(address).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
 }
 
-/// Tells of events, whose scheduler is off. A server to which somebody gave a password tells nothing; that one that only a port leads to
-/// cannot be asked, because it wants its password, is told.
+/// Warns that events do not run. They are not counted where root has a password or only a port leads to the server: this client
+/// logs in without a password.
 fn events(address: &Address) -> Vec<String> {
     if address.is_by_port() {
         return vec!["the event scheduler is off: events, if there are any, do not run".into()];
@@ -159,24 +169,14 @@ fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Addres
 
 fn address_by_port(directory: &Path, port: u16, password: &str) -> Address {
     let url = format!("mysql://{USER_BY_PORT}:{password}@127.0.0.1:{port}/{DATABASE}");
+    let dsn = format!("{USER_BY_PORT}:{password}@tcp(127.0.0.1:{port})/{DATABASE}");
+    let settings = directory.join(runtime::SETTINGS);
     let variables = [
-        ("MYSQL_HOST", "127.0.0.1".to_owned()),
-        ("MYSQL_TCP_PORT", port.to_string()),
-        ("MYSQL_HOME", directory.join(runtime::SETTINGS).to_string_lossy().into_owned()),
+        ("MYSQL_HOST", "127.0.0.1"),
+        ("MYSQL_TCP_PORT", &port.to_string()),
+        ("MYSQL_HOME", &settings.to_string_lossy()),
     ];
-    Address {
-        tcp_url: Some(url.clone()),
-        url,
-        dsn: format!("{USER_BY_PORT}:{password}@tcp(127.0.0.1:{port})/{DATABASE}"),
-        host: "127.0.0.1".into(),
-        port,
-        socket: PathBuf::new(),
-        user: USER_BY_PORT.into(),
-        password: Some(password.into()),
-        database: DATABASE.into(),
-        tcp_port: Some(port),
-        variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-    }
+    Address::by_port(port, (USER_BY_PORT, password), DATABASE, url, dsn, &variables)
 }
 
 /// Returns the user of TCP, as a name of SQL.
@@ -184,10 +184,11 @@ fn account(address: &Address) -> &'static str {
     if address.is_by_port() { ACCOUNT_BY_PORT } else { "root@'127.0.0.1'" }
 }
 
-/// Returns the statement that lets the user by port in no more, for a template that goes on from one whose servers only ports led to. He is
-/// not dropped: views and triggers that he has made run as him.
-fn without_account_by_port(instance: &Instance) -> Option<String> {
-    let is_needed = instance.purpose == Purpose::Build && !instance.address.is_by_port();
+/// Returns the statement that locks the user by port, for a template that goes on from data of a server that only a port led to. The user is
+/// not dropped: its views and triggers run as it.
+fn lock_account_by_port(instance: &Instance) -> Option<String> {
+    let makes_template = matches!(instance.purpose, Purpose::Build | Purpose::TakeOver);
+    let is_needed = makes_template && !instance.address.is_by_port();
     is_needed.then(|| format!("ALTER USER IF EXISTS {ACCOUNT_BY_PORT} ACCOUNT LOCK;\n"))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{DATABASE, TEMPORARY, USER, account, base, files, option, without_account_by_port};
+use super::{DATABASE, TEMPORARY, USER, account, base, files, lock_account_by_port, option};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
@@ -119,6 +119,10 @@ impl Engine for Mysql {
         mysql_family::probe(address, patience)
     }
 
+    fn warm(&self, address: &Address, patience: Duration) {
+        mysql_family::warm(address, patience);
+    }
+
     fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
         mysql_family::connections(address, asked)
     }
@@ -188,11 +192,11 @@ fn first_statements(instance: &Instance) -> String {
     if !instance.purpose.is_on_a_template() {
         sql.push_str(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n"));
     }
-    sql.extend(without_account_by_port(instance));
+    sql.extend(lock_account_by_port(instance));
     if let Some(password) = &instance.address.password {
         let account = account(&instance.address);
         if instance.address.is_by_port() {
-            // Whom views and triggers of the template run as cannot be dropped.
+            // Views and triggers of the template may run as this user, so it is not dropped.
             sql.push_str(&format!("CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{password}';\n"));
             sql.push_str(&format!("ALTER USER {account} IDENTIFIED BY '{password}' ACCOUNT UNLOCK;\n"));
         } else {

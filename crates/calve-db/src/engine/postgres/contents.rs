@@ -65,10 +65,7 @@ fn object(database: &str, found: ObjectRow, rows: Option<Rows>) -> DatabaseObjec
 
 fn session(server: &Address, database: &str) -> Result<Session<Connection>, String> {
     let allow = |connection: Connection| connection.allowing(LONGEST_ANSWER);
-    let mut session = Session::allowing(server, database, PATIENCE, allow).map_err(|refused| match refused {
-        LoginError::NotYet => "it does not answer".to_owned(),
-        LoginError::Password(said) | LoginError::Message(said) => said,
-    })?;
+    let mut session = Session::allowing(server, database, PATIENCE, allow).map_err(LoginError::into_message)?;
     session.query(SETTINGS)?;
     Ok(session)
 }

@@ -24,6 +24,9 @@ pub(super) struct Postgres;
 const USER: &str = "postgres";
 const DATABASE: &str = "postgres";
 const STANDARD_PORT: u16 = 5432;
+/// The file that keeps the hash of the user's own password while a template is built by port.
+const OWN_PASSWORD: &str = "/calve/tmp/own-password";
+const READ_WRITE: &str = "SET default_transaction_read_only = off";
 /// A session of Calve's own, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -97,10 +100,7 @@ fn session(server: &Address) -> Result<Session<Connection>> {
 }
 
 fn not_let_in(error: LoginError) -> Error {
-    match error {
-        LoginError::NotYet => refused("it does not answer".into()),
-        LoginError::Password(said) | LoginError::Message(said) => refused(said),
-    }
+    refused(error.into_message())
 }
 
 fn refused(said: String) -> Error {
@@ -204,8 +204,15 @@ impl Engine for Postgres {
         for setting in FIXED.iter().chain(FAST) {
             line.push_str(&format!(" -c '{setting}'"));
         }
-        // Made by Calve, of letters and digits.
-        Some(format!("{line} {DATABASE} >/dev/null <<'END'\nALTER ROLE {USER} PASSWORD '{password}'\nEND\n"))
+        let keep = if instance.purpose.is_on_a_template() {
+            String::new()
+        } else {
+            let sql = format!("SELECT coalesce(rolpassword, '') FROM pg_authid WHERE rolname = '{USER}'");
+            format!("COPY ({sql}) TO '{OWN_PASSWORD}'\n")
+        };
+        // A template's settings may make each session read-only. The password was made by Calve, of letters and digits.
+        let sql = format!("{READ_WRITE}\n{keep}ALTER ROLE {USER} PASSWORD '{password}'\n");
+        Some(format!("{line} {DATABASE} >/dev/null <<'END'\n{sql}END\n"))
     }
 
     fn probe(&self, address: &Address, patience: Duration) -> Probe {
@@ -251,8 +258,13 @@ impl Engine for Postgres {
     fn ask_to_end(&self, address: &Address, purpose: Purpose, _: &Path) -> Result<bool> {
         if address.is_by_port() && !purpose.is_on_a_template() {
             // The password is this server's. On the template, each server sets its own.
+            let own = format!("nullif(btrim(pg_read_file('{OWN_PASSWORD}'), E'\\n'), '')");
             match Session::open(address, DATABASE, PATIENCE) {
-                Ok(mut session) => drop(session.query(&format!("ALTER ROLE {USER} PASSWORD NULL")).map_err(refused)?),
+                Ok(mut session) => {
+                    session.query(READ_WRITE).map_err(refused)?;
+                    let sql = session.query(&format!("SELECT format('ALTER ROLE {USER} PASSWORD %L', {own})"));
+                    session.query(&sql.map_err(refused)?.concat()).map_err(refused)?;
+                }
                 // The command that filled it has set another one, which stays, or has taken it away.
                 Err(LoginError::Password(_)) => {}
                 Err(error) => return Err(not_let_in(error)),
@@ -349,26 +361,15 @@ impl Engine for Postgres {
 
     fn address_by_port(&self, _: &Path, port: u16, password: &str) -> Address {
         let url = format!("postgresql://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
+        let dsn = format!("host=127.0.0.1 port={port} user={USER} password={password} dbname={DATABASE}");
         let variables = [
-            ("PGHOST", "127.0.0.1".to_owned()),
-            ("PGPORT", port.to_string()),
-            ("PGUSER", USER.into()),
-            ("PGDATABASE", DATABASE.into()),
-            ("PGPASSWORD", password.to_owned()),
+            ("PGHOST", "127.0.0.1"),
+            ("PGPORT", &port.to_string()),
+            ("PGUSER", USER),
+            ("PGDATABASE", DATABASE),
+            ("PGPASSWORD", password),
         ];
-        Address {
-            tcp_url: Some(url.clone()),
-            url,
-            dsn: format!("host=127.0.0.1 port={port} user={USER} password={password} dbname={DATABASE}"),
-            host: "127.0.0.1".into(),
-            port,
-            socket: PathBuf::new(),
-            user: USER.into(),
-            password: Some(password.into()),
-            database: DATABASE.into(),
-            tcp_port: Some(port),
-            variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-        }
+        Address::by_port(port, (USER, password), DATABASE, url, dsn, &variables)
     }
 }
 

@@ -37,6 +37,15 @@ pub(super) enum LoginError {
     Message(String),
 }
 
+impl LoginError {
+    pub(super) fn into_message(self) -> String {
+        match self {
+            Self::NotYet => "it does not answer".into(),
+            Self::Password(said) | Self::Message(said) => said,
+        }
+    }
+}
+
 impl Session<Connection> {
     /// Logs in as the superuser. The private socket asks for no password.
     pub(super) fn open(server: &Address, database: &str, patience: Duration) -> Result<Self, LoginError> {
@@ -61,7 +70,7 @@ impl<S: Read + Write> Session<S> {
     pub fn connect(stream: S, user: &str, database: &str) -> io::Result<Self> {
         Self::over(stream, user, database, None).map_err(|refused| match refused {
             LoginError::NotYet => io::ErrorKind::ConnectionRefused.into(),
-            LoginError::Password(said) | LoginError::Message(said) => io::Error::other(said),
+            other => io::Error::other(other.into_message()),
         })
     }
 

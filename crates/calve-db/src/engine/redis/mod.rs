@@ -294,21 +294,8 @@ impl Engine for Redis {
     fn address_by_port(&self, _: &Path, port: u16, password: &str) -> Address {
         // Some versions of redis-cli take a name that is left out for an empty one.
         let url = format!("redis://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
-        let variables = [("REDIS_URL", url.as_str()), ("REDISCLI_AUTH", password), ("VALKEYCLI_AUTH", password)];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        Address {
-            tcp_url: Some(url.clone()),
-            dsn: format!("127.0.0.1:{port}"),
-            url,
-            host: "127.0.0.1".into(),
-            port,
-            socket: PathBuf::new(),
-            user: USER.into(),
-            password: Some(password.into()),
-            database: DATABASE.into(),
-            tcp_port: Some(port),
-            variables,
-        }
+        let variables = [("REDIS_URL", &*url.clone()), ("REDISCLI_AUTH", password), ("VALKEYCLI_AUTH", password)];
+        Address::by_port(port, (USER, password), DATABASE, url, format!("127.0.0.1:{port}"), &variables)
     }
 }
 

@@ -20,16 +20,11 @@ pub(crate) struct Server {
     ended: Option<ProcessEnd>,
 }
 
-unsafe extern "C" {
-    /// This process's environment (environ(7)).
-    static environ: *const *const c_char;
-}
-
 /// Starts a server. An error is one of starting it: what it says afterwards is in its log.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let arguments = pointers(&launch.command);
-    let environment = launch.environment.as_ref().map(|variables| pointers(variables));
+    let environment = pointers(&launch.environment);
     let flags = libc::SIGCHLD | libc::CLONE_PIDFD | if launch.own_processes { libc::CLONE_NEWPID } else { 0 };
     let mut descriptor: c_int = -1;
     // SAFETY: without CLONE_VM this is a fork: the child has a copy of everything, and goes on here. The third argument is
@@ -41,7 +36,7 @@ pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     match pid {
         -1 => Err(io::Error::last_os_error()),
         0 => {
-            let errno = become_server(launch, &arguments, environment.as_deref(), told.as_raw_fd(), tell.as_raw_fd());
+            let errno = become_server(launch, &arguments, &environment, told.as_raw_fd(), tell.as_raw_fd());
             let _ = rustix::io::write(&tell, &errno.to_ne_bytes());
             // SAFETY: ends this process at once, running nothing of the parent's.
             unsafe { libc::_exit(127) }
@@ -72,7 +67,7 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
 fn become_server(
     launch: &Launch<'_>,
     arguments: &[*const c_char],
-    environment: Option<&[*const c_char]>,
+    environment: &[*const c_char],
     told: RawFd,
     tell: RawFd,
 ) -> c_int {
@@ -102,8 +97,7 @@ fn become_server(
             }
             // Rust has it ignored, which programs inherit.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            let environment = environment.map_or(environ, <[_]>::as_ptr);
-            libc::execve(arguments[0], arguments.as_ptr(), environment);
+            libc::execve(arguments[0], arguments.as_ptr(), environment.as_ptr());
         }
         Err(last_errno())
     };

@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
         output::say(&format!("removed what was left of a build of the template `{name}`"));
     }
     for (name, why) in swept.kept {
-        output::say(&format!("the container of `{name}` is still there: {why}"));
+        output::say(&format!("{name} is still there: {why}"));
     }
     if arguments.json { output::json(&DbGcReceipt { servers: swept.servers }) } else { Ok(()) }
 }
