@@ -35,11 +35,11 @@ type Database struct {
 	Host string `json:"host"`
 	// Port is a part of the socket's name for PostgreSQL.
 	Port int `json:"port"`
-	// Socket is the socket's path, which is empty for a server in Docker's virtual machine.
+	// Socket is the socket's path; empty if the data is in Docker's engine.
 	Socket string `json:"socket"`
 	// User is the superuser, who needs no password by the socket.
 	User string `json:"user"`
-	// Password is that for TCP, which a server without a socket needs, and empty otherwise.
+	// Password is the password for TCP if there is no socket, and empty otherwise.
 	Password string `json:"password"`
 	// Name of a database that always exists.
 	Database string `json:"database"`

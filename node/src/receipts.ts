@@ -318,7 +318,7 @@ export interface DbServer {
   environment?: Record<string, string | null>;
   /** The data directory. With `in_engine` its path in the container. */
   data_directory: ReceiptPath;
-  /** True if the data directory is in a volume of Docker's engine, which cloned it, because it does not see this machine's files. Left out if not. */
+  /** True if the data directory is in a volume of Docker's engine, and not among this machine's files. Left out if not. */
   in_engine?: boolean;
   /** The id of the server's first process. */
   pid: number;

@@ -387,7 +387,7 @@ class DbServer(_DbServer, total=False):
     environment: dict[str, Optional[str]]
     """The environment variables by which programs find this server and no other. Null: the variable must not be set."""
     in_engine: bool
-    """True if the data directory is in a volume of Docker's engine, which cloned it, because it does not see this machine's files. Left out if not."""
+    """True if the data directory is in a volume of Docker's engine, and not among this machine's files. Left out if not."""
     standby: bool
     """True if the server was started ahead of time, and was waiting when it was asked for. Left out if not."""
 

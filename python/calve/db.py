@@ -39,7 +39,7 @@ class Server:
         self.port: int = document["port"]
         """The port, which for PostgreSQL is part of the socket's name."""
         self.socket: str = path_of(document["socket"])
-        """The socket. Empty if there is none, because the data is in a Docker engine in a virtual machine."""
+        """The socket. Empty if there is none, because the data is in Docker's engine."""
         self.user: str = document["user"]
         """The superuser."""
         self.password: Optional[str] = document["password"]

@@ -145,10 +145,10 @@ pub enum Error {
     /// Its containers have other ports than this machine, or other files where no volumes can be used instead.
     #[error("the containers of `{}` run on another machine, or in a virtual one", ShownPath(.0))]
     EngineElsewhere(PathBuf),
-    /// A container has published its port, and nobody answers at that port here, as where Calve is in a container itself.
+    /// A container has published its port, but nothing listens on it here, for example if Calve itself is in a container.
     #[error("no port of this machine leads to the containers of `{}`", ShownPath(.0))]
     PortsElsewhere(PathBuf),
-    /// What was asked for needs files of this machine, or a session without a password.
+    /// The command needs the files on this machine, or a session without a password.
     #[error("the data of the servers of the template `{0}` is in volumes of Docker's engine")]
     DataInEngine(String),
     /// The program that runs containers has failed.

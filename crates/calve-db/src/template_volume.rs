@@ -23,14 +23,14 @@ use crate::template;
 
 /// The directory of the notes about templates' volumes.
 const NOTES: &str = "volumes";
-/// The endings of a volume's files there: its note, and its lock, which is held to fill the volume, and shared to see whether it is filled.
+/// The extensions of a volume's files there: its note, and its lock, exclusive to fill the volume and shared to read the note.
 const NOTE: &str = "json";
 const LOCK: &str = "lock";
 /// How often a lock that somebody holds is tried.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// Clones a volume by a reflink of each file, or prints why the file system or the image has none, and copies it. `$0` is the one way to take,
-/// if there is one.
+/// Clones a volume by reflinks, or prints why they are not available, and copies it. `$0` is `reflink`, `copy`, or `any`: the first that
+/// works.
 const CLONE: &str = r#"export LC_ALL=C
 if [ "$0" != copy ]; then
     if said=$(cp -a --reflink=always /template/. /calve/ 2>&1); then echo reflink; exit; fi
@@ -86,7 +86,7 @@ struct Filled {
     no_overlay: Option<String>,
 }
 
-/// What a note says.
+/// The state of a volume, according to its note.
 enum Noted {
     Nothing,
     /// It was not filled to its end, or is gone.
@@ -179,8 +179,8 @@ impl TemplateVolume {
         Volume::of_template(&self.image, &self.name, &self.home, &self.identity)
     }
 
-    /// Returns what a note says, if its volume is still there. Fails if that cannot be told: the volume may be the lower layer of servers that
-    /// run, and is not to be filled again.
+    /// Returns the state of a note's volume. Fails if it is unknown: the volume may be the lower layer of running servers, and must not be
+    /// filled again.
     fn noted(note: &Path) -> Result<Noted> {
         let failed = |error| Error::io(Operation::Read, note, error);
         let text = match fs::read(note) {
@@ -241,8 +241,8 @@ impl TemplateVolume {
     }
 }
 
-/// Removes the volumes of templates and marks that are gone, and those that nobody fills any more. Returns the names of those that could not
-/// be removed, and why not: they wait for the next time.
+/// Removes the volumes of templates and marks that are gone, and half-filled ones. Returns the names of those that could not be removed,
+/// and why: the next sweep tries again.
 pub(crate) fn sweep(home: &Path) -> Vec<(String, Error)> {
     let (mut kept, mut hangs) = (Vec::new(), false);
     let Ok(entries) = fs::read_dir(home.join(NOTES)) else { return kept };
@@ -285,7 +285,7 @@ pub(crate) fn sweep(home: &Path) -> Vec<(String, Error)> {
     kept
 }
 
-/// Returns whether a note tells of a volume that nobody needs, or there is none. One that cannot be read tells nothing.
+/// Returns whether a note's volume is not needed, or there is no note. A note that cannot be read is kept.
 fn is_left(note: &Path) -> bool {
     match read(note) {
         Some(volume) => volume.filled.is_none() || !volume.is_wanted(),

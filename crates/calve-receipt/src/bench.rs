@@ -312,7 +312,7 @@ pub struct Times {
 #[serde(untagged)]
 pub enum ResultDetails {
     Command(CommandResult),
-    Database(DatabaseResult),
+    Database(Box<DatabaseResult>),
     DatabaseStep(DatabaseStepResult),
     DatabaseSuite(DatabaseSuiteResult),
     Git(GitResult),
@@ -377,6 +377,7 @@ pub struct DatabaseResult {
     pub clone_ms: Option<Spread>,
     pub first_query_ms: Option<Spread>,
     pub first_write_ms: Option<Spread>,
+    pub second_write_ms: Option<Spread>,
     pub tenth_write_ms: Option<Spread>,
     pub worst_latency_ms: Option<Spread>,
     pub stop_ms: Option<Spread>,

@@ -80,7 +80,7 @@ pub struct DbServer {
     pub environment: BTreeMap<String, Option<String>>,
     /// The data directory. With `in_engine` its path in the container.
     pub data_directory: ReceiptPath,
-    /// True if the data directory is in a volume of Docker's engine, which cloned it, because it does not see this machine's files. Left out if not.
+    /// True if the data directory is in a volume of Docker's engine, and not among this machine's files. Left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_engine: bool,
     /// The id of the server's first process.

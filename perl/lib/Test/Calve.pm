@@ -84,7 +84,7 @@ sub _template {
 sub _is {
     my ($self, $server) = @_;
     $self->{server} = $server;
-    # A server in Docker's virtual machine has none.
+    # There is none if the data is in Docker's engine.
     $self->{my_cnf}{socket} = $server->{socket} if $server->{socket} ne '';
     return;
 }

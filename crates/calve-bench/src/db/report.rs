@@ -32,10 +32,11 @@ pub(super) struct Row {
 type Value = fn(&Sample) -> Option<f64>;
 
 /// The columns of times, in milliseconds.
-const TIMES: [(&str, Value); 6] = [
+const TIMES: [(&str, Value); 7] = [
     ("clone", |sample| sample.clone_ms),
     ("first query", |sample| Some(sample.ready_ms)),
     ("first write", |sample| sample.writes_ms.first().copied()),
+    ("second write", |sample| sample.writes_ms.get(1).copied()),
     ("tenth write", |sample| sample.writes_ms.get(9).copied()),
     ("worst latency", |sample| Some(sample.load.as_ref()?.worst_ms)),
     ("stop", |sample| Some(sample.stop_ms)),
@@ -242,17 +243,18 @@ impl Row {
     }
 
     fn result(&self) -> BenchResult {
-        let [clone_ms, first_query_ms, first_write_ms, tenth_write_ms, worst_latency_ms, stop_ms] =
+        let [clone_ms, first_query_ms, first_write_ms, second_write_ms, tenth_write_ms, worst_latency_ms, stop_ms] =
             TIMES.map(|(_, value)| self.spread(value));
         let loads = self.samples.iter().filter_map(|sample| sample.load.as_ref());
         let timeline = |load: &LoadResult| load.timeline.iter().map(|it| (it.transactions, it.worst_ms)).collect();
-        let details = ResultDetails::Database(DatabaseResult {
+        let details = ResultDetails::Database(Box::new(DatabaseResult {
             side: self.way.side(),
             server: self.way.name(),
             strategy: self.way.strategy().map(Strategy::name),
             clone_ms,
             first_query_ms,
             first_write_ms,
+            second_write_ms,
             tenth_write_ms,
             worst_latency_ms,
             stop_ms,
@@ -261,7 +263,7 @@ impl Row {
             memory_bytes: self.spread(MEMORY),
             timelines: loads.map(timeline).collect(),
             writes_ms: self.samples.iter().map(|sample| sample.writes_ms.clone()).collect(),
-        });
+        }));
         BenchResult { times: None, details }
     }
 }

@@ -206,7 +206,7 @@ impl<'a> ContainerServers<'a> {
         options.runtime.clone_from(&image.runtime);
         options.runtimes.clone_from(&image.runtimes);
         options.search.clone_from(&image.search);
-        // Its data would only be found to be out of reach once it is made.
+        // Fail before the build, not after it: the bench cannot reach volumes.
         options.here = true;
         options.directory = scratch.path().to_path_buf();
         let cancel: &CancelToken = bench.setup.cancel;

@@ -174,14 +174,14 @@ fn included(directive: &str) -> Vec<PathBuf> {
     directive.strip_prefix("include").map(|file| PathBuf::from(file.trim())).into_iter().collect()
 }
 
-/// Returns the option that a line sets, if it chooses a server, or another protocol than this. Names may be shortened and have `_` for `-`.
+/// Returns the option that a line sets, if it is one of `options` and leads elsewhere. Names may be shortened and have `_` for `-`.
 fn leads_elsewhere(line: &str, options: &[&str], protocol: &str) -> Option<String> {
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     let name = name.trim().replace('_', "-").to_ascii_lowercase();
     let name = name.strip_prefix("loose-").unwrap_or(&name);
     let value = value.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']);
     let option = options.iter().find(|option| name.len() > 1 && option.starts_with(name))?;
-    // `localhost` is the socket, and so is what they do without being told; by TCP it is this machine.
+    // Clients use the socket for `localhost` and by default; by TCP, `localhost` is this machine.
     let is_here = match *option {
         "host" => value.eq_ignore_ascii_case("localhost"),
         "protocol" => value.eq_ignore_ascii_case(protocol),

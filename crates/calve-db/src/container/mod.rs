@@ -119,7 +119,7 @@ impl Container {
         !self.image.is_docker() && rustix::process::geteuid().is_root()
     }
 
-    /// Returns the numbers of the user that it runs as, and of his group. Where files of this machine are bound, those are `account`'s.
+    /// Returns the user and group ids that it runs as: `account`'s, unless its data is in volumes.
     fn user(&self, account: Account) -> (u32, u32) {
         self.image.apart.as_ref().map_or((account.user, account.group), |apart| (apart.user, apart.group))
     }
@@ -280,7 +280,7 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
     let container: Container =
         serde_json::from_slice(&text).map_err(|error| Error::io(Operation::Read, &path, error))?;
     if container.image.apart.is_some() {
-        // A record says nothing of the volumes and helpers that a reset or a mark was just making. The container has the volume's name.
+        // A record does not list volumes and helpers that a reset or a mark was making. The container has the volume's name.
         container.volume().remove_late()?;
     } else if registry::read(place).is_some() {
         // With a record, it was there.

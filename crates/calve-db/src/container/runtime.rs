@@ -35,7 +35,7 @@ exit 127"#;
 /// Begins a command that runs a shell in an image.
 const LOOKING: [&str; 6] = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
 
-/// Prints the numbers of the first of its arguments that is a user of an image, and of his group.
+/// Prints the user and group ids of the first argument that names a user of the image.
 const WHO: &str = r#"for name in "$0" "$@"; do if id -u "$name" 2>/dev/null; then exec id -g "$name"; fi; done"#;
 
 /// The numbers that official images give to a server's user, for images that have none.
@@ -47,10 +47,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The limit for building and removing images.
 const MOST: Duration = Duration::from_secs(1800);
 
-/// How often a token is looked at while a runtime works.
+/// How often cancellation is checked while a runtime works.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The beginning of the name of a file in the directory of templates by which an engine shows that it sees them.
+/// The prefix of files in the directory of templates that test whether an engine sees that directory.
 const SEEN: &str = ".look-";
 /// The age of one that a killed command has left: no look takes so long.
 const LEFT_AFTER: Duration = Duration::from_secs(3600);
@@ -112,7 +112,7 @@ impl Image {
         Ok(Self { id, volumes, ..image })
     }
 
-    /// Returns the error of a question that was not asked, because the engine has left another one without an answer.
+    /// Returns the error for a command that is skipped, because the engine did not answer an earlier one.
     pub(crate) fn unasked(&self) -> Error {
         Error::Runtime { runtime: self.runtime.clone(), code: None, said: "it did not answer before".into() }
     }
@@ -167,7 +167,7 @@ impl Image {
         ask(&self.runtime, self.engine.as_deref(), words)
     }
 
-    /// Runs it for work that may take long, until somebody cancels it.
+    /// Runs it for work that may take long and can be cancelled.
     pub(crate) fn work(
         &self,
         words: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -224,7 +224,7 @@ impl Image {
         Ok(["name=rootless", "name=userns"].iter().any(|option| security.contains(option)))
     }
 
-    /// Finds what is needed of an image whose containers do not use this machine's files. `accounts`: names of users for the server.
+    /// Finds the entry point and the server's user of an image whose data goes to volumes. `accounts`: possible names of the user.
     fn look_apart(&self, accounts: &[&str]) -> Result<Apart> {
         let inspected = self.ask(["image", "inspect", "--format", "{{json .Config.Entrypoint}}", "--", &self.id])?;
         let entry_point: Option<Vec<String>> = serde_json::from_str(inspected.trim()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Data in volumes of a Docker engine that does not see this machine's files, or changes user ids.
 //!
-//! A server's volumes are clones of its template's that the engine makes, or are filled to build a template, and have the name of the
-//! server's container.
+//! A server's volumes have the name of its container. The engine clones them from the template's volume; to build a template, Calve
+//! fills them.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -32,7 +32,7 @@ const LARGEST_SETTINGS: u64 = 1 << 20;
 const FURNISH: &str =
     r#"cd /calve && mkdir tmp s settings && chmod 700 tmp s settings && chown -R "$0" data tmp s settings"#;
 
-/// A volume, and what comes with it: those of an overlay, and containers that fill it. Their names begin with its own.
+/// A volume, with the other volumes of its overlay and its helper containers, whose names begin with its own.
 pub(crate) struct Volume<'a> {
     image: &'a Image,
     pub(crate) name: String,
@@ -142,7 +142,7 @@ impl<'a> Volume<'a> {
         carried.and(removed).map(drop)
     }
 
-    /// Runs a shell in a container of root's that has it, and the volume `other` at `/template`. Returns what that prints.
+    /// Runs a script as root in a container with this volume, and `other` at `/template`. Returns its output.
     pub(crate) fn run(
         &self,
         other: Option<&Self>,
@@ -152,7 +152,7 @@ impl<'a> Volume<'a> {
     ) -> Result<String> {
         let ran = self.image.work(self.helper("run", &self.helper_name("run")?, other, script, argument), cancel);
         if matches!(ran, Err(Error::Interrupted)) {
-            // The engine goes on with the request of the killed client, and a container has to be there to be removed.
+            // The engine carries on for the killed client. Its container can only be removed once it exists.
             std::thread::sleep(MADE_IN);
         }
         ran
@@ -233,7 +233,7 @@ impl<'a> Volume<'a> {
         }
     }
 
-    /// Removes it like [`Self::remove`], after a process was killed that may have asked for more of it: the engine goes on with that.
+    /// Removes it like [`Self::remove`], twice: the engine may still be carrying out requests of a killed client.
     pub(crate) fn remove_late(&self) -> Result<()> {
         let started = Instant::now();
         self.remove()?;
@@ -242,8 +242,8 @@ impl<'a> Volume<'a> {
     }
 }
 
-/// Writes what the shell of a server's container runs before the server: it writes the settings into the volume. In the container's command
-/// line everybody on this machine could read the password.
+/// Writes the script that a server's container runs first, which puts the settings into the volume. On the command line, every user of
+/// this machine could read the password.
 pub(crate) fn script(instance: &Instance, before: Option<&str>) -> Result<File> {
     let mut script = String::from("set -e\numask 077\ncd /calve\nrm -rf tmp/* s/* s/.s.*\n");
     for entry in instance.settings.entries()? {

@@ -42,7 +42,7 @@ pub(crate) fn forget_first_process(socket: &Path) {
 /// The two kinds of sockets.
 enum Stream {
     Unix(UnixStream),
-    /// To a port, where somebody else may listen: whoever waits for a server asks its container's engine too.
+    /// To a port, where another program may listen: the wait for readiness asks the container's engine too.
     Tcp(TcpStream),
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects. Returns `None` when nobody listens there, or somebody else does.
+    /// Connects. Returns `None` when nothing listens there, or, at a socket, another server.
     pub(crate) fn open(server: &Address, patience: Duration) -> Option<Self> {
         if server.is_by_port() {
             let stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, server.port).into(), patience).ok()?;

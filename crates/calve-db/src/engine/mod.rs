@@ -81,7 +81,7 @@ pub(crate) trait Engine: Sync {
     /// Returns the server's command line. Writes the configuration that the server needs into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
 
-    /// Returns what a shell runs right before a server that only its port leads to, so that the server has a password from the beginning.
+    /// Returns shell commands that set the password of a server that is reached only by its port, right before it starts.
     fn before_start(&self, _instance: &Instance) -> Option<String> {
         None
     }
@@ -94,7 +94,7 @@ pub(crate) trait Engine: Sync {
     /// Asks a server whether it answers queries. Waits no longer than `patience` for what it says.
     fn probe(&self, address: &Address, patience: Duration) -> Probe;
 
-    /// Makes a first connection to a server that answers, which reads the catalog. A failure is no reason not to use the server.
+    /// Makes a first connection to a server that answers, so that it reads its catalog. Failures are ignored.
     fn warm(&self, address: &Address, patience: Duration) {
         self.probe(address, patience);
     }
@@ -120,7 +120,7 @@ pub(crate) trait Engine: Sync {
         Ok(false)
     }
 
-    /// Takes away what a server that has ended in order has left in a copy of its data, where [`Self::ask_to_end`] could not.
+    /// Removes leftovers of a cleanly ended server from a copy of its data, if [`Self::ask_to_end`] could not.
     fn tidy_copy(&self, _data: &Path) -> Result<()> {
         Ok(())
     }

@@ -60,7 +60,7 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) cancel: &'a CancelToken,
     /// The data directory of its container, if it is in one.
     pub(crate) container_data: ContainerData<'a>,
-    /// Called right before the server's container is started.
+    /// Called right before a server's container with a volume is started.
     pub(crate) before_container: &'a (dyn Fn() + Sync),
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),

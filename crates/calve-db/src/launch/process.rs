@@ -69,7 +69,7 @@ pub(super) fn start(
     Ok(ServerProcess::new(process, None))
 }
 
-/// Starts a program of the image: the runtime in the foreground, which is this user's, with this process's environment.
+/// Starts a program of the image: the runtime in the foreground, as this user, with [`container::environment`].
 pub(super) fn start_in_container(
     wanted: &LaunchRequest<'_>,
     container: &Container,
@@ -103,8 +103,8 @@ pub(super) fn start_in_container(
     spawn_runtime(container, &line, null()?.as_fd(), output)
 }
 
-/// Starts a program of the image on the container's volume: a server with its script as standard input, by the image's entry point, or
-/// without one a program that only makes files.
+/// Starts a program of the image on the container's volume. With a script, which is its standard input, it is a server, run by the
+/// image's entry point; without one, it initialises data.
 pub(super) fn start_apart(
     wanted: &LaunchRequest<'_>,
     container: &Container,

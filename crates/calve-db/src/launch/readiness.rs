@@ -75,8 +75,8 @@ pub(crate) struct ReadinessWait<'a> {
 }
 
 impl ReadinessWait<'_> {
-    /// Returns whether the port is the container's, and open. Anybody may answer at a port, only the engine tells whose it is, and the password
-    /// is for nobody else.
+    /// Returns whether the port is open, and the container's. Any program may answer at a port; only the engine knows whose it is, and no
+    /// other program may get the password.
     fn is_at_port(&self, container: &Container) -> bool {
         self.is_open() && container.has_port(self.address.port)
     }

@@ -114,7 +114,7 @@ pub struct Record {
     /// The image that it runs from, if that is in a container.
     #[serde(default)]
     pub image: Option<String>,
-    /// Whether its data are in a volume of a Docker engine, which has cloned them: it does not see this machine's files.
+    /// Whether its data is in a volume of Docker's engine, and not among this machine's files.
     #[serde(default)]
     pub in_engine: bool,
 }

@@ -426,7 +426,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Keeps others from the port of a server that only it leads to, which has ended, until the next one is started.
+    /// Holds the port of an ended server that is reached only by it, until the next one is started.
     fn hold_port(&self) {
         if self.spec.apart().is_some() {
             self.port.iter().for_each(Port::hold);

@@ -25,8 +25,8 @@ const CLOSED_IN: Duration = Duration::from_secs(2);
 /// Connections that have ended keep a port for a minute (TIME_WAIT), for those without SO_REUSEADDR. A port that is asked for is then
 /// bound with it, which fails when anybody listens there. That another server of Calve's is about to, its name tells.
 ///
-/// A container's engine needs the port free, so there it is held until right before the container is started. From then on only the engine
-/// knows who answers there.
+/// To publish the port, Docker's engine needs it free, so it is freed right before the container is started. From then on, only the
+/// engine knows who answers there.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) number: u16,
@@ -42,7 +42,7 @@ impl Port {
             let name = sys::hold_name(&name(wanted)).map_err(failed)?;
             return Ok(Self { number: wanted, held: Mutex::new(Some(hold(wanted).map_err(failed)?)), _name: name });
         }
-        // Those whose name another server has, which may be about to listen. Held, the kernel gives another one each time.
+        // Ports whose name another server holds, which may be about to listen. While they are held, the kernel gives others.
         let mut others = Vec::new();
         loop {
             let held = hold(wanted).map_err(failed)?;
@@ -56,14 +56,14 @@ impl Port {
         }
     }
 
-    /// Frees the port for a program of somebody else's, which may not permit that it is shared. Until that listens, anybody can take it: only
-    /// servers of Calve's see its name, and do not ask for it.
+    /// Frees the port for Docker's engine, which may not share it. Until the engine listens, other programs can take it; servers of Calve's
+    /// do not, because its name is held.
     pub(crate) fn free(&self) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Holds it again, where it was given away: its container has ended, and the engine is about to close it. If somebody took it, starting the
-    /// next container fails.
+    /// Holds the port again if it was freed: its container has ended, and the engine is about to close it. If another program takes it, the
+    /// next container fails to start.
     pub(crate) fn hold(&self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let started = Instant::now();

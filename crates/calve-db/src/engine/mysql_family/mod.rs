@@ -24,8 +24,8 @@ use crate::operation::Operation;
 use crate::runtime;
 
 const USER: &str = "root";
-/// Calve's own user of a server that only its port leads to, for connections from anywhere: in a container's network they come from the
-/// gateway. A user's own root is left as it is.
+/// Calve's own user on a server that is reached only by its port. It may connect from any host: in a container's network, connections
+/// come from the gateway. The template's `root` stays as it is.
 const USER_BY_PORT: &str = "calve_by_port";
 const ACCOUNT_BY_PORT: &str = "calve_by_port@'%'";
 /// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.
@@ -93,7 +93,7 @@ fn probe(address: &Address, patience: Duration) -> Probe {
     }
 }
 
-/// Logs in and asks once. Where only a port leads to the server, this client cannot log in, and the greeting must suffice.
+/// Logs in and runs a query. By port, this client cannot log in, so it only connects.
 fn warm(address: &Address, patience: Duration) {
     let Some(connection) = Connection::open(address, patience) else { return };
     if !address.is_by_port()
@@ -107,8 +107,8 @@ fn contents(address: &Address) -> Result<Vec<DatabaseObject>> {
     contents::read(address).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
 }
 
-/// Warns that events do not run. They are not counted where root has a password or only a port leads to the server: this client
-/// logs in without a password.
+/// Warns that events do not run. This client logs in without a password: by port it cannot count them, and it does not warn where
+/// root has a password.
 fn events(address: &Address) -> Vec<String> {
     if address.is_by_port() {
         return vec!["the event scheduler is off: events, if there are any, do not run".into()];
@@ -184,8 +184,8 @@ fn account(address: &Address) -> &'static str {
     if address.is_by_port() { ACCOUNT_BY_PORT } else { "root@'127.0.0.1'" }
 }
 
-/// Returns the statement that locks the user by port, for a template that goes on from data of a server that only a port led to. The user is
-/// not dropped: its views and triggers run as it.
+/// Returns the statement that locks [`USER_BY_PORT`] in a template whose base was built by port. The user is not dropped: views and
+/// triggers may run as it.
 fn lock_account_by_port(instance: &Instance) -> Option<String> {
     let makes_template = matches!(instance.purpose, Purpose::Build | Purpose::TakeOver);
     let is_needed = makes_template && !instance.address.is_by_port();

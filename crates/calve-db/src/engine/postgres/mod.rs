@@ -166,7 +166,7 @@ impl Engine for Postgres {
         };
         let config = instance.configure("postgresql.conf", &format!("{SETTINGS}{more}"))?;
         let is_by_port = instance.address.is_by_port();
-        // The container's network has the addresses, and this program speaks no SCRAM.
+        // Clients have addresses of the container's network; Calve's own has no SCRAM.
         let host = if is_by_port { "all password" } else { "127.0.0.1/32 scram-sha-256" };
         let users = instance.configure("pg_hba.conf", &format!("local all all trust\nhost all all {host}\n"))?;
         let names = instance.configure("pg_ident.conf", "")?;
@@ -265,7 +265,7 @@ impl Engine for Postgres {
                     let sql = session.query(&format!("SELECT format('ALTER ROLE {USER} PASSWORD %L', {own})"));
                     session.query(&sql.map_err(refused)?.concat()).map_err(refused)?;
                 }
-                // The command that filled it has set another one, which stays, or has taken it away.
+                // The build's command has changed or removed the password, and that stays.
                 Err(LoginError::Password(_)) => {}
                 Err(error) => return Err(not_let_in(error)),
             }

@@ -12,7 +12,7 @@ const STARTING: &str = "57P03";
 /// The server's error for another password than the user's, or for one of a user that has none (`invalid_password`).
 const WRONG_PASSWORD: &str = "28P01";
 
-/// What the server says at login: that it needs no more, or a password as it is.
+/// The server's answers at login: it needs no more, or a password in clear text.
 const LOGGED_IN: u32 = 0;
 const PASSWORD: u32 = 3;
 
@@ -139,7 +139,7 @@ impl<S: Read + Write> Session<S> {
                     (Some(LOGGED_IN), _) => {}
                     (Some(PASSWORD), Some(password)) => self.send(b'p', password)?,
                     _ => {
-                        let message = "it asks for a password that is not known".to_owned();
+                        let message = "it asks for a login that Calve does not support".to_owned();
                         return Ok(Err(ServerError { code: String::new(), message }));
                     }
                 },
