@@ -223,7 +223,12 @@ fn strategies_ports_standbys_and_what_is_refused() {
     world.db(["stop", "--all"]).succeeds();
     nothing_but_the_template_is_left(&containers);
 
-    // A local template on one from the engine, then one in the engine on that. Its settings and password stay.
+    local_templates_go_on_from_it(&containers);
+}
+
+/// A local template on one from the engine, then one in the engine on that. Its settings and password stay.
+fn local_templates_go_on_from_it(containers: &Containers) {
+    let world = &containers.world;
     let program = world.db(["template", "list", "--json"]).succeeds().json()["templates"][0]["program"].clone();
     let program = Path::new(program.as_str().unwrap()).parent().unwrap().to_owned();
     let (own, read_only) =

@@ -113,6 +113,7 @@ const ENDED: &str = "calve-db/tests/it/ended.rs";
 const TEMPLATES: &str = "calve-db/tests/it/templates.rs";
 
 const CONTAINERS: &str = "calve-db/tests/it/containers.rs";
+const IMAGES: &str = "calve-db/tests/it/images.rs";
 
 const SERVICES: &str = "calve/tests/it/worktree/services.rs";
 
@@ -125,12 +126,12 @@ const DB: &[(&str, HintTest)] = &[
     ("ForceRemoval", By(SERVICES, "data_that_nobody_wrote_to_goes_with_its_worktree")),
     ("StartThrowaway", By(SERVICES, "what_is_swept_stopped_or_reset_is_never_the_data_of_a_worktree")),
     ("TryAgain", Nowhere("a process of a server that was killed has to live on for a minute")),
-    ("ChooseLocalEngine", By(CONTAINERS, "no_engine_of_docker_that_fits")),
-    ("CheckRuntime", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
-    ("ChooseImage", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
+    ("ChooseLocalEngine", By(IMAGES, "no_engine_of_docker_that_fits")),
+    ("CheckRuntime", By(IMAGES, "no_runtime_and_no_fitting_image")),
+    ("ChooseImage", By(IMAGES, "no_runtime_and_no_fitting_image")),
     ("GrantIds", By(CONTAINERS, "another_user_than_root_needs_subordinate_ids")),
-    ("InstallRuntime", By(CONTAINERS, "no_runtime_and_no_fitting_image")),
-    ("PullImage", By(CONTAINERS, "an_image_that_was_removed")),
+    ("InstallRuntime", By(IMAGES, "no_runtime_and_no_fitting_image")),
+    ("PullImage", By(IMAGES, "an_image_that_was_removed")),
     ("Engine", Nowhere("it is one of the engine's, in the words for it")),
     ("ListMarks", By("calve-db/tests/it/marks.rs", "marks_that_make_no_sense")),
     ("RemoveMark", By("calve-db/tests/it/marks.rs", "marks_that_make_no_sense")),
