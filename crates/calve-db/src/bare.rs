@@ -81,8 +81,9 @@ struct Parts {
 
 /// The label of the images and volumes of a home.
 const LABEL: &str = "calve.bench";
-/// The beginning of their names.
-const PREFIX: &str = "calve-bench";
+/// The beginnings of their names, before that of the process.
+const IMAGE: &str = "localhost/calve-bench:";
+const VOLUME: &str = "calve-bench-";
 
 impl<'a> BareServers<'a> {
     /// Locks the template `name` of `templates`, and removes the images and volumes that killed benches left. The places of the servers are in
@@ -166,7 +167,7 @@ impl<'a> BareServers<'a> {
         }
         let account = self.template.account;
         // Docker's builder finds no image of this machine by its identity.
-        let base = format!("localhost/{PREFIX}:base-{}", own_name());
+        let base = format!("{IMAGE}base-{}", own_name());
         image.ask(["tag", &image.id, &base])?;
         // The directory above, because a copied directory itself would get other permissions than its own.
         let recipe = format!(
@@ -178,7 +179,7 @@ impl<'a> BareServers<'a> {
         );
         let file = place.join("recipe");
         private::replace(&file, recipe.as_bytes())?;
-        let name = format!("localhost/{PREFIX}:{}", own_name());
+        let name = format!("{IMAGE}{}", own_name());
         let words = ["build", "--quiet", "--tag", &name, "--label"].map(OsString::from);
         let paths = [label(self.home.path()), "--file".into(), file.into(), self.template.place.clone().into()];
         let built = image.work(words.into_iter().chain(paths), cancel);
@@ -288,7 +289,7 @@ impl Parts {
     /// Makes the volume, whose lower directory is `lower`. Its runtime mounts it for the container.
     fn make_volume(&mut self, lower: &OsStr) -> Result<()> {
         let Some(container) = &self.spec.container else { return Ok(()) };
-        let name = format!("{PREFIX}-{}", own_name());
+        let name = format!("{VOLUME}{}", own_name());
         let place = &self.spec.place;
         let mut options = OsString::from("o=lowerdir=");
         for part in [lower, ",upperdir=".as_ref(), place.join("upper").as_ref(), ",workdir=".as_ref()] {
@@ -330,22 +331,24 @@ fn label(home: &Path) -> OsString {
     label
 }
 
-/// Removes the images and volumes of processes that were killed.
+/// Returns whether a name is that of a process ([`own_name`]) that has ended.
+fn has_ended(name: &str) -> bool {
+    let numbers = name.split_once('-').and_then(|(pid, started)| Some((pid.parse().ok()?, started.parse().ok()?)));
+    numbers.is_some_and(|(pid, started)| sys::start_time(pid) != Some(started))
+}
+
+/// Removes the images and volumes of processes that were killed. Nothing with another name is touched, whatever its labels.
 fn remove_left(image: &Image, home: &Home) {
-    let lives = |name: &str| {
-        let (pid, started) = name.rsplit(['-', ':']).nth(1).zip(name.rsplit('-').next()).unwrap_or_default();
-        pid.parse().is_ok_and(|pid| sys::start_time(pid).is_some_and(|since| since.to_string() == started))
-    };
     let mut filter = OsString::from("label=");
     filter.push(label(home.path()));
     let lists = [
-        (&["images", "--format", "{{.Repository}}:{{.Tag}}"][..], &["rmi"][..]),
-        (&["volume", "ls", "--format", "{{.Name}}"], &["volume", "rm"]),
+        (&["images", "--format", "{{.Repository}}:{{.Tag}}"][..], IMAGE, &["rmi"][..]),
+        (&["volume", "ls", "--format", "{{.Name}}"], VOLUME, &["volume", "rm"]),
     ];
-    for (list, remove) in lists {
+    for (list, prefix, remove) in lists {
         let words = list.iter().map(OsString::from).chain(["--filter".into(), filter.clone()]);
         let Ok(listed) = image.ask(words) else { continue };
-        for name in listed.lines().filter(|name| name.contains(PREFIX) && !lives(name)) {
+        for name in listed.lines().filter(|name| name.strip_prefix(prefix).is_some_and(has_ended)) {
             let _ = image.ask(remove.iter().chain(&[name]));
         }
     }

@@ -7,6 +7,7 @@ use calve_testkit::fingerprint;
 use fs_err as fs;
 use serde_json::Value;
 
+use crate::containers::taken_by_a_stranger;
 use crate::runtimes::{Containers, kill};
 use crate::world::{Engine, Mariadb, Postgres, Redis, eventually, names};
 
@@ -207,6 +208,7 @@ fn strategies_ports_standbys_and_what_is_refused() {
     let mut lines = lines.flatten().map(|line| String::from_utf8_lossy(&line).into_owned());
     assert!(!lines.any(|line| line.contains(password)));
     assert!(!containers.ask(["inspect", &containers.names()[0]]).contains(password));
+    taken_by_a_stranger(world);
     let port = format!("--tcp={}", server["tcp_port"]);
     world.db(["stop", "--all"]).succeeds();
     let again = world.db(["start", "t", "--json", &port]).succeeds().json();

@@ -173,8 +173,13 @@ fn what_a_killed_bench_leaves_of_containers_goes_with_the_next_commands() {
         });
         world.nothing_runs();
     }
+    // Nor does what has the label alone.
+    let label = containers.home_label().replacen("calve.home", "calve.bench", 1);
+    let stranger = format!("not-calve-bench-1-{}", std::process::id());
+    containers.ask(["volume", "create", "--label", &label, &stranger]);
     bench(world).args(["--runs", "1", "--duration", "0", "--steps", "0"]).succeeds();
-    assert_eq!(left(&containers), ["", ""]);
+    assert_eq!(left(&containers), ["".to_owned(), stranger.clone()]);
+    containers.ask(["volume", "rm", &stranger]);
     containers.nothing_left();
 }
 

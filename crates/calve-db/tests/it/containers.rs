@@ -150,6 +150,19 @@ fn templates_of_an_image_and_of_a_local_server_are_interchangeable() {
         create.fails(1, &[&format!("made by PostgreSQL {version}"), "or an image with --image"]);
     }
     containers.nothing_left();
+    if !Engine::all().contains(&Mysql) {
+        return;
+    }
+    let containers = Containers::of(Mysql).unwrap();
+    let other = containers.world.path().join("other");
+    crate::world::data_of(Mysql, &other);
+    let dictionary = other.join("mysql.ibd");
+    let mut pages = fs::read(&dictionary).unwrap();
+    pages[8..12].copy_from_slice(&90_799_u32.to_be_bytes());
+    fs::write(&dictionary, pages).unwrap();
+    let create = containers.create(&containers.image).arg("--from").arg(&other);
+    create.fails(1, &["made by MySQL 9.7.99", "or an image with --image"]);
+    assert_eq!(containers.names(), Vec::<String>::new());
 }
 
 #[test]
@@ -333,6 +346,13 @@ fn a_container_that_is_killed_for_its_memory_is_told_and_leaves_nothing() {
     containers.nothing_left();
 }
 
+/// No server gets a port on which another program listens.
+pub(crate) fn taken_by_a_stranger(world: &World) {
+    let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = format!("--tcp={}", stranger.local_addr().unwrap().port());
+    world.db(["start", "t", &port]).fails(1, &["is taken", "hint: choose another port"]);
+}
+
 #[test]
 fn standbys_ports_and_a_new_image_of_the_same_name() {
     for containers in Containers::each(Postgres) {
@@ -354,6 +374,7 @@ fn standbys_ports_and_a_new_image_of_the_same_name() {
         assert_eq!(String::from_utf8_lossy(&asked.stdout).trim(), "1000", "{asked:?}");
         let port = format!("--tcp={}", server["tcp_port"]);
         world.db(["start", "t", &port]).fails(1, &["is taken", "hint: choose another port"]);
+        taken_by_a_stranger(world);
         world.db(["stop", "--all"]).succeeds();
         containers.nothing_left();
 

@@ -37,9 +37,25 @@ fn no_runtime_and_no_fitting_image() {
     );
     create(broken.to_str().unwrap())
         .fails(1, &["failed\n  no such socket", "hint: check that it works without Calve: ", "broken info"]);
-    // A program that is no server of a supported version.
-    let words = ["template", "create", "t", "--engine", "mysql", "--image", &containers.image, "--runtime"];
-    world.db(words).arg(&containers.runtime).fails(1, &["has no `mysqld`"]);
+    let mysql = |image: &str| {
+        let words = ["template", "create", "t", "--engine", "mysql", "--image", image, "--runtime"];
+        world.db(words).arg(&containers.runtime)
+    };
+    mysql(&containers.image).fails(1, &["has no `mysqld`"]);
+    // A program of that name that is MariaDB, or of a version that is not supported.
+    for version in ["10.11.6-MariaDB", "5.7.44"] {
+        let name = format!("localhost/calve-test-{}:{}", version.to_lowercase(), std::process::id());
+        let script = format!(
+            "printf '#!/bin/sh\\necho mysqld Ver {version} for Linux on x86_64\\n' >/usr/sbin/mysqld; chmod 755 /usr/sbin/mysqld"
+        );
+        let words = ["run", "--detach", "--network=none", "--image-volume=ignore", "--entrypoint=sh"];
+        let made = containers.ask(words.into_iter().chain([containers.image.as_str(), "-c", script.as_str()]));
+        containers.ask(["wait", &made]);
+        containers.ask(["commit", "--quiet", &made, &name]);
+        containers.ask(["rm", &made]);
+        mysql(&name).fails(1, &[version, "supported: MySQL 8.0 and later"]);
+        containers.ask(["rmi", &name]);
+    }
     containers.nothing_left();
 }
 

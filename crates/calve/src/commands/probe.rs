@@ -1,6 +1,6 @@
 //! `calve probe`.
 
-use calve_core::{FileSystemReport, ProbeReport, ShownPath, Strategy, probe};
+use calve_core::{FileSystemReport, ProbeReport, Remedy, ShownPath, Strategy, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
@@ -40,7 +40,9 @@ fn table(report: &ProbeReport) -> String {
             table.push_str(&format!("  {:<10} to have it: {}\n", "", wording::core::hint(remedy)));
         }
     }
-    if report.dst.file_system == "ext4" && report.chosen == Some(Strategy::Copy) && sys::can_have_volumes() {
+    let mut remedies = report.offers.iter().filter_map(|offer| offer.refused.as_ref()?.remedy.as_ref());
+    let needs_sharing = remedies.any(|remedy| *remedy == Remedy::ShareOneFileSystem);
+    if needs_sharing && report.chosen == Some(Strategy::Copy) && sys::can_have_volumes() {
         table.push_str(
             "to have copy-on-write on this disk: calve volume create NAME (btrfs in a file, which takes up its size from the start; root mounts it)\n",
         );
