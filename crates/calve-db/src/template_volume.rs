@@ -77,7 +77,7 @@ struct TemplateVolume {
     filled: Option<Filled>,
 }
 
-/// What is known of a volume that is filled.
+/// The facts about a volume that is filled.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Filled {
     /// Its directory, as the engine sees it.

@@ -114,7 +114,7 @@ pub struct Record {
     /// The image that it runs from, if that is in a container.
     #[serde(default)]
     pub image: Option<String>,
-    /// Whether its data is in a volume of Docker's engine, and not among this machine's files.
+    /// Set if its data is in a volume of Docker's engine, and not among this machine's files.
     #[serde(default)]
     pub in_engine: bool,
 }
