@@ -7,7 +7,7 @@ use calve_testkit::fingerprint;
 use fs_err as fs;
 use serde_json::Value;
 
-use crate::containers::taken_by_a_stranger;
+use crate::containers::{a_standby_is_handed_over, taken_by_a_stranger};
 use crate::runtimes::{Containers, kill};
 use crate::world::{Engine, Mariadb, Postgres, Redis, eventually, names};
 
@@ -215,14 +215,7 @@ fn strategies_ports_standbys_and_what_is_refused() {
     assert_eq!((containers.rows(&again).as_str(), &again["tcp_port"]), ("1000", &server["tcp_port"]));
     world.db(["stop", "--all"]).succeeds();
 
-    world.db(["pool", "t", "-q", "--size", "1"]).succeeds();
-    let server: Value = world.start("a");
-    assert_eq!((&server["standby"], containers.rows(&server).as_str()), (&true.into(), "1000"));
-    world.query(Postgres, &server, "DELETE FROM t");
-    world.db(["reset", "a"]).succeeds();
-    assert_eq!(containers.rows(&server), "1000");
-    world.db(["pool", "t", "-q", "--size", "0"]).succeeds();
-    world.db(["stop", "--all"]).succeeds();
+    a_standby_is_handed_over(&containers);
     nothing_but_the_template_is_left(&containers);
 
     local_templates_go_on_from_it(&containers);

@@ -346,6 +346,19 @@ fn a_container_that_is_killed_for_its_memory_is_told_and_leaves_nothing() {
     containers.nothing_left();
 }
 
+/// A pool's server is handed over, and can be reset.
+pub(crate) fn a_standby_is_handed_over(containers: &Containers) {
+    let world = &containers.world;
+    world.db(["pool", "t", "-q", "--size", "1"]).succeeds();
+    let server = world.start("a");
+    assert_eq!((&server["standby"], containers.rows(&server).as_str()), (&true.into(), "1000"));
+    world.query(Postgres, &server, "DELETE FROM t");
+    world.db(["reset", "a"]).succeeds();
+    assert_eq!(containers.rows(&server), "1000");
+    world.db(["pool", "t", "-q", "--size", "0"]).succeeds();
+    world.db(["stop", "--all"]).succeeds();
+}
+
 /// No server gets a port on which another program listens.
 pub(crate) fn taken_by_a_stranger(world: &World) {
     let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -358,14 +371,7 @@ fn standbys_ports_and_a_new_image_of_the_same_name() {
     for containers in Containers::each(Postgres) {
         let world = &containers.world;
         containers.template();
-        world.db(["pool", "t", "-q", "--size", "1"]).succeeds();
-        let server = world.start("a");
-        assert_eq!((&server["standby"], containers.rows(&server).as_str()), (&true.into(), "1000"));
-        world.query(Postgres, &server, "DELETE FROM t");
-        world.db(["reset", "a"]).succeeds();
-        assert_eq!(containers.rows(&server), "1000");
-        world.db(["pool", "t", "-q", "--size", "0"]).succeeds();
-        world.db(["stop", "--all"]).succeeds();
+        a_standby_is_handed_over(&containers);
         containers.nothing_left();
 
         let server = world.db(["start", "t", "--json", "--tcp"]).succeeds().json();
