@@ -357,9 +357,11 @@ pub(crate) struct ImageRequest<'a> {
 /// Removes the files of looks that were killed.
 pub(crate) fn sweep_looks(home: &Home) {
     for entry in fs_err::read_dir(home.templates()).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(SEEN) {
+            continue;
+        }
         let made = entry.metadata().and_then(|found| found.modified());
-        let is_left = made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > LEFT_AFTER));
-        if is_left && entry.file_name().to_string_lossy().starts_with(SEEN) {
+        if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > LEFT_AFTER)) {
             let _ = fs_err::remove_file(entry.path());
         }
     }
