@@ -24,7 +24,7 @@ use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Home, RegistryPlace};
 use crate::server::spec_of;
 use crate::sys::{self, ProcessEnd};
-use crate::template::{self, Template};
+use crate::template::{self, DatabaseTemplate};
 use crate::{log, runtime, sweep};
 
 /// How a server gets data of its own.
@@ -43,7 +43,7 @@ pub enum BareData {
 /// Bare servers of a template, one at a time.
 pub struct BareServers<'a> {
     home: &'a Home,
-    template: Template,
+    template: DatabaseTemplate,
     /// The name of the server: there is one at a time.
     name: String,
     /// The image that has the data, once there is one.

@@ -12,11 +12,11 @@ use crate::registry::{self, Home};
 use crate::server::Starter;
 use crate::service::{self, ServiceOrigin};
 use crate::start::{self, Ownership, StartOptions};
-use crate::template::{self, Template};
+use crate::template::{self, DatabaseTemplate};
 
 /// Something that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct ContentsDifference {
     /// The object before; `None` if only the second side has it.
     pub before: Option<DatabaseObject>,
     /// The object now; `None` if only the first side has it.
@@ -53,7 +53,7 @@ pub fn contents(
 }
 
 /// Fails for servers that only a port leads to, if Calve does not speak their way of asking for a password.
-fn check_can_log_in(template: &Template) -> Result<()> {
+fn check_can_log_in(template: &DatabaseTemplate) -> Result<()> {
     match template.engine.parse() {
         Ok(EngineKind::Mariadb | EngineKind::Mysql) => template.check_is_here(),
         _ => Ok(()),
@@ -61,14 +61,14 @@ fn check_can_log_in(template: &Template) -> Result<()> {
 }
 
 /// Returns what differs, in the order of databases, kinds and names.
-pub fn differences(before: Vec<DatabaseObject>, after: Vec<DatabaseObject>) -> Vec<Difference> {
+pub fn differences(before: Vec<DatabaseObject>, after: Vec<DatabaseObject>) -> Vec<ContentsDifference> {
     let key = |object: &DatabaseObject| (object.database.clone(), object.kind.clone(), object.name.clone());
-    let mut both: BTreeMap<_, Difference> = BTreeMap::new();
+    let mut both: BTreeMap<_, ContentsDifference> = BTreeMap::new();
     for object in before {
-        both.insert(key(&object), Difference { before: Some(object), after: None });
+        both.insert(key(&object), ContentsDifference { before: Some(object), after: None });
     }
     for object in after {
-        let found = both.entry(key(&object)).or_insert(Difference { before: None, after: None });
+        let found = both.entry(key(&object)).or_insert(ContentsDifference { before: None, after: None });
         found.after = Some(object);
     }
     both.into_values().filter(|difference| difference.before != difference.after).collect()

@@ -13,7 +13,7 @@ use crate::operation::Operation;
 use crate::registry::Home;
 use crate::registry::{self, Record};
 use crate::sys::ProcessHandle;
-use crate::template::Template;
+use crate::template::DatabaseTemplate;
 
 /// A server that was stopped.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +71,7 @@ pub fn reset(home: &Home, name: &str, to: Option<&str>, tell: &mut dyn FnMut(&St
 
 /// Keeps the present state of a server under a name, to which [`reset`] goes back. The server is stopped in order and started again:
 /// sessions are cut off, and what they had not committed is not in the mark.
-pub fn mark(home: &Home, server: &str, mark: &str) -> Result<Template> {
+pub fn mark(home: &Home, server: &str, mark: &str) -> Result<DatabaseTemplate> {
     crate::registry::name::check(mark)?;
     let record = registry::find(home, server)?;
     match ask(&record, Request::Mark(mark.to_owned()), &mut |_| ())?.into_result()? {

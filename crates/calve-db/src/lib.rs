@@ -54,11 +54,11 @@ mod template_volume;
 pub use address::{Address, check_option_files};
 pub use bare::{BareData, BareServer, BareServers, PreparedBareServer};
 pub use build::{
-    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, HeldTemplate, NameLock, ReceiveOptions,
-    ReceiveOutcome, ReceivePaths, create as create_template, hold_to_send, promote, receive, remove as remove_template,
+    BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, NameLock, ReceiveOptions, ReceiveOutcome,
+    ReceivePaths, TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
 };
 pub use container::RUNTIMES;
-pub use contents::{Difference, contents, differences};
+pub use contents::{ContentsDifference, contents, differences};
 pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
 pub use copy_up::{Cause, CopiedFile, LargeFile};
 pub use end_reason::EndReason;
@@ -81,4 +81,4 @@ pub use start::{Ownership, StartOptions, start};
 pub use supervise::supervise;
 pub use sweep::{ServerSweepReport, delete_trash, sweep};
 pub use sys::ProcessEnd;
-pub use template::{ImageOrigin, Template, list as list_templates};
+pub use template::{DatabaseTemplate, ImageOrigin, list as list_templates};

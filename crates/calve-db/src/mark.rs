@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::registry::{self, Home, name};
-use crate::template::{self, Template};
+use crate::template::{self, DatabaseTemplate};
 
 /// Returns where the marks of a server are: closed to its account.
 pub(crate) fn directory(place: &Path) -> PathBuf {
@@ -12,18 +12,19 @@ pub(crate) fn directory(place: &Path) -> PathBuf {
 }
 
 /// Returns the marks of a server that runs, the oldest first.
-pub fn marks(home: &Home, server: &str) -> Result<Vec<Template>> {
+pub fn marks(home: &Home, server: &str) -> Result<Vec<DatabaseTemplate>> {
     let record = registry::find(home, server)?;
     let places = template::directories(&directory(&registry::place_of(home, &record.name)))?;
     let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
-    let mut marks: Vec<Template> = places.iter().filter(is_named).filter_map(|place| template::read(place)).collect();
+    let mut marks: Vec<DatabaseTemplate> =
+        places.iter().filter(is_named).filter_map(|place| template::read(place)).collect();
     // Several may have been made in a second.
     marks.sort_by_cached_key(template::made);
     Ok(marks)
 }
 
 /// Returns the mark of that name.
-pub(crate) fn find(home: &Home, server: &str, mark: &str) -> Result<Template> {
+pub(crate) fn find(home: &Home, server: &str, mark: &str) -> Result<DatabaseTemplate> {
     let record = registry::find(home, server)?;
     name::check(mark)?;
     let place = directory(&registry::place_of(home, &record.name)).join(mark);

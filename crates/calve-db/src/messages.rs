@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::registry::{Record, Trace};
 use crate::sys::ProcessHandle;
-use crate::template::{self, Template};
+use crate::template::{self, DatabaseTemplate};
 
 /// The server that is wanted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -219,7 +219,7 @@ pub(crate) enum Answer {
     /// The data was cloned, by this strategy.
     Copied(Strategy),
     /// The state is kept.
-    Marked(Box<Template>),
+    Marked(Box<DatabaseTemplate>),
     /// The server is gone; this is what its overlay had copied.
     Stopped { copied: Vec<CopiedFile> },
     /// It failed.

@@ -18,7 +18,7 @@ use crate::files::random;
 use crate::messages::{Answer, Origin, Owner, ReadyServer, Request, Spec, StartNotice, answer, receive, send};
 use crate::operation::Operation;
 use crate::registry::{Home, Record, RegistryPlace};
-use crate::template::Template;
+use crate::template::DatabaseTemplate;
 use crate::{runtime, sweep, sys};
 
 /// Returns the memory of a server's processes, what they share with each other counted once; `None` if that cannot be told.
@@ -93,7 +93,7 @@ impl OwnedServer {
 }
 
 /// Returns the specification of a server of a template, with nothing special about it.
-pub(crate) fn spec_of(home: &Home, name: &str, place: &RegistryPlace, template: Template) -> Result<Spec> {
+pub(crate) fn spec_of(home: &Home, name: &str, place: &RegistryPlace, template: DatabaseTemplate) -> Result<Spec> {
     let spec = new_spec(home, name, &place.path, &template.engine, &template.program, template.account)?;
     let container = template.image.as_ref().map(|image| Container::new(image, home, name)).transpose()?;
     Ok(Spec {

@@ -31,7 +31,7 @@ pub enum Error {
         /// Its host.
         registry: String,
         operation: Operation,
-        refusal: Refusal,
+        refusal: RegistryRefusal,
     },
     /// The registry could not be reached, or the connection broke.
     #[error("cannot {operation} at {registry}: {reason}")]
@@ -89,7 +89,7 @@ pub enum Error {
 
 /// The answer of a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RegistryRefusal {
     /// 401 or 403, with the credentials that there were.
     #[error("{}", if *.with_credentials { "the credentials do not permit it" } else { "it needs credentials" })]
     Unauthorized {
@@ -117,7 +117,7 @@ impl Error {
 
     /// Returns true if the registry answered that it has no image of that name. A part that an image lacks is something else.
     pub fn is_missing_image(&self) -> bool {
-        matches!(self, Self::Refused { refusal: Refusal::NoImage, .. })
+        matches!(self, Self::Refused { refusal: RegistryRefusal::NoImage, .. })
     }
 
     /// Returns what the user can do next. Only an interruption needs nothing.
@@ -127,10 +127,10 @@ impl Error {
             Self::BadReference { .. } => Remedy::NameImage,
             Self::NotLoopback(_) => Remedy::UseEncryption,
             Self::Refused { registry, refusal, .. } => match refusal {
-                Refusal::Unauthorized { .. } => Remedy::LogIn(registry.clone()),
-                Refusal::NoImage | Refusal::NotFound => Remedy::CheckImage,
-                Refusal::Busy(_) => Remedy::TryLater,
-                Refusal::Status(_) => Remedy::AskRegistry,
+                RegistryRefusal::Unauthorized { .. } => Remedy::LogIn(registry.clone()),
+                RegistryRefusal::NoImage | RegistryRefusal::NotFound => Remedy::CheckImage,
+                RegistryRefusal::Busy(_) => Remedy::TryLater,
+                RegistryRefusal::Status(_) => Remedy::AskRegistry,
             },
             Self::Network { .. } => Remedy::CheckNetwork,
             Self::BadAnswer { .. } => Remedy::AskRegistry,

@@ -32,7 +32,7 @@ mod work;
 pub use connection::ConnectionOptions;
 pub use credentials::CredentialFiles;
 pub use data::{DataDescription, DataImage, DataSource, OldData, ReceivedData, push_data};
-pub use error::{Error, Refusal};
+pub use error::{Error, RegistryRefusal};
 pub use operation::Operation;
 pub use policy::PolicyFiles;
 pub use pull::{PullOptions, PullReport, origin, pull};

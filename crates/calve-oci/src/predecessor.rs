@@ -13,7 +13,7 @@ use calve_core::{PortableDelta, PortableKind, PortableTemplate, Templates, split
 use crate::arrivals::Arrivals;
 use crate::assemble::path_of;
 use crate::connection::ConnectionOptions;
-use crate::error::{Error, Refusal};
+use crate::error::{Error, RegistryRefusal};
 use crate::image::{self, DELTA, Descriptor, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE, weight};
 use crate::manifest::{self, DeltaAmounts, LARGEST_DELTAS_BYTES};
 use crate::reference::{Reference, is_digest};
@@ -64,7 +64,7 @@ pub(crate) fn find(place: &Place<'_>, template: &Arc<PortableTemplate>) -> Resul
     let arrivals = Arrivals::open(place.templates)?;
     let found = match look(place, &arrivals, template) {
         // No image, one of something else, a damaged one, or one that this user would not pull.
-        Err(Error::Refused { refusal, .. }) if !matches!(refusal, Refusal::Busy(_)) => Ok(None),
+        Err(Error::Refused { refusal, .. }) if !matches!(refusal, RegistryRefusal::Busy(_)) => Ok(None),
         Err(Error::BadAnswer { .. } | Error::NotATemplate { .. } | Error::NotAllowed { .. }) => Ok(None),
         other => other,
     };

@@ -23,7 +23,7 @@ use self::challenge::Challenge;
 use self::multipart::Parts;
 use crate::credentials::CredentialFiles;
 use crate::credentials::Credentials;
-use crate::error::{Error, Refusal};
+use crate::error::{Error, RegistryRefusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
 use crate::operation::Operation;
 use crate::reference::{Reference, Transport, is_loopback};
@@ -134,8 +134,8 @@ impl<'a> Registry<'a> {
         let headers = [(header::ACCEPT, accepted)];
         let mut response = self.send(READ_IMAGE, &Method::GET, &url, &headers, &mut RequestBody::Nothing)?;
         self.expect(READ_IMAGE, &response, &[StatusCode::OK]).map_err(|error| match error {
-            Error::Refused { registry, operation, refusal: Refusal::NotFound } => {
-                Error::Refused { registry, operation, refusal: Refusal::NoImage }
+            Error::Refused { registry, operation, refusal: RegistryRefusal::NotFound } => {
+                Error::Refused { registry, operation, refusal: RegistryRefusal::NoImage }
             }
             other => other,
         })?;
@@ -485,11 +485,11 @@ impl<'a> Registry<'a> {
         }
         let refusal = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Refusal::Unauthorized { with_credentials: self.credentials.is_some() }
+                RegistryRefusal::Unauthorized { with_credentials: self.credentials.is_some() }
             }
-            StatusCode::NOT_FOUND => Refusal::NotFound,
-            status if is_busy(status) => Refusal::Busy(status.as_u16()),
-            status => Refusal::Status(status.as_u16()),
+            StatusCode::NOT_FOUND => RegistryRefusal::NotFound,
+            status if is_busy(status) => RegistryRefusal::Busy(status.as_u16()),
+            status => RegistryRefusal::Status(status.as_u16()),
         };
         Err(Error::Refused { registry: self.reference.registry.clone(), operation, refusal })
     }

@@ -9,7 +9,7 @@ use crate::store::Volumes;
 
 /// A problem, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ExaminedProblem {
     /// A fault that is or was there.
     pub problem: Problem,
     /// It is not wrong any more.

@@ -16,7 +16,7 @@ mod remedy;
 mod store;
 mod superblock;
 
-pub use doctor::Finding;
+pub use doctor::ExaminedProblem;
 pub use error::Error;
 pub use operation::Operation;
 pub use plan::VolumePlan;

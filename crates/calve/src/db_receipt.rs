@@ -1,6 +1,6 @@
 //! Receipts of `calve db`: from the reports to the JSON documents.
 
-use calve_db::{CopiedFile, Ending, Pool, PoolLimit, Record, Template};
+use calve_db::{CopiedFile, DatabaseTemplate, Ending, Pool, PoolLimit, Record};
 use calve_receipt::{
     DbCause, DbCopiedFile, DbEndedServer, DbFile, DbMark, DbPool, DbServer, DbTemplate, DbTraceReceipt, ReceiptPath,
     path,
@@ -57,7 +57,7 @@ pub(crate) fn pool(pool: Pool) -> DbPool {
 }
 
 /// Converts a mark of a server.
-pub(crate) fn mark(server: &str, mark: &Template) -> DbMark {
+pub(crate) fn mark(server: &str, mark: &DatabaseTemplate) -> DbMark {
     DbMark {
         server: server.to_owned(),
         name: mark.name.clone(),
@@ -70,7 +70,7 @@ pub(crate) fn mark(server: &str, mark: &Template) -> DbMark {
     }
 }
 
-pub(crate) fn template(template: &Template) -> DbTemplate {
+pub(crate) fn template(template: &DatabaseTemplate) -> DbTemplate {
     let data_directory = path(template.data_directory());
     let image = template.image().map(str::to_owned);
     let template = template.clone();

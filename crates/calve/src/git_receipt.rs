@@ -4,7 +4,7 @@ use std::path::Path;
 
 use calve_core::ShownPath;
 use calve_git::remote::published::Reason;
-use calve_git::remote::{CloneReport, Features, FetchReport, Notice, Property, Recipe, Tip, Traffic, Verdict};
+use calve_git::remote::{Features, FetchReport, GitCloneReport, Notice, Property, Recipe, Tip, Traffic, Verdict};
 
 use crate::wording;
 use calve_receipt::human::{counted, size};
@@ -13,8 +13,8 @@ use calve_receipt::{
     ServerCompliance, path,
 };
 
-pub(crate) fn clone(report: &CloneReport, dst: &Path) -> GitCloneReceipt {
-    let CloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices } = report;
+pub(crate) fn clone(report: &GitCloneReport, dst: &Path) -> GitCloneReceipt {
+    let GitCloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices } = report;
     GitCloneReceipt {
         url: recipe.url.to_string(),
         dst: path(dst),
@@ -122,7 +122,7 @@ fn reason(reason: &Reason, explain: bool) -> String {
 }
 
 /// Returns the one line about a clone.
-pub(crate) fn clone_sentence(report: &CloneReport, dst: &Path) -> String {
+pub(crate) fn clone_sentence(report: &GitCloneReport, dst: &Path) -> String {
     let mut parts = vec![traffic(&report.traffic)];
     if report.recipe.filter.is_some() {
         let least = if report.missing.counted { "" } else { "at least " };

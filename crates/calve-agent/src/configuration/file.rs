@@ -15,7 +15,7 @@ const FILE_BYTES: u64 = 4 << 20;
 /// A file, and what is to become of it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Change {
+pub struct FileChange {
     /// Relative to the worktree's root.
     pub path: PathBuf,
     /// Its present contents; `None` if it is not there.
@@ -56,10 +56,10 @@ pub enum FileLeftReason {
 }
 
 /// Finds out what is to become of a file.
-pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<Change> {
+pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Result<FileChange> {
     let before = match read(root, &part.path)? {
         Ok(before) => before,
-        Err(why) => return Ok(Change { path: part.path, before: None, outcome: Edit::LeftAlone(why) }),
+        Err(why) => return Ok(FileChange { path: part.path, before: None, outcome: Edit::LeftAlone(why) }),
     };
     let text = before.as_deref();
     let outcome = match (&part.content, direction) {
@@ -68,7 +68,7 @@ pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Resu
         (Content::Toml { tables, text: own }, Direction::Install) => toml_text::with(text, own, tables),
         (Content::Toml { tables, text: own }, Direction::Uninstall) => toml_text::without(text, own, tables),
     };
-    Ok(Change { path: part.path, before, outcome: outcome.unwrap_or_else(Edit::LeftAlone) })
+    Ok(FileChange { path: part.path, before, outcome: outcome.unwrap_or_else(Edit::LeftAlone) })
 }
 
 /// Reads a file without following a link, in directories that are none either.
@@ -89,7 +89,7 @@ fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, FileLeftR
 }
 
 /// Does what was planned, unless the file has changed since: then fails.
-pub fn apply(root: &Path, change: &Change) -> io::Result<()> {
+pub fn apply(root: &Path, change: &FileChange) -> io::Result<()> {
     let path = root.join(&change.path);
     match &change.outcome {
         Edit::Fine | Edit::LeftAlone(_) => return Ok(()),

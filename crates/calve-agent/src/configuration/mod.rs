@@ -9,7 +9,7 @@ mod json_text;
 mod toml_text;
 
 pub use agents::Agent;
-pub use file::{Change, Edit, FileLeftReason, apply};
+pub use file::{Edit, FileChange, FileLeftReason, apply};
 
 use std::path::Path;
 
@@ -23,6 +23,6 @@ pub enum Direction {
 }
 
 /// Finds out what is to become of the files of an agent, in the worktree with this root. Changes nothing.
-pub fn plan(agent: Agent, root: &Path, direction: Direction) -> std::io::Result<Vec<Change>> {
+pub fn plan(agent: Agent, root: &Path, direction: Direction) -> std::io::Result<Vec<FileChange>> {
     agents::parts(agent, root).into_iter().map(|part| file::planned(root, part, direction)).collect()
 }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use calve_core::Strategy;
-use calve_db::{Home, OwnedServer, Ownership, StartOptions, Template};
+use calve_db::{DatabaseTemplate, Home, OwnedServer, Ownership, StartOptions};
 
 use self::client::Session;
 use self::load::LoadProgram;
@@ -131,7 +131,7 @@ impl DatabaseBench<'_> {
     }
 
     /// Asks a first server, which is not timed, what the template has to write to.
-    fn load(&self, scout: &OwnedServer, template: &Template) -> Result<Load, BenchError> {
+    fn load(&self, scout: &OwnedServer, template: &DatabaseTemplate) -> Result<Load, BenchError> {
         let mut session = Session::open(&scout.record)?;
         let write = match self.write {
             Some(sql) => sql.to_owned(),

@@ -1,7 +1,7 @@
 //! The report of `calve bench db`.
 
 use calve_core::Strategy;
-use calve_db::Template;
+use calve_db::DatabaseTemplate;
 use calve_receipt::bench::{
     BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, DatabaseSuiteResult, NotRun, NotRunReason,
     ResultDetails, Side, Spread, TemplateFact,
@@ -46,7 +46,13 @@ const DISK: Value = |sample| Some(sample.disk_bytes? as f64);
 const MEMORY: Value = |sample| Some(sample.memory_bytes? as f64);
 
 /// Adds the runs to a report that has its own facts already.
-pub(super) fn complete(report: &mut Report, bench: &DatabaseBench<'_>, template: &Template, load: &Load, rows: &[Row]) {
+pub(super) fn complete(
+    report: &mut Report,
+    bench: &DatabaseBench<'_>,
+    template: &DatabaseTemplate,
+    load: &Load,
+    rows: &[Row],
+) {
     describe(report, bench, template, load);
     let measured: Vec<&Row> = rows.iter().filter(|row| row.failed.is_none() && !row.samples.is_empty()).collect();
     report.document.results = measured.iter().map(|row| row.result()).collect();
@@ -68,9 +74,9 @@ pub(super) fn complete(report: &mut Report, bench: &DatabaseBench<'_>, template:
     }));
 }
 
-fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &Template, load: &Load) {
+fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseTemplate, load: &Load) {
     report.subject = "What a server on a clone of a template costs, by strategy, and without Calve.".into();
-    let Template { name, engine, version, files, bytes, .. } = template;
+    let DatabaseTemplate { name, engine, version, files, bytes, .. } = template;
     report.circumstance("Template", format!("`{name}`: {version}, {} files, {}", count(*files), size(*bytes)));
     let query = format!("`{}`, timed from the request for a server on, cloning included", bench.query);
     report.circumstance("First query", query);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, Strategy};
 use calve_db::{
-    Address, BareData, BareServer, BareServers, Caller, CreateOptions, EngineKind, Error, Home, OwnedServer,
-    PreparedBareServer, Template,
+    Address, BareData, BareServer, BareServers, Caller, CreateOptions, DatabaseTemplate, EngineKind, Error, Home,
+    OwnedServer, PreparedBareServer,
 };
 use calve_receipt::bench::Side;
 
@@ -110,7 +110,7 @@ impl<'a> Servers<'a> {
     pub(super) fn new(
         bench: &'a DatabaseBench<'a>,
         engine: EngineKind,
-        template: &Template,
+        template: &DatabaseTemplate,
         scratch: &Scratch<'_>,
     ) -> Result<Self, BenchError> {
         let bare = BareServers::new(bench.home, bench.home, bench.template)?;
@@ -194,7 +194,7 @@ impl<'a> ContainerServers<'a> {
     fn new(
         bench: &'a DatabaseBench<'a>,
         image: &ContainerImage<'_>,
-        template: &Template,
+        template: &DatabaseTemplate,
         scratch: &Scratch<'_>,
     ) -> Result<Self, BenchError> {
         let home = bench.home.elsewhere(&scratch.path().join("home"));

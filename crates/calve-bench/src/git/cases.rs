@@ -104,9 +104,9 @@ impl Case {
 
 /// Which of them are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection(pub Vec<&'static Case>);
+pub struct CaseSelection(pub Vec<&'static Case>);
 
-impl FromStr for Selection {
+impl FromStr for CaseSelection {
     type Err = String;
 
     /// Parses a choice of tests such as "T1,T5-T10".
@@ -135,13 +135,13 @@ mod tests {
     #[test]
     fn tests_are_selected_by_number_and_range() {
         let names = |text: &str| {
-            let Selection(cases) = text.parse().unwrap();
+            let CaseSelection(cases) = text.parse().unwrap();
             cases.iter().map(|case| case.name).collect::<Vec<_>>()
         };
         assert_eq!(names("T1,T5-T7"), ["T1", "T5", "T6", "T7"]);
         assert_eq!(names("t10, T2,T2-T3"), ["T2", "T3", "T10"]);
         for wrong in ["", "T11", "T0", "T3-T1", "1", "T1;T2", "T1-"] {
-            assert!(wrong.parse::<Selection>().is_err(), "{wrong}");
+            assert!(wrong.parse::<CaseSelection>().is_err(), "{wrong}");
         }
     }
 }

@@ -27,14 +27,14 @@ use std::time::SystemTime;
 use calve_receipt::bench::GitRepository;
 
 use self::cases::{CASES, DAEMON};
-pub use self::cases::{Case, Selection};
+pub use self::cases::{Case, CaseSelection};
 use self::clients::Clients;
 pub use self::link::Link;
 use self::remote::Server;
 use self::report::Measurement;
 use self::repository::{Preparation, Repository};
 pub use self::rounds::Pace;
-pub use self::source::{Address, Source};
+pub use self::source::{GitAddress, Source};
 pub use self::synthetic::{SYNTHETIC_BRANCH, SyntheticRepository, SyntheticShape};
 use self::testbed::{Testbed, TestbedOptions, furnish, home};
 use crate::error::{BenchError, FailureKind};
@@ -75,7 +75,7 @@ pub enum Subject {
     /// Copies of these, served by the bench.
     Repositories(Vec<Source>),
     /// A URL, for clones only.
-    Server(Address),
+    Server(GitAddress),
 }
 
 /// The oldest git whose clones can be measured.
@@ -139,7 +139,7 @@ impl GitBench<'_> {
         Ok(Measurement { repositories, outcomes, rounds, server: None, accounting, swapped_before })
     }
 
-    fn measure_server(&self, address: &Address, scratch: &Scratch<'_>) -> Result<Measurement, BenchError> {
+    fn measure_server(&self, address: &GitAddress, scratch: &Scratch<'_>) -> Result<Measurement, BenchError> {
         let (directory, cancel) = (scratch.path(), self.setup.cancel);
         let clients = Clients::of_the_user(directory.join("scratch"), cancel);
         let server = Server { address, branch: self.branch, protocol: self.protocol, clients, directory, cancel };

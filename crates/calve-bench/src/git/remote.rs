@@ -10,12 +10,12 @@ use super::clients::{Clients, GitOutput, brief};
 use super::repository::pack_bytes;
 use super::rounds::CaseResult;
 use super::sample::{ClientView, Sample, Step};
-use super::source::Address;
+use super::source::GitAddress;
 use crate::error::BenchError;
 use crate::scratch::delete;
 
 pub(super) struct Server<'a> {
-    pub(super) address: &'a Address,
+    pub(super) address: &'a GitAddress,
     pub(super) branch: Option<&'a str>,
     pub(super) protocol: u8,
     pub(super) clients: Clients<'a>,

@@ -18,26 +18,26 @@ pub enum Source {
     /// A directory of this machine.
     Path(PathBuf),
     /// A server.
-    Url(Address),
+    Url(GitAddress),
     /// One made up for the bench.
     Synthetic(SyntheticRepository),
 }
 
 /// A URL that git may be given.
 #[derive(Clone)]
-pub struct Address {
+pub struct GitAddress {
     given: String,
     /// Without credentials.
     url: RepositoryUrl,
 }
 
-impl std::fmt::Debug for Address {
+impl std::fmt::Debug for GitAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.url.fmt(f)
     }
 }
 
-impl Address {
+impl GitAddress {
     /// Returns the address as the user gave it, for git alone.
     pub(super) fn for_git(&self) -> &str {
         &self.given
@@ -85,7 +85,7 @@ impl Source {
         Ok(if is_path {
             Self::Path(url.as_os_str().into())
         } else {
-            Self::Url(Address { given: text.to_owned(), url })
+            Self::Url(GitAddress { given: text.to_owned(), url })
         })
     }
 

@@ -27,7 +27,7 @@ use crate::registry::Home;
 use crate::registry::name;
 use crate::server::{OwnedServer, Starter, new_spec, run};
 use crate::template::key::Key;
-use crate::template::{Template, building_lock, load};
+use crate::template::{DatabaseTemplate, building_lock, load};
 use crate::{standby, sweep, template_volume};
 
 /// How a template is to be made.
@@ -90,7 +90,7 @@ pub struct CommandEnd {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the other names say it")]
 pub struct BuiltTemplate {
-    pub template: Template,
+    pub template: DatabaseTemplate,
     /// It was there, made of the same.
     pub reused: bool,
 }
@@ -140,7 +140,7 @@ struct TemplatePlan {
     engine: &'static dyn Engine,
     program: Program,
     image: Option<Image>,
-    base: Option<Template>,
+    base: Option<DatabaseTemplate>,
     from: Option<PathBuf>,
     key: String,
 }
@@ -249,7 +249,7 @@ fn build(
     plan: &TemplatePlan,
     supervisor: &[PathBuf],
     caller: &mut Caller<'_>,
-) -> Result<Template> {
+) -> Result<DatabaseTemplate> {
     if let Some(from) = &plan.from {
         plan.engine.examine(from, &plan.program.version).map_err(of_source)?;
     }
@@ -288,7 +288,7 @@ fn build(
                 return Err(error);
             }
         }
-        let template = Template {
+        let template = DatabaseTemplate {
             name: options.name.clone(),
             engine: plan.engine.name().into(),
             program: plan.program.path.clone(),

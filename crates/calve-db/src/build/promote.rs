@@ -7,7 +7,7 @@ use fs_err as fs;
 
 use super::create::wait_for_others;
 use super::{BuildEvent, publish};
-use crate::contents::{Difference, contents, differences};
+use crate::contents::{ContentsDifference, contents, differences};
 use crate::engine::programs;
 use crate::engine::{self, Purpose};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::registry::{self, Home};
 use crate::server::Starter;
 use crate::service::{self, ServiceOrigin};
-use crate::template::{Template, read};
+use crate::template::{DatabaseTemplate, read};
 use crate::{standby, sweep};
 
 /// Clones the data of a service, shows `agree` what would change in its template, and makes the clone the template if that agrees. `None`: it
@@ -27,9 +27,9 @@ pub fn promote(
     service: &str,
     supervisor: &[PathBuf],
     say: &mut dyn FnMut(BuildEvent),
-    agree: &mut dyn FnMut(&[Difference]) -> bool,
+    agree: &mut dyn FnMut(&[ContentsDifference]) -> bool,
     cancel: &CancelToken,
-) -> Result<Option<Template>> {
+) -> Result<Option<DatabaseTemplate>> {
     home.prepare()?;
     let found = service::find(home, service)?;
     let engine = engine::named(&found.engine)?;
@@ -65,7 +65,7 @@ pub fn promote(
         registry::sign(&held);
         // A copy of data that was in use has been recovered, and has ended in order since.
         fs::write(log::path(&path), "").map_err(|error| Error::io(Operation::Empty, log::path(&path), error))?;
-        let template = Template {
+        let template = DatabaseTemplate {
             name: name.clone(),
             engine: found.engine.clone(),
             program: program.path.clone(),

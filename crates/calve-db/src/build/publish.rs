@@ -15,10 +15,15 @@ use crate::registry::Home;
 use crate::sweep;
 use crate::sys;
 use crate::template::manifest;
-use crate::template::{Template, aside, put_aside, write};
+use crate::template::{DatabaseTemplate, aside, put_aside, write};
 
 /// Makes the place of a finished build the template of its name.
-pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, template: Template) -> Result<Template> {
+pub(super) fn publish(
+    home: &Home,
+    engine: &dyn Engine,
+    version: &Version,
+    template: DatabaseTemplate,
+) -> Result<DatabaseTemplate> {
     let place = template.place.clone();
     let data = place.join("data");
     engine.scrub(&data)?;
@@ -29,7 +34,7 @@ pub(super) fn publish(home: &Home, engine: &dyn Engine, version: &Version, templ
     }
     sweep::forget_run(&place)?;
     let size = manifest::write(&place)?;
-    let mut template = Template { files: size.files, bytes: size.bytes, ..template };
+    let mut template = DatabaseTemplate { files: size.files, bytes: size.bytes, ..template };
     write(&template, &place)?;
     sys::sync_file_system(&place).map_err(|error| Error::io(Operation::Sync, &place, error))?;
     let target = home.templates().join(&template.name);

@@ -19,7 +19,7 @@ use crate::files::random;
 use crate::launch::make_data;
 use crate::operation::Operation;
 use crate::registry::{self, Home, name};
-use crate::template::{ImageOrigin, Template, load, manifest};
+use crate::template::{DatabaseTemplate, ImageOrigin, load, manifest};
 use crate::{standby, sweep};
 
 /// The caller's file beside the data, for a later pull.
@@ -29,12 +29,12 @@ const DATA: &str = "data";
 /// A template whose files stay.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "the other names say it")]
-pub struct HeldTemplate {
-    pub template: Template,
+pub struct TemplateToSend {
+    pub template: DatabaseTemplate,
     lock: File,
 }
 
-impl HeldTemplate {
+impl TemplateToSend {
     /// Returns a directory that only this user can enter, on the file system of the template.
     pub fn beside(&self) -> &Path {
         self.template.place.parent().unwrap_or(&self.template.place)
@@ -50,7 +50,7 @@ impl HeldTemplate {
 ///
 /// # Errors
 /// Fails with [`Error::PushFromImage`] for one whose servers run in containers: nobody else has the image for certain.
-pub fn hold_to_send(home: &Home, name: &str) -> Result<HeldTemplate> {
+pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
     let (template, lock) = loop {
         let template = load(home, name)?;
         let lock = lock(&template)?;
@@ -63,13 +63,13 @@ pub fn hold_to_send(home: &Home, name: &str) -> Result<HeldTemplate> {
         return Err(Error::PushFromImage(template.name));
     }
     match manifest::difference(&template.place)? {
-        None => Ok(HeldTemplate { template, lock }),
+        None => Ok(TemplateToSend { template, lock }),
         Some(what) => Err(Error::TemplateDamaged { name: template.name, what }),
     }
 }
 
 /// Keeps the files of a template for as long as it is held.
-fn lock(template: &Template) -> Result<File> {
+fn lock(template: &DatabaseTemplate) -> Result<File> {
     let lock = registry::open_lock(&template.place)?;
     let locked = registry::wait_for(&lock, FlockOperation::LockShared);
     locked.map_err(|errno| Error::io(Operation::Lock, &template.place, errno))?;
@@ -129,9 +129,9 @@ pub struct ReceivePaths<'a> {
 #[derive(Debug)]
 pub enum ReceiveOutcome {
     /// It is new.
-    New(Template),
+    New(DatabaseTemplate),
     /// The template of that name is from the same image.
-    UpToDate(Template),
+    UpToDate(DatabaseTemplate),
 }
 
 /// Makes a template of the data that `fill` puts into the room that it is given. It appears under its name when a server of this machine can use it, and it
@@ -145,7 +145,7 @@ pub fn receive<E: From<Error>>(
     lock: &NameLock,
     options: &ReceiveOptions,
     (say, cancel): (&mut dyn FnMut(BuildEvent), &CancelToken),
-    may_replace: impl FnOnce(&Template) -> std::result::Result<(), E>,
+    may_replace: impl FnOnce(&DatabaseTemplate) -> std::result::Result<(), E>,
     fill: impl FnOnce(&ReceivePaths<'_>) -> std::result::Result<(), E>,
 ) -> std::result::Result<ReceiveOutcome, E> {
     let name = &lock.name;
@@ -215,13 +215,13 @@ fn make(
     options: &ReceiveOptions,
     (engine, program): (&dyn Engine, &Program),
     place: &Path,
-) -> Result<Template> {
+) -> Result<DatabaseTemplate> {
     let account = Account::for_server(engine.accounts())?;
     let data = place.join(DATA);
     engine.examine(&data, &program.version)?;
     let neutralised = engine.neutralise(&data)?;
     private::give_tree(&Directory::open(place)?, DATA, account)?;
-    let template = Template {
+    let template = DatabaseTemplate {
         name: lock.name.clone(),
         engine: engine.name().into(),
         program: program.path.clone(),

@@ -19,7 +19,7 @@ use crate::launch::data::{FollowingClone, Mounts, clone_data};
 use crate::messages::{Answer, Request, Spec};
 use crate::operation::Operation;
 use crate::registry::{self, Home, lock_all, name, unix_now};
-use crate::template::{self, Template, manifest};
+use crate::template::{self, DatabaseTemplate, manifest};
 use crate::{control, sys};
 
 /// A service to be made.
@@ -174,7 +174,7 @@ pub fn check_template(home: &Home, name: &str) -> Result<()> {
     usable(home, name).map(|_| ())
 }
 
-fn usable(home: &Home, name: &str) -> Result<Template> {
+fn usable(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     let template = template::load(home, name)?;
     match template.image() {
         Some(_) => Err(Error::ServiceFromImage(template.name)),

@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::messages::{Answer, Claim, ReadyServer, Request, answer, send};
 use crate::registry::{self, Home, Record};
 use crate::server::OwnedServer;
-use crate::template::Template;
+use crate::template::DatabaseTemplate;
 
 /// Takes a standby of the template as it is now. `None` if none waits.
-pub(crate) fn claim(home: &Home, template: &Template, claim: &Claim) -> Result<Option<OwnedServer>> {
+pub(crate) fn claim(home: &Home, template: &DatabaseTemplate, claim: &Claim) -> Result<Option<OwnedServer>> {
     let pool = home.pool(&template.name);
     if !pool.exists() {
         return Ok(None);

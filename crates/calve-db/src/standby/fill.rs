@@ -16,7 +16,7 @@ use crate::messages::{Owner, Spec};
 use crate::registry::{self, Home, name};
 use crate::server::{OwnedServer, Starter, run, spec_of};
 use crate::sys;
-use crate::template::{self, Template};
+use crate::template::{self, DatabaseTemplate};
 
 /// Makes a pool for a template, or changes it, and fills it: on return its servers wait. `None` after a size of zero, which ends it.
 pub fn set_pool(
@@ -118,7 +118,7 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
 }
 
 /// Starts a server of the template that waits to be handed over.
-fn start_waiting(home: &Home, template: Template, starter: &mut Starter<'_>) -> Result<OwnedServer> {
+fn start_waiting(home: &Home, template: DatabaseTemplate, starter: &mut Starter<'_>) -> Result<OwnedServer> {
     let name = name::made_up(&template.name, &random::letters(6)?);
     let place = registry::reserve(home, &name)?;
     let mut spec = Spec { owner: Owner::Nobody, waits: true, ..spec_of(home, &name, &place, template)? };

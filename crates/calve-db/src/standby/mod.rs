@@ -26,7 +26,7 @@ use crate::messages::Request;
 use crate::operation::Operation;
 use crate::registry::{self, Home, POOL_SUFFIX, Record, name, unix_now};
 use crate::sys::{self, ProcessHandle};
-use crate::template::Template;
+use crate::template::DatabaseTemplate;
 
 /// The greatest size of a pool.
 const MOST: usize = 64;
@@ -175,7 +175,7 @@ fn waiting(home: &Home, template: &str) -> Result<Vec<Record>> {
 }
 
 /// Ends standbys of a template: those that are of what it was, or all if it is no more.
-pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&Template>) -> Result<()> {
+pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&DatabaseTemplate>) -> Result<()> {
     for record in waiting(home, template)? {
         if is_now.is_none_or(|template| template.identity() != record.template_identity) {
             end(&record);

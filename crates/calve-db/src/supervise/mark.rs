@@ -29,7 +29,7 @@ use crate::registry::name;
 use crate::registry::unix_now;
 use crate::sweep;
 use crate::sys;
-use crate::template::{self, Template, manifest};
+use crate::template::{self, DatabaseTemplate, manifest};
 
 impl Supervisor<'_> {
     /// Returns where a reset goes to.
@@ -101,7 +101,7 @@ impl Supervisor<'_> {
     }
 
     /// Clones the data directory of the server, which has ended.
-    fn keep(&self, name: &str, at: &Path, cancel: &CancelToken) -> Result<Template> {
+    fn keep(&self, name: &str, at: &Path, cancel: &CancelToken) -> Result<DatabaseTemplate> {
         let marks = mark::directory(&self.spec.place);
         private::make_directory(&marks, CLOSED)?;
         let staged = marks.join(format!(".new-{}", random::letters(6)?));
@@ -115,7 +115,7 @@ impl Supervisor<'_> {
         made
     }
 
-    fn keep_in(&self, name: &str, staged: &Path, cancel: &CancelToken) -> Result<Template> {
+    fn keep_in(&self, name: &str, staged: &Path, cancel: &CancelToken) -> Result<DatabaseTemplate> {
         private::make_directory(staged, CLOSED)?;
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
@@ -128,7 +128,7 @@ impl Supervisor<'_> {
         self.engine.examine(&data, &self.version()?)?;
         let size = manifest::write(staged)?;
         let id = random::letters(12)?;
-        let mark = Template {
+        let mark = DatabaseTemplate {
             name: name.to_owned(),
             engine: self.spec.engine.clone(),
             program: self.spec.program.clone(),

@@ -30,7 +30,7 @@ pub(crate) const OLD: &str = ".old-";
 /// A template that is complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the other names say it")]
-pub struct Template {
+pub struct DatabaseTemplate {
     pub name: String,
     /// The engine's name.
     pub engine: String,
@@ -77,7 +77,7 @@ pub struct ImageOrigin {
     pub digest: String,
 }
 
-impl Template {
+impl DatabaseTemplate {
     /// Returns the image that it was pulled from, if it was.
     pub fn origin(&self) -> Option<&ImageOrigin> {
         self.origin.as_ref()
@@ -108,7 +108,7 @@ impl Template {
 }
 
 /// Loads the template of that name. Fails if it is damaged, is still being built, or does not exist.
-pub(crate) fn load(home: &Home, name: &str) -> Result<Template> {
+pub(crate) fn load(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     name::check(name)?;
     let place = home.templates().join(name);
     match read(&place) {
@@ -153,9 +153,9 @@ pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<F
     }
 }
 
-pub(crate) fn read(place: &Path) -> Option<Template> {
-    let template: Template = serde_json::from_slice(&fs::read(place.join(DOCUMENT)).ok()?).ok()?;
-    Some(Template { place: place.to_path_buf(), ..template })
+pub(crate) fn read(place: &Path) -> Option<DatabaseTemplate> {
+    let template: DatabaseTemplate = serde_json::from_slice(&fs::read(place.join(DOCUMENT)).ok()?).ok()?;
+    Some(DatabaseTemplate { place: place.to_path_buf(), ..template })
 }
 
 /// Returns whether a place has no template for certain, rather than one that cannot be read.
@@ -164,12 +164,12 @@ pub(crate) fn is_absent(place: &Path) -> bool {
 }
 
 /// Returns when a template was made, as its file system tells.
-pub(crate) fn made(template: &Template) -> Option<SystemTime> {
+pub(crate) fn made(template: &DatabaseTemplate) -> Option<SystemTime> {
     fs::metadata(template.place.join(DOCUMENT)).ok()?.modified().ok()
 }
 
 /// Lists all templates by name.
-pub fn list(home: &Home) -> Result<Vec<Template>> {
+pub fn list(home: &Home) -> Result<Vec<DatabaseTemplate>> {
     let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
     Ok(directories(&home.templates())?.iter().filter(is_named).filter_map(|place| read(place)).collect())
 }
@@ -212,6 +212,6 @@ fn is_locked(path: &Path) -> bool {
 }
 
 /// Marks a template as complete.
-pub(crate) fn write(template: &Template, place: &Path) -> Result<()> {
+pub(crate) fn write(template: &DatabaseTemplate, place: &Path) -> Result<()> {
     private::write_json(&place.join(DOCUMENT), template)
 }

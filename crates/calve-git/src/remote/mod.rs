@@ -13,7 +13,7 @@ pub use crate::transfer_failure::TransferFailure;
 pub use clone::purpose::Purpose;
 pub use clone::recipe::{Filter, Property, Recipe, Start, Step, Tip};
 pub use clone::verify::{MissingObjects, Verdict};
-pub use clone::{CloneOptions, CloneReport, Seconds, clone_repository, plan_clone};
+pub use clone::{GitCloneOptions, GitCloneReport, PhaseSeconds, clone_repository, plan_clone};
 pub use error::RemoteError;
 pub use features::Features;
 pub use fetch::{FetchOptions, FetchReport, fetch, plan_fetch};

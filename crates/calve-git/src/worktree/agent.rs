@@ -13,7 +13,7 @@ use crate::repository::{Repository, Worktree};
 use crate::trust::entry_of;
 use crate::worktree::add::AddReport;
 use crate::worktree::registration::delete_unmoved;
-use crate::worktree::remove::{RemoveReport, RemoveWorktreeOptions, remove};
+use crate::worktree::remove::{RemoveWorktreeOptions, WorktreeRemoveReport, remove};
 
 /// The mark's name. In it is the word for the agent.
 const MARK: &str = "calve-agent";
@@ -97,7 +97,7 @@ pub fn finish_for_agent(root: &Path, maker: &str) -> Result<()> {
 }
 
 /// Removes a worktree that could not be finished, with the branch if it was made for it and has not moved. Refuses if work would be lost.
-pub fn take_back(added: &AddReport, options: &RemoveOptions) -> Result<RemoveReport> {
+pub fn take_back(added: &AddReport, options: &RemoveOptions) -> Result<WorktreeRemoveReport> {
     let options = RemoveWorktreeOptions {
         start: added.donor.clone(),
         what: Some(added.path.clone()),

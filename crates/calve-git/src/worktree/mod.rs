@@ -14,18 +14,19 @@ mod unsaved;
 
 pub use add::fill::{FillReport, fill};
 pub use add::ignored::dependencies::Dependency;
-pub use add::ignored::{LeftEntry, LeftReason};
+pub use add::ignored::{LeftBehindReason, LeftEntry};
 pub use add::post_checkout::HookRun;
 pub use add::spares::of_worktree as spare_of_worktree;
 pub use add::{
-    AddIntent, AddOptions, AddPlan, AddReport, Changes, IgnoredEntries, Trust, Warning, add, add_after, plan,
+    AddIntent, AddOptions, AddPlan, AddReport, AddWarning, IgnoredEntries, Trust, UncommittedChanges, add, add_after,
+    plan,
 };
 pub use agent::{AgentBranch, finish_for_agent, for_agent, take_back};
 pub use convert::{ConvertReport, convert};
 pub use list::{WorktreeInfo, list};
 pub use merged::{MergedWorktree, is_still_merged, merged};
 pub use prune::{KeptEntry, PruneReport, plan_prune, prune};
-pub use remove::{BranchFate, RemoveReport, RemoveWorktreeOptions, find_all, plan_removal, remove};
+pub use remove::{BranchFate, RemoveWorktreeOptions, WorktreeRemoveReport, find_all, plan_removal, remove};
 pub use tracked::NotClonedReason;
 
 pub use crate::repository::Worktree;

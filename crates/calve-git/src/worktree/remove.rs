@@ -47,7 +47,7 @@ pub struct RemoveWorktreeOptions {
 /// A worktree that is gone.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct RemoveReport {
+pub struct WorktreeRemoveReport {
     /// Where it was.
     pub path: PathBuf,
     /// The branch it had.
@@ -69,7 +69,7 @@ pub struct RemoveReport {
 pub fn remove<E: From<Error>>(
     options: &RemoveWorktreeOptions,
     before: impl FnOnce(&Worktree) -> std::result::Result<(), E>,
-) -> std::result::Result<RemoveReport, E> {
+) -> std::result::Result<WorktreeRemoveReport, E> {
     let started = Instant::now();
     let (repository, worktree, linked) = checked(options)?;
     before(&worktree)?;
@@ -116,7 +116,7 @@ fn take_away(
     linked: Option<LinkedWorktree>,
     options: &RemoveWorktreeOptions,
     started: Instant,
-) -> Result<RemoveReport> {
+) -> Result<WorktreeRemoveReport> {
     let mut trashed = None;
     let mut was_gone = linked.is_none();
     if let Some(linked) = linked {
@@ -138,7 +138,7 @@ fn take_away(
     };
     let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
     let Worktree { path, branch, .. } = worktree;
-    Ok(RemoveReport { path, branch, is_branch_deleted, was_gone, home, trashed, elapsed: started.elapsed() })
+    Ok(WorktreeRemoveReport { path, branch, is_branch_deleted, was_gone, home, trashed, elapsed: started.elapsed() })
 }
 
 /// Deletes a branch in the repository itself: the directory that `calve` was started from may just have been removed.

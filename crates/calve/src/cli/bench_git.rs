@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use super::report::ReportArguments;
 use super::size;
 use crate::name_parser::NameParser;
-use calve_bench::git::{Link, Selection, SyntheticShape};
+use calve_bench::git::{CaseSelection, Link, SyntheticShape};
 
 /// Measure what each way to clone a repository costs client and server
 ///
@@ -55,7 +55,7 @@ pub(crate) struct BenchGitArguments {
     pub(crate) server: Option<String>,
     /// Which tests, as in T1,T5-T10 [default: all]
     #[arg(long, value_name = "LIST")]
-    pub(crate) tests: Option<Selection>,
+    pub(crate) tests: Option<CaseSelection>,
     /// The branch that all use [default: the one that is checked out there]
     #[arg(long, value_name = "NAME")]
     pub(crate) branch: Option<String>,

@@ -1,7 +1,7 @@
 //! `calve bench git`.
 
 use calve_bench::Rounds;
-use calve_bench::git::{self, Address, GitBench, Pace, Source, Subject, SyntheticRepository};
+use calve_bench::git::{self, GitAddress, GitBench, Pace, Source, Subject, SyntheticRepository};
 use calve_core::CancelToken;
 
 use super::bench::reported;
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &BenchGitArguments, cancel: &CancelToken) -> Result
 
 fn subject(arguments: &BenchGitArguments) -> Result<Subject, Failure> {
     if let Some(url) = &arguments.server {
-        return Ok(Subject::Server(Address::of(url)?));
+        return Ok(Subject::Server(GitAddress::of(url)?));
     }
     let mut sources = arguments.repo.iter().map(|text| Source::of(text)).collect::<Result<Vec<_>, _>>()?;
     for shape in &arguments.synthetic {

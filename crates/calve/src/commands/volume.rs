@@ -3,7 +3,7 @@
 use calve_core::{CancelToken, ShownPath};
 use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
-use calve_volume::{Error, Finding, NewVolume, Volume, VolumePlan, VolumeState, Volumes, WayToRoot};
+use calve_volume::{Error, ExaminedProblem, NewVolume, Volume, VolumePlan, VolumeState, Volumes, WayToRoot};
 
 use crate::cli::volume::{
     AttachArguments, CreateArguments, DetachArguments, DoctorArguments, GrowArguments, ListArguments, Output,
@@ -60,7 +60,7 @@ fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
             }
             Err(Error::Unusable { problem, .. }) => {
                 lines.push_str(&format!("{name:<16} damaged: {problem}\n"));
-                damaged(&name, vec![Finding { problem, is_repaired: false }])
+                damaged(&name, vec![ExaminedProblem { problem, is_repaired: false }])
             }
             Err(error) => return Err(error.into()),
         };
@@ -175,7 +175,7 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
     for name in names {
         let findings = examine(volumes, &name, cancel)?;
         is_well &= findings.iter().all(|finding| finding.is_repaired);
-        for Finding { problem, is_repaired } in &findings {
+        for ExaminedProblem { problem, is_repaired } in &findings {
             match is_repaired {
                 true => say(&arguments.output, || format!("{name}: repaired: {problem}")),
                 false => output::error(
@@ -199,11 +199,11 @@ fn doctor(volumes: &Volumes, arguments: &DoctorArguments, cancel: &CancelToken) 
 }
 
 /// Looks at a volume, repairs it if that is wanted, and looks again.
-fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<Finding>, Failure> {
+fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<ExaminedProblem>, Failure> {
     let before = volumes.examine(name)?;
     let is_damaged = before.iter().any(|problem| !problem.is_repairable() && !problem.is_mild());
     if is_damaged || !before.iter().any(calve_volume::Problem::is_repairable) {
-        return Ok(before.into_iter().map(|problem| Finding { problem, is_repaired: false }).collect());
+        return Ok(before.into_iter().map(|problem| ExaminedProblem { problem, is_repaired: false }).collect());
     }
     if volumes.look(volumes.find(name)?)?.is_attached {
         // A user who does not agree is told the faults all the same.
@@ -216,7 +216,7 @@ fn examine(volumes: &Volumes, name: &str, cancel: &CancelToken) -> Result<Vec<Fi
         }
     }
     let after = volumes.examine(name)?;
-    let finding = |problem| Finding { is_repaired: !after.contains(&problem), problem };
+    let finding = |problem| ExaminedProblem { is_repaired: !after.contains(&problem), problem };
     Ok(before.into_iter().map(finding).collect())
 }
 
@@ -278,7 +278,7 @@ fn receipt(listed: &VolumeState) -> VolumeReceipt {
     }
 }
 
-fn damaged(name: &str, findings: Vec<Finding>) -> VolumeReceipt {
+fn damaged(name: &str, findings: Vec<ExaminedProblem>) -> VolumeReceipt {
     VolumeReceipt {
         name: name.to_owned(),
         uuid: None,
@@ -293,7 +293,7 @@ fn damaged(name: &str, findings: Vec<Finding>) -> VolumeReceipt {
     }
 }
 
-fn problem(finding: &Finding) -> VolumeProblem {
-    let Finding { problem, is_repaired } = finding;
+fn problem(finding: &ExaminedProblem) -> VolumeProblem {
+    let ExaminedProblem { problem, is_repaired } = finding;
     VolumeProblem { code: problem.code(), message: problem.to_string(), repaired: *is_repaired }
 }

@@ -3,7 +3,7 @@
 use calve_core::ShownPath;
 use calve_git::escape::{Explanation, Finding, ReferenceKind};
 use calve_git::remote::{Notice, NoticeCode, TransferFailure};
-use calve_git::worktree::Warning;
+use calve_git::worktree::AddWarning;
 use calve_git::{Remedy, UnfinishedOperation};
 
 /// Says what to do next, in one sentence without a full stop.
@@ -220,18 +220,18 @@ pub(crate) fn notice(notice: &Notice) -> String {
 }
 
 /// Says what the user should know about a new worktree.
-pub(crate) fn warning(warning: &Warning) -> String {
+pub(crate) fn warning(warning: &AddWarning) -> String {
     match warning {
-        Warning::EmptySubmodules => {
+        AddWarning::EmptySubmodules => {
             "submodules are empty, as after `git worktree add`: run `git submodule update --init`".to_owned()
         }
-        Warning::Unfiltered { filter, command, files } => format!(
+        AddWarning::Unfiltered { filter, command, files } => format!(
             "{} stored, because the filter `{}` would run code of the pull request (`{}`); `--trust` runs it",
             if *files == 1 { "1 file is as".to_owned() } else { format!("{files} files are as") },
             ShownPath(filter),
             ShownPath(command)
         ),
-        Warning::Engine(warning) => warning.message.clone(),
+        AddWarning::Engine(warning) => warning.message.clone(),
         other => format!("{other:?}"),
     }
 }

@@ -24,7 +24,7 @@ use crate::remote::{Notice, NoticeCode};
 /// The options of a clone.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the other names say it")]
-pub struct CloneOptions {
+pub struct GitCloneOptions {
     pub url: RepositoryUrl,
     /// Exactly what will be there; an empty directory may be.
     pub dst: PathBuf,
@@ -45,7 +45,7 @@ pub struct CloneOptions {
     pub cancel: CancelToken,
 }
 
-impl CloneOptions {
+impl GitCloneOptions {
     /// Returns options with everything else as it is by default.
     pub fn new(url: RepositoryUrl, dst: impl Into<PathBuf>, purpose: Purpose) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl CloneOptions {
 
 /// How long the parts took.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Seconds {
+pub struct PhaseSeconds {
     /// From the beginning to the published clone.
     pub total: f64,
     /// Until the history was there.
@@ -77,7 +77,7 @@ pub struct Seconds {
 /// The report of a clone.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "the other names say it")]
-pub struct CloneReport {
+pub struct GitCloneReport {
     /// How it was made, and why so.
     pub recipe: Recipe,
     /// The git that made it.
@@ -86,7 +86,7 @@ pub struct CloneReport {
     pub head: Option<String>,
     pub traffic: Traffic,
     /// How long it took.
-    pub seconds: Seconds,
+    pub seconds: PhaseSeconds,
     /// The objects that are still on the server.
     pub missing: MissingObjects,
     /// Whether the server did what it was asked.
@@ -99,9 +99,9 @@ pub struct CloneReport {
 ///
 /// # Errors
 /// As [`clone_repository`], for what can be known before.
-pub fn plan_clone(options: &CloneOptions) -> Result<(Recipe, Features), RemoteError> {
+pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), RemoteError> {
     let features = Features::ask(&Git::at("/"))?;
-    let CloneOptions { purpose, url, tip, sparse, bundle_uri, .. } = options;
+    let GitCloneOptions { purpose, url, tip, sparse, bundle_uri, .. } = options;
     let wanted = RecipeRequest { purpose: *purpose, url, tip, sparse, bundle_uri: bundle_uri.as_ref() };
     Ok((choose(&wanted, &features)?, features))
 }
@@ -112,7 +112,7 @@ pub fn plan_clone(options: &CloneOptions) -> Result<(Recipe, Features), RemoteEr
 ///
 /// # Errors
 /// Nothing is left behind, whatever the error.
-pub fn clone_repository(options: &CloneOptions, listener: Listener<'_>) -> Result<CloneReport, RemoteError> {
+pub fn clone_repository(options: &GitCloneOptions, listener: Listener<'_>) -> Result<GitCloneReport, RemoteError> {
     let started = Instant::now();
     let (recipe, features) = plan_clone(options)?;
     refuse_a_partial_source(&recipe)?;
@@ -123,12 +123,12 @@ pub fn clone_repository(options: &CloneOptions, listener: Listener<'_>) -> Resul
 }
 
 fn in_build(
-    options: &CloneOptions,
+    options: &GitCloneOptions,
     recipe: Recipe,
     git: Features,
     build: &BuildPaths,
     listener: Listener<'_>,
-) -> Result<CloneReport, RemoteError> {
+) -> Result<GitCloneReport, RemoteError> {
     let BuildPaths { directory, tree } = build;
     let traces = Traces::new(directory, recipe.url.kind())?;
     let session = Session {
@@ -166,8 +166,8 @@ fn in_build(
     };
     let bytes_received = if recipe.is_local() { 0 } else { packed_bytes(tree) };
     let traffic = Traffic { requests: traces.requests(), bytes_received: Some(bytes_received) };
-    let seconds = Seconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
-    Ok(CloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices })
+    let seconds = PhaseSeconds { total: 0.0, clone: cloned.as_secs_f64(), checkout: checked_out.as_secs_f64() };
+    Ok(GitCloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices })
 }
 
 /// Refuses a partial clone as the source of a local clone: git links what is there, and says nothing of what is not.
@@ -241,7 +241,7 @@ fn check_out(
 }
 
 /// Returns facts that are no surprise to the program, and may be one to the user.
-fn told_beforehand(options: &CloneOptions, recipe: &Recipe) -> Vec<Notice> {
+fn told_beforehand(options: &GitCloneOptions, recipe: &Recipe) -> Vec<Notice> {
     let mut notices = Vec::new();
     let given = options.url.kind();
     if given == Transport::Local && recipe.url.kind() == Transport::File {
@@ -275,7 +275,7 @@ fn told_beforehand(options: &CloneOptions, recipe: &Recipe) -> Vec<Notice> {
 /// Fails if a server has ignored something that is required, and warns otherwise. A full clone instead of a partial one works, and costs
 /// what was to be saved: that is not passed over in silence.
 fn judge(
-    options: &CloneOptions,
+    options: &GitCloneOptions,
     verdicts: &[(Property, Verdict)],
     notices: &mut Vec<Notice>,
 ) -> Result<(), RemoteError> {

@@ -13,7 +13,7 @@ use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::worktree::add::ignored::{LeftEntry, LeftReason};
+use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
 use crate::worktree::add::{AddOptions, take_skipped};
 use crate::worktree::tracked::index::Index;
@@ -70,20 +70,20 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let is_there = |path: &Path| fs_err::symlink_metadata(here.join(path)).is_ok();
     let is_foreign = |path: &PathBuf| is_there(path) && !is_own_env_file(&here, path);
     let (others, mut env_files): (Vec<_>, Vec<_>) = survey.env_files.into_iter().partition(is_foreign);
-    left.extend(others.into_iter().map(|path| LeftEntry { path, reason: LeftReason::Collides }));
+    left.extend(others.into_iter().map(|path| LeftEntry { path, reason: LeftBehindReason::Collides }));
     for (path, from) in parts {
         let to = here.join(&path);
         if !leads_through_no_link(&here, &path, false)? {
-            left.push(LeftEntry { path, reason: LeftReason::BehindLink });
+            left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
         } else if is_own_env_file(&here, &path) {
             env_files.push(path);
         } else if is_there(&path) {
             audited_too.push(path.clone());
-            left.push(LeftEntry { path, reason: LeftReason::Collides });
+            left.push(LeftEntry { path, reason: LeftBehindReason::Collides });
         } else if survey.may_show && !is_ignored(&git, &path)? {
-            left.push(LeftEntry { path, reason: LeftReason::NotIgnored });
+            left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
         } else if !leads_through_no_link(&here, &path, true)? {
-            left.push(LeftEntry { path, reason: LeftReason::BehindLink });
+            left.push(LeftEntry { path, reason: LeftBehindReason::BehindLink });
         } else {
             let mut clone = options.clone.clone();
             clone.unreadable = UnreadableEntry::Skip;

@@ -25,7 +25,7 @@ use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
 use crate::repository::Repository;
 use crate::worktree::add::ignored::dependencies::Dependency;
-use crate::worktree::add::ignored::{LeftEntry, LeftReason};
+use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::post_checkout::{HookRun, post_checkout};
 use crate::worktree::add::spares::SpareRoots;
 use crate::worktree::add::survey::{AddRequest, Survey, rules_below, selection, survey};
@@ -46,7 +46,7 @@ pub enum IgnoredEntries {
 
 /// Whether uncommitted changes and untracked files are carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Changes {
+pub enum UncommittedChanges {
     /// The new worktree has what was committed.
     #[default]
     Leave,
@@ -83,7 +83,7 @@ pub struct AddOptions {
     /// The entries that git ignores.
     pub ignored: IgnoredEntries,
     /// The changes that are not committed.
-    pub changes: Changes,
+    pub changes: UncommittedChanges,
     /// Pull requests.
     pub trust: Trust,
     /// How the engine works: threads, progress, cancelling, the numbers measured for the place.
@@ -93,7 +93,7 @@ pub struct AddOptions {
 /// Something that the user should know of and that is no error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum AddWarning {
     /// Submodules are empty, as after `git worktree add`.
     EmptySubmodules,
     /// Files are as stored, because a filter would run code of an untrusted pull request.
@@ -135,7 +135,7 @@ pub struct AddReport {
     pub tracked_cloned: u64,
     /// How many tracked files git wrote, for each reason.
     pub tracked_written: BTreeMap<NotClonedReason, u64>,
-    /// The ignored entries that were carried (and with [`Changes::Carry`] the untracked ones).
+    /// The ignored entries that were carried (and with [`UncommittedChanges::Carry`] the untracked ones).
     pub carried: Vec<PathBuf>,
     /// The files of variables that Calve made for the donor, whose ports and databases are in them: they were not carried.
     pub env_files: Vec<PathBuf>,
@@ -149,14 +149,14 @@ pub struct AddReport {
     pub spares_wanted: bool,
     /// How many spares of the donor its configuration asks for.
     pub spares_request: Option<SparesRequest>,
-    /// How many changed and untracked files stay in the donor; 0 with [`Changes::Carry`].
+    /// How many changed and untracked files stay in the donor; 0 with [`UncommittedChanges::Carry`].
     pub uncommitted: u64,
     /// The references that pointed back into the donor.
     pub audit: AuditReport,
     /// git's own hook, when there is one.
     pub post_checkout: Option<HookRun>,
     /// Other facts that the user should know.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<AddWarning>,
     /// There is trash beside the worktree: work for [`calve_core::reap`].
     pub trash_waits: bool,
     /// From the call to its return.
@@ -269,7 +269,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         false => post_checkout(&request.repository, &request.path, &request.target.oid)?,
     };
     let mut warnings = built.warnings;
-    warnings.extend(report.warnings.into_iter().map(Warning::Engine));
+    warnings.extend(report.warnings.into_iter().map(AddWarning::Engine));
     Ok(AddReport {
         path: request.path,
         branch: request.target.branch,
@@ -312,7 +312,7 @@ struct StagedWorktree {
     dependencies: Vec<Dependency>,
     spares: SpareRoots,
     uncommitted: u64,
-    warnings: Vec<Warning>,
+    warnings: Vec<AddWarning>,
     /// Tracked files below what was carried.
     tracked_below: HashSet<PathBuf>,
     audit: Option<AuditReport>,
@@ -376,7 +376,7 @@ fn build(
         let from = dependency.from.join(&dependency.path);
         let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
         take_skipped(&mut part, &dependency.path, &mut left);
-        warnings.extend(part.warnings.into_iter().map(Warning::Engine));
+        warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
     }
     let mut spares = SpareRoots { used: Vec::new(), wanted: report.spares_wanted };
     for root in &spare_roots {
@@ -390,10 +390,10 @@ fn build(
             && let Some(directory) = pointer.parent()
         {
             staged.remove(directory)?;
-            left.push(LeftEntry { path: directory.to_path_buf(), reason: LeftReason::NestedWorktree });
+            left.push(LeftEntry { path: directory.to_path_buf(), reason: LeftBehindReason::NestedWorktree });
         }
     }
-    warnings.extend(report.warnings.iter().cloned().map(Warning::Engine));
+    warnings.extend(report.warnings.iter().cloned().map(AddWarning::Engine));
     let files = staged.path();
     let git = entry.git(&files);
     let mut carried: Vec<PathBuf> = roots.into_iter().map(|root| root.path).collect();
@@ -436,7 +436,10 @@ fn build(
 fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) {
     let skipped = report.skipped.drain(..);
     left.extend(
-        skipped.map(|skipped| LeftEntry { path: at.join(skipped.path), reason: LeftReason::of_engine(skipped.reason) }),
+        skipped.map(|skipped| LeftEntry {
+            path: at.join(skipped.path),
+            reason: LeftBehindReason::of_engine(skipped.reason),
+        }),
     );
 }
 
@@ -452,7 +455,7 @@ fn remove_shown(staged: &StagedTree<'_>, git: &Git, left: &mut Vec<LeftEntry>) -
     for found in Status::of(git)?.untracked {
         let path = crate::paths::path_of(&found.path);
         staged.remove(&path)?;
-        left.push(LeftEntry { path, reason: LeftReason::NotIgnored });
+        left.push(LeftEntry { path, reason: LeftBehindReason::NotIgnored });
     }
     Ok(())
 }

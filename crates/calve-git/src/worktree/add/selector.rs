@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use calve_core::{Decision, EntryDecider, EntrySelector};
 
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::ignored::{CarriedRoot, LeftReason};
+use crate::worktree::add::ignored::{CarriedRoot, LeftBehindReason};
 use crate::worktree::status::{GitPath, split};
 
 /// The decision about one name in a directory of which not everything is taken.
@@ -119,12 +119,12 @@ impl Selector {
             return Decision::Leave;
         }
         if is_directory && !self.nested.is_empty() && self.nested.contains(path) {
-            return LeftReason::NestedWorktree.decision();
+            return LeftBehindReason::NestedWorktree.decision();
         }
         match self.rules.leave(path, is_directory) {
             None => Decision::Take,
             Some(reason) => {
-                if reason == LeftReason::Pointer {
+                if reason == LeftBehindReason::Pointer {
                     self.pointers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
                 }
                 reason.decision()

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::repository::Repository;
 use crate::worktree::add::ignored::rules::Rules;
-use crate::worktree::add::ignored::{CarriedRoot, LeftEntry, LeftReason};
+use crate::worktree::add::ignored::{CarriedRoot, LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below};
 use crate::worktree::add::{is_worktree, take_skipped};
 
@@ -135,11 +135,11 @@ fn leave_out(
     let found: Vec<LeftEntry> = judged.visitors.into_iter().flat_map(|judge| judge.left).collect();
     let mut gone: HashSet<PathBuf> = HashSet::new();
     for entry in found {
-        let beside = entry.path.parent().filter(|_| entry.reason == LeftReason::Pointer);
+        let beside = entry.path.parent().filter(|_| entry.reason == LeftBehindReason::Pointer);
         let entry = match beside {
             // A `.git` file of a worktree: what is beside it is that worktree.
             Some(beside) if is_worktree(&donor.join(&entry.path)) => {
-                LeftEntry { path: beside.to_path_buf(), reason: LeftReason::NestedWorktree }
+                LeftEntry { path: beside.to_path_buf(), reason: LeftBehindReason::NestedWorktree }
             }
             _ => entry,
         };

@@ -16,14 +16,14 @@ use crate::repository::{Repository, joined};
 use crate::trust;
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
-use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts, LeftEntry, LeftReason};
+use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts, LeftBehindReason, LeftEntry};
 use crate::worktree::add::known::KnownDonor;
 use crate::worktree::add::location;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::spares;
 use crate::worktree::add::target::{self, Target, TargetRequest};
 use crate::worktree::add::unfiltered::unfiltered;
-use crate::worktree::add::{AddOptions, Changes, IgnoredEntries, Trust, Warning};
+use crate::worktree::add::{AddOptions, AddWarning, IgnoredEntries, Trust, UncommittedChanges};
 use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::conversion::{Conversion, conversions};
@@ -129,7 +129,7 @@ pub(crate) struct Survey {
     pub(crate) may_show: bool,
     /// How many changed and untracked files the donor keeps.
     pub(crate) uncommitted: u64,
-    pub(crate) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<AddWarning>,
 }
 
 /// Finds the parts that the new worktree consists of. `index` returns the commit's index, and `git` asks for the conversion of its files;
@@ -144,10 +144,10 @@ pub(crate) fn survey(
     let at_donor = Git::at(donor);
     let mut spare = spares::of_donor(donor, &options.clone)?;
     let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;
-    let mut warnings: Vec<_> = tracked.has_submodules.then_some(Warning::EmptySubmodules).into_iter().collect();
+    let mut warnings: Vec<_> = tracked.has_submodules.then_some(AddWarning::EmptySubmodules).into_iter().collect();
     let changed = match options.changes {
-        Changes::Carry => changes(request, &at_donor, &status)?,
-        Changes::Leave => HashSet::new(),
+        UncommittedChanges::Carry => changes(request, &at_donor, &status)?,
+        UncommittedChanges::Leave => HashSet::new(),
     };
     tracked.leave_changed(|path| changed.contains(path));
     if let Some(git) = git.filter(|_| request.is_untrusted) {
@@ -175,16 +175,17 @@ pub(crate) fn survey(
         dependencies = dependencies::choose(&tracked, donor, &roots, &repository.worktrees, &wanted)?;
     }
     let replaced = replaced(donor, &dependencies, &mut roots, &mut left);
-    if options.changes == Changes::Carry {
+    if options.changes == UncommittedChanges::Carry {
         roots.extend(carry.untracked(&status.untracked, &mut left));
     }
     let own = roots.extract_if(.., |root| !root.is_directory && is_own_env_file(donor, &root.path));
     let env_files = own.map(|root| root.path).collect();
     let uncommitted = match options.changes {
-        Changes::Carry => 0,
-        Changes::Leave => uncommitted(&status, &nested),
+        UncommittedChanges::Carry => 0,
+        UncommittedChanges::Leave => uncommitted(&status, &nested),
     };
-    let may_show = options.changes == Changes::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
+    let may_show =
+        options.changes == UncommittedChanges::Leave && (tracked.ignores_otherwise || hidden_in_untracked(&status));
     let is_inside_of: Vec<PathBuf> = nested.iter().chain(&replaced).cloned().collect();
     let mut plan = Selector::new(rules.clone(), nested, replaced);
     let tracks_below = |path: &Path| tracked.index.entries.iter().any(|file| path_of(&file.path).starts_with(path));
@@ -326,7 +327,7 @@ fn replaced(
         };
         if foreign.iter().any(governed) {
             replaced.insert(dependency.to_path_buf());
-            left.push(LeftEntry { path: dependency.to_path_buf(), reason: LeftReason::OtherDonor });
+            left.push(LeftEntry { path: dependency.to_path_buf(), reason: LeftBehindReason::OtherDonor });
         }
     }
     roots.retain(|root| !root.path.ancestors().any(|above| replaced.contains(above)));
@@ -352,6 +353,6 @@ pub(crate) fn selection(plan: &Arc<Selector>) -> Selection {
 pub(crate) fn rules_below(rules: &Rules, at: &Path) -> Selection {
     let (rules, at) = (rules.clone(), at.to_path_buf());
     Selection::new(move |path, is_directory| {
-        rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftReason::decision)
+        rules.leave(&at.join(path), is_directory).map_or(Decision::Take, LeftBehindReason::decision)
     })
 }

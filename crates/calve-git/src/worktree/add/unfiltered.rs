@@ -3,10 +3,10 @@
 use crate::error::Result;
 use crate::git::Git;
 use crate::trust::{RefusedFilter, refused_filters};
-use crate::worktree::Warning;
+use crate::worktree::AddWarning;
 
 /// Returns a warning for each filter that would run code of the tree, about the files in the index that stay as they are stored.
-pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<Warning>> {
+pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<AddWarning>> {
     let refused = refused_filters(&git.run(&["config", "-z", "--list"])?);
     if refused.is_empty() {
         return Ok(Vec::new());
@@ -20,7 +20,7 @@ pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<Warning>> {
         }
     }
     let used = refused.iter().zip(counts).filter(|(_, count)| *count > 0);
-    let warnings = used.map(|(RefusedFilter { name, command }, files)| Warning::Unfiltered {
+    let warnings = used.map(|(RefusedFilter { name, command }, files)| AddWarning::Unfiltered {
         filter: name.clone(),
         command: command.clone(),
         files,

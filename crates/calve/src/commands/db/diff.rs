@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use calve_core::{CancelToken, ShownPath};
-use calve_db::{DatabaseObject, Difference, Home, Service, ServiceOrigin};
+use calve_db::{ContentsDifference, DatabaseObject, Home, Service, ServiceOrigin};
 use calve_receipt::human::counted;
 use calve_receipt::{DbDiffReceipt, DbDifference, DbObjectState};
 use similar::{ChangeTag, TextDiff};
@@ -93,7 +93,7 @@ fn pairs<'a>(before: &'a Side, after: Option<&'a Side>) -> Vec<(&'a str, [Servic
 }
 
 /// Describes a difference in one line, followed by the lines of the definition that differ.
-pub(super) fn described(difference: &Difference, names: [&str; 2]) -> String {
+pub(super) fn described(difference: &ContentsDifference, names: [&str; 2]) -> String {
     let Some(object) = difference.after.as_ref().or(difference.before.as_ref()) else { return String::new() };
     let name =
         if object.kind == "database" { object.name.clone() } else { format!("{}.{}", object.database, object.name) };
@@ -135,7 +135,7 @@ fn plain(text: &str) -> String {
     text.replace(|c: char| c.is_control(), " ")
 }
 
-pub(super) fn one(service: &str, difference: &Difference) -> DbDifference {
+pub(super) fn one(service: &str, difference: &ContentsDifference) -> DbDifference {
     let either = difference.after.as_ref().or(difference.before.as_ref());
     let text = |part: fn(&DatabaseObject) -> &String| either.map(|object| part(object).clone()).unwrap_or_default();
     DbDifference {

@@ -29,7 +29,7 @@ pub(crate) fn list(arguments: &MarksArguments) -> Result<(), Failure> {
         return output::json(&DbMarksReceipt { marks });
     }
     let widest = marks.iter().map(|mark| mark.name.len()).max().unwrap_or(0);
-    let line = |mark: &calve_db::Template| {
+    let line = |mark: &calve_db::DatabaseTemplate| {
         format!("{:widest$}  {} files, {}\n", mark.name, count(mark.files), size(mark.bytes))
     };
     output::result(&marks.iter().map(line).collect::<String>())

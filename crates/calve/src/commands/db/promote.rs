@@ -1,7 +1,7 @@
 //! `calve db promote`.
 
 use calve_core::{CancelToken, ShownPath};
-use calve_db::{BuildEvent, Difference, Home, Service};
+use calve_db::{BuildEvent, ContentsDifference, Home, Service};
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
 use super::diff::{described, one};
@@ -38,7 +38,7 @@ fn promote(
     let template = &service.template;
     let mut differences = Vec::new();
     let mut is_refused = false;
-    let mut agree = |found: &[Difference]| {
+    let mut agree = |found: &[ContentsDifference]| {
         show(template, found, arguments);
         differences = found.iter().map(|difference| one(&service.service, difference)).collect();
         is_refused = !arguments.dry_run && !arguments.yes && !consent::can_ask();
@@ -66,7 +66,7 @@ fn promote(
     Ok(DbPromotedTemplate { template: template.clone(), promoted, differences })
 }
 
-fn show(template: &str, found: &[Difference], arguments: &PromoteArguments) {
+fn show(template: &str, found: &[ContentsDifference], arguments: &PromoteArguments) {
     let names = [&*format!("the template `{template}`"), &format!("`{}`", ShownPath(&arguments.worktree))];
     for difference in found {
         output::say(described(difference, names).trim_end());

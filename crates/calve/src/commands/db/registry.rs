@@ -3,7 +3,7 @@
 use std::env;
 
 use calve_core::{CancelToken, Templates};
-use calve_db::{ImageOrigin, NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths, Template};
+use calve_db::{DatabaseTemplate, ImageOrigin, NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths};
 use calve_oci::{DataDescription, DataImage, DataSource, OldData, ReceivedData, Reference, Transport};
 use calve_receipt::human::{count, size};
 use calve_receipt::{DbTemplatePullReceipt, DbTemplatePushReceipt};
@@ -47,7 +47,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     let templates = Templates::open(&directory);
     let image = DataImage::open(&templates, &pull.reference, &pull.options).map_err(|error| pull.failure(error))?;
     let receive = receive_options(arguments, &pull, &image)?;
-    let may_replace = |old: &Template| may_replace(old, &pull.reference);
+    let may_replace = |old: &DatabaseTemplate| may_replace(old, &pull.reference);
     let mut data = ReceivedData::default();
     let watch = pull.watch();
     let fill = |room: &ReceivePaths<'_>| {
@@ -93,7 +93,7 @@ fn receive_options(
 }
 
 /// Refuses to replace a template from elsewhere: it may exist nowhere else.
-fn may_replace(old: &Template, reference: &Reference) -> Result<(), Failure> {
+fn may_replace(old: &DatabaseTemplate, reference: &Reference) -> Result<(), Failure> {
     let origin = old.origin().and_then(|origin| Reference::parse(&origin.reference, Transport::Https).ok());
     if origin.is_some_and(|origin| origin.repository_name() == reference.repository_name()) {
         return Ok(());

@@ -83,7 +83,7 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
         return output::json(&DbTemplatesReceipt { templates: templates.iter().map(db_receipt::template).collect() });
     }
     let widest = templates.iter().map(|template| template.name.len()).max().unwrap_or(0);
-    let line = |template: &calve_db::Template| {
+    let line = |template: &calve_db::DatabaseTemplate| {
         let (files, bytes) = (count(template.files), size(template.bytes));
         format!("{:widest$}  {}  {files} files, {bytes}\n", template.name, template.engine)
     };

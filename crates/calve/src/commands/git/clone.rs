@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use calve_core::{CancelToken, ShownPath};
 use calve_git::remote::{
-    CloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
+    GitCloneOptions, NoticeCode, Purpose, RemoteError, RepositoryUrl, Tip, clone_repository, plan_clone,
 };
 
 use super::{Line, failure, prompts};
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result
     output::result(&format!("{}\n", ShownPath(&request.dst)))
 }
 
-fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<CloneOptions, RemoteError> {
+fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<GitCloneOptions, RemoteError> {
     let url = RepositoryUrl::parse(&arguments.url)?;
     let dst = match &arguments.directory {
         Some(directory) => directory.clone(),
@@ -57,7 +57,7 @@ fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<CloneO
     };
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let purpose = arguments.purpose.unwrap_or(if in_ci { Purpose::Ci } else { Purpose::Dev });
-    let mut request = CloneOptions::new(url, dst, purpose);
+    let mut request = GitCloneOptions::new(url, dst, purpose);
     request.tip = match (&arguments.branch, &arguments.rev) {
         (Some(branch), _) => Tip::Branch(branch.clone()),
         (None, Some(id)) => Tip::Revision(id.to_ascii_lowercase()),

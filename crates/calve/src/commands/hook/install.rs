@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use calve_agent::configuration::{Change, Direction, Edit, apply, plan};
+use calve_agent::configuration::{Direction, Edit, FileChange, apply, plan};
 use calve_core::ShownPath;
 use calve_git::environment::root_of;
 use similar::TextDiff;
@@ -14,7 +14,7 @@ use crate::{consent, output};
 pub(crate) fn run(arguments: &InstallArguments, direction: Direction) -> Result<(), Failure> {
     let root = root_of(&arguments.path)?;
     let changes = plan(arguments.agent, &root, direction)?;
-    let is_work = |change: &&Change| matches!(change.outcome, Edit::Write(_) | Edit::Remove);
+    let is_work = |change: &&FileChange| matches!(change.outcome, Edit::Write(_) | Edit::Remove);
     changes.iter().for_each(|change| show(&root, change));
     if changes.iter().any(|change| is_work(&change)) && !arguments.dry_run {
         agree(arguments, direction)?;
@@ -38,7 +38,7 @@ fn agree(arguments: &InstallArguments, direction: Direction) -> Result<(), Failu
 }
 
 /// Shows a file as it is going to be.
-fn show(root: &Path, change: &Change) {
+fn show(root: &Path, change: &FileChange) {
     let path = ShownPath(&change.path);
     let (before, after) = match &change.outcome {
         Edit::Write(text) => (change.before.as_deref().unwrap_or_default(), text.as_str()),
@@ -55,7 +55,7 @@ fn show(root: &Path, change: &Change) {
 }
 
 /// Fails if a file stays as it is that should not.
-fn left_alone(changes: &[Change]) -> Result<(), Failure> {
+fn left_alone(changes: &[FileChange]) -> Result<(), Failure> {
     let mut left = changes.iter().filter(|change| matches!(change.outcome, Edit::LeftAlone(_)));
     let Some(first) = left.next() else { return Ok(()) };
     let more = match left.count() {

@@ -4,7 +4,7 @@ use calve_core::{CancelToken, ShownPath};
 use calve_git::environment::{follow_env_file, forget_data_source, remove_own_env_files};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
-use calve_git::worktree::{self, AddOptions, FillReport, LeftReason};
+use calve_git::worktree::{self, AddOptions, FillReport, LeftBehindReason};
 use calve_receipt::human;
 
 use crate::cli::hook::WorktreeSetupArguments;
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
         "carried {carried} that git ignores from `{}`; {repaired} repaired in them",
         ShownPath(&filled.donor)
     ));
-    for left in filled.left.iter().filter(|left| left.reason == LeftReason::BehindLink) {
+    for left in filled.left.iter().filter(|left| left.reason == LeftBehindReason::BehindLink) {
         output::say(&format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text()));
     }
     let variables = environment(&filled, cancel)?;

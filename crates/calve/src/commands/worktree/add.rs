@@ -12,8 +12,8 @@ use calve_git::environment::{EnvFile, Keeper, Port, follow_env_file, forget_data
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
-    self, AddIntent, AddOptions, AddPlan, AddReport, Changes, Dependency, IgnoredEntries, LeftEntry, LeftReason,
-    NotClonedReason, Trust,
+    self, AddIntent, AddOptions, AddPlan, AddReport, Dependency, IgnoredEntries, LeftBehindReason, LeftEntry,
+    NotClonedReason, Trust, UncommittedChanges,
 };
 
 use crate::cli::worktree::{AddArguments, DataFrom};
@@ -192,7 +192,7 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     options.path.clone_from(&arguments.path);
     options.is_detached = arguments.detach;
     options.ignored = if arguments.no_ignored { IgnoredEntries::Leave } else { IgnoredEntries::Carry };
-    options.changes = if arguments.dirty { Changes::Carry } else { Changes::Leave };
+    options.changes = if arguments.dirty { UncommittedChanges::Carry } else { UncommittedChanges::Leave };
     options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
     options.clone.threads = arguments.threads;
     options.clone.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
@@ -310,12 +310,12 @@ fn say_audit(audit: &AuditReport) {
 }
 
 /// Returns whether nobody misses such an entry, so that only `--json` has it.
-fn is_expected(reason: LeftReason) -> bool {
+fn is_expected(reason: LeftBehindReason) -> bool {
     matches!(
         reason,
-        LeftReason::Engine(SkipReason::Socket | SkipReason::CalvesOwn)
-            | LeftReason::NestedWorktree
-            | LeftReason::Runtime
+        LeftBehindReason::Engine(SkipReason::Socket | SkipReason::CalvesOwn)
+            | LeftBehindReason::NestedWorktree
+            | LeftBehindReason::Runtime
     )
 }
 
@@ -368,7 +368,7 @@ fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
 
 fn say_left(left: &[LeftEntry]) {
     let told: Vec<&LeftEntry> = left.iter().filter(|left| !is_expected(left.reason)).collect();
-    let mut reasons: Vec<LeftReason> = told.iter().map(|left| left.reason).collect();
+    let mut reasons: Vec<LeftBehindReason> = told.iter().map(|left| left.reason).collect();
     reasons.sort_unstable();
     reasons.dedup();
     for reason in reasons {

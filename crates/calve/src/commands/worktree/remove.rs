@@ -6,7 +6,7 @@ use calve_core::{CancelToken, RemovalWait, ShownPath};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
-use calve_git::worktree::{self, BranchFate, RemoveReport, RemoveWorktreeOptions, Worktree};
+use calve_git::worktree::{self, BranchFate, RemoveWorktreeOptions, Worktree, WorktreeRemoveReport};
 
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::commands::services::{LeavingServices, Services};
@@ -180,7 +180,7 @@ fn say_plan(worktree: &Worktree, fate: BranchFate) {
     });
 }
 
-fn say(removed: &RemoveReport, fate: BranchFate) {
+fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
     let branch = match (&removed.branch, fate) {
         (Some(branch), _) if removed.is_branch_deleted => format!(", and the branch `{}`", ShownPath(branch)),
         (Some(branch), BranchFate::DeletedIfMerged) => {

@@ -1,5 +1,5 @@
 //! Chooses the untracked entries of a worktree that go into the new one: those that git ignores, narrowed by `.worktreeinclude` and
-//! `.calve.toml`, and with [`Changes::Carry`](super::Changes) the others.
+//! `.calve.toml`, and with [`UncommittedChanges::Carry`](super::UncommittedChanges) the others.
 
 pub(crate) mod dependencies;
 pub(crate) mod rules;
@@ -31,13 +31,13 @@ pub(crate) struct CarriedRoot {
 pub struct LeftEntry {
     /// Relative to the worktree.
     pub path: PathBuf,
-    pub reason: LeftReason,
+    pub reason: LeftBehindReason,
 }
 
 /// Why an entry stays where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum LeftReason {
+pub enum LeftBehindReason {
     /// It belongs to a running program.
     Runtime,
     /// Its name is one of those under which people keep secrets.
@@ -62,8 +62,8 @@ pub enum LeftReason {
     Engine(SkipReason),
 }
 
-impl LeftReason {
-    const OWN: [LeftReason; 10] = [
+impl LeftBehindReason {
+    const OWN: [LeftBehindReason; 10] = [
         Self::Runtime,
         Self::Secret,
         Self::Excluded,
@@ -105,7 +105,7 @@ impl LeftReason {
     }
 
     /// Returns the reason that was given to the clone engine, or the engine's own.
-    pub(crate) fn of_engine(reason: SkipReason) -> LeftReason {
+    pub(crate) fn of_engine(reason: SkipReason) -> LeftBehindReason {
         match reason {
             SkipReason::Selection { number, .. } => Self::OWN.get(number).copied().unwrap_or(Self::Engine(reason)),
             other => Self::Engine(other),
@@ -152,9 +152,9 @@ impl CarryFacts<'_> {
 
     fn add(&self, root: CarriedRoot, roots: &mut Vec<CarriedRoot>, left: &mut Vec<LeftEntry>) {
         let reason = if self.nested.contains(&root.path) {
-            Some(LeftReason::NestedWorktree)
+            Some(LeftBehindReason::NestedWorktree)
         } else if (self.collides)(&root.path) {
-            Some(LeftReason::Collides)
+            Some(LeftBehindReason::Collides)
         } else {
             self.rules.leave(&root.path, root.is_directory)
         };

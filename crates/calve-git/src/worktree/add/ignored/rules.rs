@@ -6,7 +6,7 @@ use std::path::Path;
 
 use calve_core::Patterns;
 
-use crate::worktree::add::ignored::LeftReason;
+use crate::worktree::add::ignored::LeftBehindReason;
 
 /// Directories that a package manager or a build tool fills. What is in them are others' files: a certificate there is no secret.
 pub(crate) const DEPENDENCIES: [&str; 7] =
@@ -58,24 +58,24 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// Returns why an entry is left out, going by its own name and place; `None` when it is carried.
-    pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<LeftReason> {
+    pub(crate) fn leave(&self, path: &Path, is_directory: bool) -> Option<LeftBehindReason> {
         // Asked for every entry: `file_name` would take the whole path apart.
         let bytes = path.as_os_str().as_bytes();
         let slash = memchr::memrchr(b'/', bytes);
         let name = slash.map_or(bytes, |slash| &bytes[slash + 1..]);
         if name == b".git" && !is_directory {
-            return Some(LeftReason::Pointer);
+            return Some(LeftBehindReason::Pointer);
         }
         if name == b"worktrees" && bytes.ends_with(b"/.git/worktrees") {
-            return Some(LeftReason::ForeignWorktrees);
+            return Some(LeftBehindReason::ForeignWorktrees);
         }
         if !is_directory && is_runtime(name) {
-            return Some(LeftReason::Runtime);
+            return Some(LeftBehindReason::Runtime);
         }
         if self.leaves_secrets && is_secret(path, is_directory) {
-            return Some(LeftReason::Secret);
+            return Some(LeftBehindReason::Secret);
         }
-        (!self.exclude.is_empty() && self.exclude.matches(path, is_directory)).then_some(LeftReason::Excluded)
+        (!self.exclude.is_empty() && self.exclude.matches(path, is_directory)).then_some(LeftBehindReason::Excluded)
     }
 }
 
@@ -123,15 +123,15 @@ mod tests {
             ("node_modules/x/yarn.lock", false, None),
             ("node_modules/x/test/key.pem", false, None),
             (".venv/lib/certifi/cacert.pem", false, None),
-            (".env", false, Some(LeftReason::Secret)),
-            ("sub/.env.local", false, Some(LeftReason::Secret)),
+            (".env", false, Some(LeftBehindReason::Secret)),
+            ("sub/.env.local", false, Some(LeftBehindReason::Secret)),
             (".env.example", false, None),
-            (".ssh", true, Some(LeftReason::Secret)),
-            ("tmp/server.pid", false, Some(LeftReason::Runtime)),
-            ("a/.git", false, Some(LeftReason::Pointer)),
+            (".ssh", true, Some(LeftBehindReason::Secret)),
+            ("tmp/server.pid", false, Some(LeftBehindReason::Runtime)),
+            ("a/.git", false, Some(LeftBehindReason::Pointer)),
             ("a/.git", true, None),
-            ("a/.git/worktrees", true, Some(LeftReason::ForeignWorktrees)),
-            ("x.log", false, Some(LeftReason::Excluded)),
+            ("a/.git/worktrees", true, Some(LeftBehindReason::ForeignWorktrees)),
+            ("x.log", false, Some(LeftBehindReason::Excluded)),
         ] {
             assert_eq!(rules.leave(Path::new(path), is_directory), expected, "{path}");
         }
