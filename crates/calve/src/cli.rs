@@ -138,7 +138,7 @@ Example:
     Status(services::StatusArguments),
     #[cfg(unix)]
     Logs(services::LogsArguments),
-    /// Set up coding agents, what they call, and what a project may have run
+    /// Set up coding agents, serve their hooks, and approve project hooks
     #[cfg(unix)]
     Hook {
         #[command(subcommand)]
@@ -173,7 +173,7 @@ Example:
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]
     Man(ManArguments),
-    /// Clone git repositories by the recipe that fits what they are for
+    /// Clone git repositories in the way that suits their purpose
     #[cfg(unix)]
     Git {
         #[command(subcommand)]
@@ -279,7 +279,7 @@ pub(crate) struct CpArguments {
     /// Compare contents and metadata with SRC before the clone gets its name
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Accepted for the habit of cp, as are -p and -v; what they ask for is always done
+    /// No effect, as with -p and -v: calve always does what they ask for
     #[arg(short = 'r', short_alias = 'R', visible_short_alias = 'a', aliases = ["recursive", "archive", "verbose"], short_aliases = ['p', 'v'], action = clap::ArgAction::Count, hide_short_help = true)]
     pub(crate) as_cp: u8,
     /// Accepted for the habit of cp; an existing target needs --replace all the same
@@ -344,9 +344,9 @@ pub(crate) struct ProbeArguments {
 
 /// Print the completions for a shell
 ///
-/// What is printed is a script for that shell. It completes the commands, options and values of this version, and does not
-/// run calve. With --dynamic it asks calve at every press of Tab, so that it need not be printed again after an update, and
-/// completes some values that only calve knows.
+/// The script completes the commands, options and values of this version, and does not run calve. With --dynamic it asks
+/// calve at every press of Tab: it also completes some values that only calve knows, and need not be printed again after
+/// an update.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Where to put it:
@@ -417,7 +417,7 @@ pub(crate) struct BenchCopyArguments {
 #[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct BenchRunArguments {
-    /// Where what is made goes, for as long as it takes
+    /// Work in this directory, and clean up at the end
     #[arg(long, value_name = "DIR")]
     pub(crate) into: PathBuf,
     /// How often each command is run [default: as often as eight minutes allow, 3 to 10 times; short ones up to 30 times in two]
@@ -433,7 +433,7 @@ pub(crate) struct BenchRunArguments {
     pub(crate) report: ReportArguments,
 }
 
-/// Share what two copies of a tree hold alike by every means there is, and compare
+/// Deduplicate two copies of a tree with every tool available, and compare
 ///
 /// Runs jdupes, duperemove, fclones and rmlint, as far as they are installed, and calve dedupe, in turn, each on two new copies of
 /// the tree that share nothing; and those with a cache a second time. Prints a table with the time (from start to end of the

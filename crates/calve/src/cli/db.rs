@@ -406,9 +406,9 @@ pub(crate) struct PromoteArguments {
 
 /// Follow what the overlay of a server copies
 ///
-/// On an overlay without reflinks a file is copied as a whole when the server first opens it for writing. This prints a line for each,
-/// those of the past too, until the server ends or Ctrl-C. As root it tells the thread that opened the file; else only where
-/// the process has no other.
+/// On an overlay without reflinks a file is copied as a whole when the server first opens it for writing. Prints a line for each copy,
+/// past ones too, until the server ends or Ctrl-C. As root it names the thread that opened the file; otherwise only if the
+/// process has just one.
 #[derive(Debug, Args)]
 pub(crate) struct TraceArguments {
     /// Which server

@@ -9,8 +9,8 @@ use super::threads;
 
 /// Show what trees take up, what of it is shared, and what deleting them frees
 ///
-/// Copy-on-write makes du count the same blocks several times. This looks at the extents of every file. What deleting frees is
-/// a number where the file system lets it be known, else two numbers that it lies between. Nothing is written.
+/// Copy-on-write makes du count the same blocks several times. This looks at the extents of every file. The space that deleting
+/// frees is exact where the file system tells, else a lower and an upper bound. Nothing is written.
 #[derive(Debug, Args)]
 pub(crate) struct DuArguments {
     /// The files and directories to look at
@@ -27,7 +27,7 @@ pub(crate) struct DuArguments {
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
-/// Let files that hold the same share their blocks
+/// Share the blocks of files with equal contents
 ///
 /// On btrfs and XFS. The kernel compares the bytes and shares them in one step (FIDEDUPERANGE), so that no content can change,
 /// whatever else runs. Times, modes, attributes and owners stay. What was found out about files is kept under $CALVE_HOME,

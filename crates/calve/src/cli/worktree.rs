@@ -226,7 +226,7 @@ pub(crate) struct ConvertArguments {
     pub(crate) json: bool,
 }
 
-/// Find what in a worktree points into another one
+/// Find references in a worktree to another one
 ///
 /// Symlinks, shebangs, virtual environments, path files, notes of pnpm, build directories of CMake, caches of webpack and Next.js,
 /// `.git` files and units of Cargo that name another worktree of the repository. With --fix they are made to name this one, or
