@@ -82,7 +82,7 @@ fn plain(character: char) -> Vec<char> {
 /// Runs a hook that may be run, its output to stderr.
 pub(crate) fn run(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Result<(), Failure> {
     let mut command = hooks::command(hook, text, surroundings);
-    let status = command.stdout(io::stderr()).status()?;
+    let status = sys::run_command(command.stdout(io::stderr()))?;
     if status.success() {
         return Ok(());
     }

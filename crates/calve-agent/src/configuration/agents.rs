@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::file::read;
+
 /// An agent that Calve knows the files of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -100,14 +102,15 @@ pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
         Agent::OpenCode => {
             let path = if root.join("opencode.jsonc").exists() { "opencode.jsonc" } else { "opencode.json" };
             let server = json!({"type": "local", "command": ["calve", "mcp"]});
-            vec![json(path, vec![(opencode_place(&root.join(path)), server)])]
+            vec![json(path, vec![(opencode_place(root, Path::new(path)), server)])]
         }
     }
 }
 
 /// Returns the place of Calve's server. Version 2 has servers in `mcp.servers`, and still reads those of version 1 in `mcp`.
-fn opencode_place(path: &Path) -> Vec<&'static str> {
-    let found: Option<Value> = fs_err::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+fn opencode_place(root: &Path, path: &Path) -> Vec<&'static str> {
+    let text = read(root, path).ok().and_then(Result::ok).flatten();
+    let found: Option<Value> = text.and_then(|text| serde_json::from_str(&text).ok());
     let servers = found.as_ref().and_then(|found| found.get("mcp")?.get("servers")?.as_object());
     // In version 1 it could be a server of that name.
     match servers.is_some_and(|servers| !servers.contains_key("type")) {

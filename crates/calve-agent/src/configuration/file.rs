@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use super::agents::{Content, Part};
 use super::{Direction, json_text, toml_text};
@@ -72,7 +74,7 @@ pub(super) fn planned(root: &Path, part: Part, direction: Direction) -> io::Resu
 }
 
 /// Reads a file without following a link, in directories that are none either.
-fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, FileLeftReason>> {
+pub(super) fn read(root: &Path, path: &Path) -> io::Result<Result<Option<String>, FileLeftReason>> {
     let mut above = root.to_path_buf();
     for name in path {
         above.push(name);
@@ -121,7 +123,7 @@ fn replace(path: &Path, text: &str, is_new: bool) -> io::Result<()> {
     let staged = parent.join(format!(".{name}.{:016x}", u64::from_ne_bytes(word)));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o666).open(&staged)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| match is_new {
-        true => fs::hard_link(&staged, path).and_then(|()| fs::remove_file(&staged)),
+        true => publish(&staged, path),
         false => {
             fs::set_permissions(&staged, fs::metadata(path)?.permissions())?;
             fs::rename(&staged, path)
@@ -131,4 +133,15 @@ fn replace(path: &Path, text: &str, is_new: bool) -> io::Result<()> {
         let _ = fs::remove_file(&staged);
     }
     written
+}
+
+/// Gives a file a name that nothing has.
+fn publish(staged: &Path, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, staged, CWD, path, RenameFlags::NOREPLACE) {
+        // The file system cannot.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            fs::hard_link(staged, path).and_then(|()| fs::remove_file(staged))
+        }
+        renamed => Ok(renamed?),
+    }
 }

@@ -20,6 +20,7 @@ pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, File
     let mut wanted = parsed(text)?;
     let mut text = text.to_owned();
     for (path, value) in members {
+        check_names(&text, path)?;
         match found(&wanted, path)? {
             Some(there) if there == value => continue,
             Some(_) => return Err(FileLeftReason::Taken(path.join("."))),
@@ -37,7 +38,9 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
     let mut left = text.to_owned();
     // The last one first, as it was added last.
     for (path, value) in members.iter().rev() {
-        match found(&parsed(&left)?, path)? {
+        let whole = parsed(&left)?;
+        check_names(&left, path)?;
+        match found(&whole, path)? {
             None => {}
             Some(there) if there == value => match removed(&left, path) {
                 Some(without) => left = without,
@@ -49,8 +52,30 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
     let wanted = parsed(&left)?;
     match members.iter().all(|(path, _)| found(&wanted, path) == Ok(None)) {
         true => outcome(before, left, &wanted),
-        false => Err(FileLeftReason::Mistake("a name occurs twice in it".into())),
+        false => Err(occurs_twice()),
     }
+}
+
+fn occurs_twice() -> FileLeftReason {
+    FileLeftReason::Mistake("a name occurs twice in it".into())
+}
+
+/// Refuses a text in which a name on the way to a member occurs twice: the scanner takes the first one, and a parser the last.
+fn check_names(text: &str, path: &[&str]) -> Result<(), FileLeftReason> {
+    let mut at = 0;
+    for name in path {
+        if text.as_bytes().get(blank_end(text.as_bytes(), at)) != Some(&b'{') {
+            return Ok(());
+        }
+        let object = object_at(text, at);
+        let mut same = object.members.iter().filter(|member| member.name == *name);
+        match (same.next(), same.next()) {
+            (Some(member), None) => at = member.value.start,
+            (None, _) => return Ok(()),
+            (Some(_), Some(_)) => return Err(occurs_twice()),
+        }
+    }
+    Ok(())
 }
 
 /// Decides whether a text is written. A text that means something else than `wanted` is not, however the scanner reads it.
@@ -60,7 +85,7 @@ fn outcome(before: Option<&str>, text: String, wanted: &Value) -> Result<Edit, F
     }
     match parsed(&text)? == *wanted {
         true => Ok(Edit::Write(text)),
-        false => Err(FileLeftReason::Mistake("a name occurs twice in it".into())),
+        false => Err(occurs_twice()),
     }
 }
 
@@ -307,6 +332,15 @@ mod tests {
         for text in ["", "{\"a\": \"//\"", "[1]", "{\"a\" 1}", "{\"hooks\": {\"x\": 1}, \"hooks\": {}}"] {
             let outcome = with(Some(text), &members());
             assert!(matches!(outcome, Err(FileLeftReason::Mistake(_))), "{text}: {outcome:?}");
+        }
+        let added = r#"{"hooks": {"x": [1]}, "model": "x", "hooks": {"Create": [{"hooks": [{"command": "calve \"x\""}]}], "Remove": ["y"]}}"#;
+        assert!(matches!(without(Some(added), &members()), Err(FileLeftReason::Mistake(_))));
+        for text in [
+            r#"{"servers": {"calve": {"a": 1}}, "servers": {}}"#,
+            r#"{"hooks": {"Create": []}, "hooks": {}}"#,
+            r#"{"hooks": {"Create": [], "Create": [{"hooks": [{"command": "calve \"x\""}]}]}}"#,
+        ] {
+            assert!(matches!(with(Some(text), &members()), Err(FileLeftReason::Mistake(_))), "{text}");
         }
         let edited = "{\"servers\": {\"calve\": {\"command\": \"/opt/calve\"}}}";
         assert_eq!(without(Some(edited), &members()), Err(FileLeftReason::Taken("servers.calve".into())));

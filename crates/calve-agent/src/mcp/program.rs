@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
@@ -20,6 +20,9 @@ const AT_A_TIME: u32 = 4;
 
 /// How long one that was told to end may take for it.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How long the output of one that has ended is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 
 pub(super) struct Program {
     path: PathBuf,
@@ -90,29 +93,24 @@ impl Program {
 async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) -> std::io::Result<Output> {
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let [printed, said] = [(); 2].map(|()| Kept::new(Mutex::new(Some(Vec::new()))));
+    let reading = [tokio::spawn(keep(stdout, printed.clone())), tokio::spawn(keep(stderr, said.clone()))];
     let ended = async move {
-        let (mut printed, mut said) = (Vec::new(), Vec::new());
         let give = async {
             if let Some(mut stdin) = stdin {
                 // One that does not want it has ended, or will not read it.
                 let _ = stdin.write_all(input).await;
             }
-            Ok(0)
         };
-        let print = async {
-            match stdout {
-                Some(mut stdout) => stdout.read_to_end(&mut printed).await,
-                None => Ok(0),
+        let (status, ()) = tokio::join!(child.wait(), give);
+        // What a hook has left in the background holds the pipes open for as long as it likes.
+        let _ = timeout(LAST_WORDS, async {
+            for one in reading {
+                let _ = one.await;
             }
-        };
-        let say = async {
-            match stderr {
-                Some(mut stderr) => stderr.read_to_end(&mut said).await,
-                None => Ok(0),
-            }
-        };
-        tokio::try_join!(give, print, say)?;
-        Ok(Output { status: child.wait().await?, stdout: printed, stderr: said })
+        })
+        .await;
+        Ok(Output { status: status?, stdout: taken(&printed), stderr: taken(&said) })
     };
     tokio::pin!(ended);
     tokio::select! {
@@ -125,6 +123,24 @@ async fn output(mut child: Child, input: &[u8], dropped: oneshot::Receiver<()>) 
             timeout(GRACE, ended).await?
         }
     }
+}
+
+/// The bytes of a stream, until they are taken.
+type Kept = Arc<Mutex<Option<Vec<u8>>>>;
+
+/// Reads a stream to its end. What comes after the others were taken is read too, so that whoever writes it can go on, but not kept.
+async fn keep(stream: Option<impl AsyncRead + Unpin>, kept: Kept) {
+    let Some(mut stream) = stream else { return };
+    let mut part = [0; 16 << 10];
+    while let Ok(length @ 1..) = stream.read(&mut part).await {
+        if let Some(kept) = &mut *kept.lock().unwrap_or_else(PoisonError::into_inner) {
+            kept.extend_from_slice(&part[..length]);
+        }
+    }
+}
+
+fn taken(kept: &Kept) -> Vec<u8> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
 }
 
 fn unexpected() -> Problem {
@@ -140,6 +156,19 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn what_it_leaves_in_the_background_is_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let output = runtime.block_on(async {
+            let words = ["-c", "echo printed; echo said >&2; sleep 600 & echo $! >pid"];
+            Program::new("/bin/sh".into()).run(place.path(), &words, b"").await.unwrap()
+        });
+        assert_eq!((&output.stdout[..], output.prose.as_str()), (&b"printed\n"[..], "said\n"));
+        let pid = fs_err::read_to_string(place.path().join("pid")).unwrap().trim_end().parse().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    }
 
     #[test]
     fn one_that_nobody_waits_for_takes_back_what_it_has_begun() {

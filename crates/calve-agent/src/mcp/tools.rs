@@ -13,7 +13,7 @@ use super::Server;
 use super::arguments::Arguments;
 use super::documents::{
     CreationQuestion, DiskUsage, DiskUsageResult, Problem, Removal, RemovalPlan, RemovalResult, ResetPlan, ResetResult,
-    Services, Worktree, Worktrees,
+    Service, Services, Worktree, Worktrees,
 };
 use super::repositories::worktree;
 use crate::configuration::Agent;
@@ -188,16 +188,18 @@ impl Call<'_> {
 
     async fn database_url(&self) -> Result<Value, Problem> {
         let path = self.named()?;
-        let mut up: Services = self.server.program.json(&path, &["up", "--quiet", "--json"]).await?;
-        if let Some(wanted) = self.arguments.text("service") {
-            up.services.retain(|service| service.name == wanted);
-        }
-        if up.services.is_empty() {
+        let wanted = self.arguments.text("service");
+        let is_wanted = |service: &Service| wanted.is_none_or(|wanted| service.name == wanted);
+        // Before anything is cloned or started.
+        let known: Services = self.server.program.json(&path, &["status", "--json"]).await?;
+        if !known.services.iter().any(is_wanted) {
             return Err(Problem::new(
                 "the worktree has no such service",
                 "[services.NAME] in .calve.toml names services",
             ));
         }
+        let mut up: Services = self.server.program.json(&path, &["up", "--quiet", "--json"]).await?;
+        up.services.retain(is_wanted);
         value(up)
     }
 

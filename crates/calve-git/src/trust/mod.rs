@@ -19,9 +19,12 @@ const MARK: &str = "calve-untrusted";
 /// A `.git` file has one line.
 const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
 
-/// Marks the worktree whose entry this is.
+/// Marks the worktree whose entry this is, unless it is marked.
 pub(crate) fn mark(entry: &Path) -> Result<()> {
-    let mut file = fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK))?;
+    let mut file = match fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK)) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
+        opened => opened?,
+    };
     file.write_all(b"a pull request's worktree, added without trust\n")?;
     Ok(())
 }

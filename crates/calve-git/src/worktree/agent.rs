@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::trust::entry_of;
-use crate::worktree::add::AddReport;
+use crate::worktree::add::{AddReport, target};
 use crate::worktree::registration::delete_unmoved;
 use crate::worktree::remove::{RemoveWorktreeOptions, WorktreeRemoveReport, remove};
 
@@ -40,11 +40,19 @@ pub enum AgentBranch {
     TakenByMain(PathBuf),
     /// This worktree has the branch, and it is the user's or was not finished.
     Taken(PathBuf),
+    /// It is no branch, but a tag or a commit.
+    Commit,
 }
 
-/// Finds out whether an agent can have a branch. It gets a worktree again that was made for `maker`, by whatever agent of that name.
-pub fn for_agent(start: &Path, branch: &str, maker: &str) -> Result<AgentBranch> {
+/// Finds out whether an agent can have a branch, which begins at `base`. It gets a worktree again that was made for `maker`, by whatever agent
+/// of that name.
+pub fn for_agent(start: &Path, branch: &str, base: Option<&str>, maker: &str) -> Result<AgentBranch> {
     let repository = Repository::open(start)?;
+    let branch = match base {
+        Some(_) => Some(branch),
+        None => target::branch_of(&repository, branch)?,
+    };
+    let Some(branch) = branch else { return Ok(AgentBranch::Commit) };
     let found = repository.worktrees.iter().find(|worktree| worktree.branch.as_deref() == Some(branch));
     let Some(worktree) = found.filter(|worktree| worktree.path.is_dir()) else { return Ok(AgentBranch::Free) };
     let path = worktree.path.clone();

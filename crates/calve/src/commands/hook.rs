@@ -62,7 +62,8 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
     let question = question()?;
     let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
-    match for_agent(&place, &branch, &arguments.maker)? {
+    let base = field(&question, &["base_commit", "base_ref", "source_ref"]);
+    match for_agent(&place, &branch, base, &arguments.maker)? {
         // An agent that comes back to its work finds it where it was.
         AgentBranch::Ready(path) => return answer(&path),
         AgentBranch::TakenByMain(path) => {
@@ -83,11 +84,15 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
             );
             return Err(Failure::stated(FAILED, text, hint));
         }
+        AgentBranch::Commit => {
+            let text = format!("`{}` is a tag or a commit, and an agent works on a branch", ShownPath(&branch));
+            return Err(Failure::stated(FAILED, text, "ask for another name, with that one as the base"));
+        }
         AgentBranch::Free => {}
     }
     let mut add = calve(&place, "add")?;
     add.arg(format!("--for-agent={}", arguments.maker));
-    if let Some(base) = field(&question, &["base_commit", "base_ref", "source_ref"]) {
+    if let Some(base) = base {
         add.arg(format!("--base={base}"));
     }
     for (wanted, flag) in [(arguments.no_hooks, "--no-hooks"), (arguments.yes, "--yes")] {
@@ -95,8 +100,8 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
             add.arg(flag);
         }
     }
-    let path = result(add.arg("--").arg(&branch))?;
-    answer(&path)
+    // It prints the path. A signal that tells this process to end is for it.
+    Err(crate::sys::become_command(add.arg("--").arg(&branch)).into())
 }
 
 fn worktree_remove(arguments: &WorktreeRemoveArguments) -> Result<(), Failure> {

@@ -1,10 +1,12 @@
 //! A project's hooks, and the user's approval; and what coding agents call.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use calve_testkit::{Tree, git_command};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{Calve, calve};
 use crate::spot::{Spot, eventually_nothing_left};
@@ -258,10 +260,10 @@ fn an_agent_gets_no_worktree_of_which_the_hook_failed() {
 #[test]
 fn what_an_agents_hook_left_half_done_is_kept_and_never_handed_over() {
     // Work that nobody else has, and an end without warning, which the hook brings on the calve that runs it.
-    for left in ["echo x >work; exit 7", "kill -9 $PPID"] {
+    for (left, ended) in [("echo x >work; exit 7", Some(1)), ("kill -9 $PPID", None)] {
         let project = Project::with(&format!("hooks.post-add = '{left}'\n"));
         let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &create(&project.main(), "a"));
-        assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
+        assert_eq!((code, &*stdout), (ended, ""), "{stderr}");
         assert!(project.worktree("a").exists());
         for _ in 0..2 {
             let said = refused(&project, &project.main(), "a");
@@ -281,6 +283,76 @@ fn an_agents_name_becomes_a_branch() {
     assert_eq!(code, Some(0), "{stderr}");
     let branch = git_command(stdout.trim_end()).args(["branch", "--show-current"]).output().unwrap();
     assert_eq!(branch.stdout, b"fix--the-login\n");
+}
+
+/// Waits until a file is there.
+fn appears(path: &Path) {
+    for _ in 0..600 {
+        if path.exists() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{} is not made", path.display());
+}
+
+#[test]
+fn an_agents_worktree_that_is_interrupted_is_taken_away() {
+    let project = Project::with("hooks.post-add = 'echo x >ignored/begun; exec sleep 600'\n");
+    let words = ["hook", "worktree-create", "--yes"];
+    let mut command = calve(words).within("/").env("CALVE_HOME", project.spot.join("home")).command();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(create(&project.main(), "a").as_bytes()).unwrap();
+    appears(&project.worktree("a").join("ignored/begun"));
+    // The one process that the agent knows of.
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let (code, stdout, stderr) = said(child.wait_with_output().unwrap());
+    assert!(code.is_some_and(|code| code != 0) && stdout.is_empty(), "{code:?} {stderr}");
+    assert!(stderr.contains("taken away again"), "{stderr}");
+    assert!(!project.worktree("a").exists());
+    assert_eq!(branches(&project), "main\n");
+    eventually_nothing_left(&project.spot);
+}
+
+#[test]
+fn an_agents_name_is_a_branch_or_is_refused() {
+    let project = Project::with("");
+    let git = |args: &[&str]| assert!(git_command(project.main()).args(args).status().unwrap().success(), "{args:?}");
+    git(&["tag", "v2.0"]);
+    let said = refused(&project, &project.main(), "v2.0");
+    assert!(said.contains("a tag or a commit"), "{said}");
+    let question = create(&project.main(), "v2.0").replace("{\"session_id\"", "{\"base_ref\":\"HEAD\",\"session_id\"");
+    assert_eq!(agent(&project, &["worktree-create"], &question).0, Some(0));
+    // The branch of a remote, twice.
+    git(&["clone", "-q", ".", "../other"]);
+    git(&["-C", "../other", "branch", "feature"]);
+    git(&["remote", "add", "origin", "../other"]);
+    git(&["fetch", "-q", "origin"]);
+    for _ in 0..2 {
+        let (code, stdout, stderr) = agent(&project, &["worktree-create"], &create(&project.main(), "origin/feature"));
+        assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("feature").display())), "{stderr}");
+    }
+}
+
+#[test]
+fn what_is_saved_while_a_hook_runs_is_not_removed() {
+    let project = Project::with("hooks.pre-remove = 'echo work >unsaved'\n");
+    project.calve(["worktree", "add", "a"]).succeeds();
+    project.calve(["worktree", "remove", "--yes", "a"]).fails(1).hints().says(&["`unsaved`"]);
+    assert!(project.worktree("a").join("unsaved").exists());
+    project.calve(["worktree", "remove", "--yes", "-f", "a"]).succeeds();
+    assert!(!project.worktree("a").exists());
+}
+
+#[test]
+fn a_process_that_gits_hook_leaves_behind_is_not_waited_for() {
+    let project = Project::with("");
+    let hook = project.main().join(".git/hooks/post-checkout");
+    fs_err::write(&hook, "#!/bin/sh\necho said\nsleep 600 &\necho $! >ignored/pid\n").unwrap();
+    fs_err::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.calve(["worktree", "add", "a"]).succeeds().says(&["said"]);
+    let pid = fs_err::read_to_string(project.worktree("a").join("ignored/pid")).unwrap().trim_end().parse().unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
 #[test]

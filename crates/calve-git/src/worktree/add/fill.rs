@@ -13,9 +13,11 @@ use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
+use crate::trust;
 use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
-use crate::worktree::add::{AddOptions, take_skipped};
+use crate::worktree::add::target::is_foreign_worktree;
+use crate::worktree::add::{AddOptions, Trust, take_skipped};
 use crate::worktree::tracked::index::Index;
 
 /// A worktree that has now what git ignores.
@@ -45,8 +47,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let here = repository.here.clone().ok_or_else(no_donor)?;
     let main = || repository.main().map(Path::to_path_buf);
     let donor = options.from.clone().or_else(main).ok_or_else(no_donor)?;
-    let git = Git::at(&here);
-    let head = git.line(&["rev-parse", "--verify", "HEAD^{commit}"])?.to_string_lossy().into_owned();
+    let head = Git::at(&here).line(&["rev-parse", "--verify", "HEAD^{commit}"])?.to_string_lossy().into_owned();
     let wanted = AddOptions {
         branch: head.clone(),
         is_detached: true,
@@ -60,6 +61,11 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         return Err(Error::refused("this is the worktree that the files would come from", Remedy::NameSource));
     }
     request.path.clone_from(&here);
+    if options.trust == Trust::No && (request.is_untrusted || is_foreign_worktree(&request.repository, &here)) {
+        distrust(&mut request, &here)?;
+    }
+    // After the mark, by which it runs no code of the worktree.
+    let git = Git::at(&here);
     let index = || Ok(Index::listed(&git.run(&["ls-tree", "-r", "-z", "--full-tree", &head])?));
     let survey = survey(&request, &wanted, index, None)?;
     let own = survey.roots.iter().map(|root| (root.path.clone(), request.donor.join(&root.path)));
@@ -110,6 +116,21 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         left,
         audit,
     })
+}
+
+/// Marks the worktree as one that is not trusted, before anything is carried into it.
+fn distrust(request: &mut AddRequest, here: &Path) -> Result<()> {
+    let worktree = request.repository.worktrees.iter().find(|worktree| worktree.path == here);
+    let Some(entry) = worktree.and_then(|worktree| worktree.entry.clone()) else {
+        return Err(Error::refused(
+            format!("`{}` is not trusted, so nothing of it goes into the main worktree", ShownPath(&request.donor)),
+            Remedy::NameSource,
+        ));
+    };
+    trust::mark(&entry)?;
+    request.is_untrusted = true;
+    request.leaves_secrets = true;
+    Ok(())
 }
 
 /// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.

@@ -1,8 +1,10 @@
 //! git's own `post-checkout` hook, run as `git worktree add` runs it.
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use calve_core::ShownPath;
 use rustix::io::Errno;
@@ -34,14 +36,17 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
         return Ok(None);
     }
     let from_nothing = "0".repeat(oid.len());
-    let run = |mut command: Command| -> std::io::Result<Output> {
+    // No pipe: its end would be that of a process that the hook leaves in the background.
+    let mut printed = unnamed(&git.own_file("calve-hook-output")?)?;
+    let run = |mut command: Command| -> std::io::Result<ExitStatus> {
         command.args([from_nothing.as_str(), oid, "1"]).current_dir(worktree).stdin(Stdio::null());
+        command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
         for (name, value) in git.command().get_envs() {
             if value.is_none() {
                 command.env_remove(name);
             }
         }
-        command.output()
+        command.status()
     };
     let done = match run(Command::new(&hook)) {
         // Without a first line that says what runs it, it is for the shell: git hands it over, too.
@@ -53,9 +58,21 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
         other => other,
     };
     Ok(Some(match done {
-        Ok(done) => HookRun { code: done.status.code(), output: [done.stdout, done.stderr].concat() },
+        Ok(status) => {
+            let mut output = Vec::new();
+            printed.rewind()?;
+            printed.read_to_end(&mut output)?;
+            HookRun { code: status.code(), output }
+        }
         Err(error) => {
             HookRun { code: None, output: format!("cannot run `{}`: {error}\n", ShownPath(&hook)).into_bytes() }
         }
     }))
+}
+
+/// Makes a file that has no name any more.
+fn unnamed(path: &Path) -> std::io::Result<File> {
+    let file = fs_err::File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+    fs_err::remove_file(path)?;
+    Ok(file.into_file())
 }

@@ -1,5 +1,7 @@
 //! The commit of a new worktree.
 
+use std::path::Path;
+
 use calve_core::ShownPath;
 
 use crate::error::{Error, Result};
@@ -60,11 +62,8 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
         check_free(&repository.worktrees, name)?;
         return Ok(Target { oid, branch: Some(name.to_owned()), is_new: false, upstream: None, pull_request: None });
     }
-    // `origin/x` means the branch x that follows it.
-    if let Some((remote, short)) = name.split_once('/')
-        && repository.settings_below("remote.").any(|(key, _)| key == format!("{remote}.url"))
-        && let Some(oid) = commit(&git, &format!("refs/remotes/{name}"))?
-        && asked.base.is_none()
+    if asked.base.is_none()
+        && let Some((short, oid)) = of_remote(repository, &git, name)?
     {
         if let Some(local) = Branches::of(&git, short)?.local {
             check_free(&repository.worktrees, short)?;
@@ -104,6 +103,29 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
         None => head.ok_or_else(|| no_commit("HEAD"))?,
     };
     Ok(Target { oid, branch: Some(name.to_owned()), is_new: true, upstream: None, pull_request: None })
+}
+
+/// Returns the branch x, and its commit there, for `origin/x`: that means the branch x that follows it.
+fn of_remote<'n>(repository: &Repository, git: &Git, name: &'n str) -> Result<Option<(&'n str, String)>> {
+    let Some((remote, short)) = name.split_once('/') else { return Ok(None) };
+    if !repository.settings_below("remote.").any(|(key, _)| key == format!("{remote}.url")) {
+        return Ok(None);
+    }
+    Ok(commit(git, &format!("refs/remotes/{name}"))?.map(|oid| (short, oid)))
+}
+
+/// Returns the branch that [`resolve`] would take a name for, without a base. `None`: it is a tag or a commit.
+pub(crate) fn branch_of<'n>(repository: &Repository, name: &'n str) -> Result<Option<&'n str>> {
+    let git = repository.git();
+    let known = Branches::of(&git, name)?;
+    if pull_request(name).is_some() || known.local.is_some() {
+        return Ok(Some(name));
+    }
+    if let Some((short, _)) = of_remote(repository, &git, name)? {
+        return Ok(Some(short));
+    }
+    let is_commit = known.remote.len() != 1 && named_commit(&git, name, known.has_tag)?.is_some();
+    Ok(Some(name).filter(|_| !is_commit))
 }
 
 fn detached(git: &Git, asked: &TargetRequest<'_>) -> Result<Target> {
@@ -200,6 +222,17 @@ pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, tar
     };
     let is_here_foreign = is_from_here && trust::is_untrusted(&repository.start);
     target.pull_request.is_some() || branches.into_iter().any(is_foreign) || is_here_foreign
+}
+
+/// Returns whether the worktree at `path` is a pull request's: it is marked, it has the branch of one, or its commit is checked out only in
+/// worktrees that are not trusted.
+pub(crate) fn is_foreign_worktree(repository: &Repository, path: &Path) -> bool {
+    let all = &repository.worktrees;
+    let Some(here) = all.iter().find(|worktree| worktree.path == path) else { return trust::is_untrusted(path) };
+    let same = all.iter().filter(|other| other.path != here.path && other.head.is_some() && other.head == here.head);
+    let mut same = same.map(|other| trust::is_untrusted(&other.path)).peekable();
+    let is_foreign_commit = same.peek().is_some() && same.all(|is_untrusted| is_untrusted);
+    trust::is_untrusted(path) || here.branch.as_deref().and_then(pull_request).is_some() || is_foreign_commit
 }
 
 /// Returns the branch that a revision begins at, if it is one.

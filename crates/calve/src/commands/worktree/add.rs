@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
         }
     }
     let environment = environment
-        .map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure, cancel) } else { failure })?;
+        .map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure) } else { failure })?;
     if !arguments.quiet {
         say_environment(&environment)?;
     }
@@ -90,9 +90,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
         surroundings.commit = Some(added.head.clone().into());
         surroundings.variables = env::variables(&environment.ports, &environment.services)?;
         let done = consent::run(Hook::PostAdd, &text, &surroundings);
-        done.map_err(
-            |failure| if arguments.for_agent.is_some() { taken_back(&added, failure, cancel) } else { failure },
-        )?;
+        done.map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure) } else { failure })?;
     }
     if let Some(maker) = &arguments.for_agent {
         worktree::finish_for_agent(&added.path, maker)?;
@@ -152,12 +150,16 @@ fn hook_to_run(upcoming: &AddIntent, arguments: &AddArguments) -> Result<Option<
     Ok(Some((text, upcoming.main.clone())))
 }
 
-/// Removes the worktree of an agent whose hook failed, unless the hook has left something in it that would be lost.
-fn taken_back(added: &AddReport, failure: Failure, cancel: &CancelToken) -> Failure {
+/// Removes the worktree of an agent that could not be finished, unless something in it would be lost.
+fn taken_back(added: &AddReport, failure: Failure) -> Failure {
     let mut options = RemoveOptions::default();
     options.wait = RemovalWait::No;
     options.protect = protected();
-    options.cancel = cancel.clone();
+    // The signal that has ended the hook is not for this.
+    match sys::interrupt::listen_again() {
+        Ok(cancel) => options.cancel = cancel,
+        Err(error) => return error.into(),
+    }
     // Rows that a hook that failed has written to new data are no reason to keep it.
     let leaving = LeavingServices::at(&added.path).ok().flatten();
     let hint = match worktree::take_back(added, &options) {
@@ -170,7 +172,7 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &CancelToken) -> Fail
             if let Some(trashed) = &removed.trashed {
                 reap::start(&trashed.parent);
             }
-            "the worktree was taken away again; fix what the hook reported, and ask again".to_owned()
+            "the worktree was taken away again; fix what was reported, and ask again".to_owned()
         }
         Err(why) => format!(
             "the worktree stays, and no agent gets it: {why}; check it, then run `calve worktree remove -f {}`",
@@ -179,7 +181,10 @@ fn taken_back(added: &AddReport, failure: Failure, cancel: &CancelToken) -> Fail
     };
     match failure {
         Failure::Stated { text, code, .. } => Failure::stated(code, text, hint),
-        other => other,
+        other => {
+            output::say(&hint);
+            other
+        }
     }
 }
 

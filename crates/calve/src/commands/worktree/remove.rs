@@ -17,10 +17,10 @@ use crate::output;
 use calve_receipt::human::duration;
 use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipt, WorktreeRemoveReceipts, path};
 
-/// Runs the project's hook in a worktree that is still whole.
-fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), Failure> {
+/// Runs the project's hook in a worktree that is still whole. Returns whether there was one: it takes time, and so does asking about it.
+fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<bool, Failure> {
     if arguments.no_hooks || worktree.is_gone {
-        return Ok(());
+        return Ok(false);
     }
     if !arguments.trust && calve_git::trust::is_untrusted(&worktree.path) {
         if !arguments.quiet {
@@ -28,9 +28,9 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
                 "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
             );
         }
-        return Ok(());
+        return Ok(false);
     }
-    let Some(text) = Config::load(&worktree.path)?.hooks.pre_remove else { return Ok(()) };
+    let Some(text) = Config::load(&worktree.path)?.hooks.pre_remove else { return Ok(false) };
     if !arguments.yes {
         consent::require(&repository_of(&worktree.path)?, Hook::PreRemove, &text)?;
     }
@@ -41,7 +41,7 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<(), 
     surroundings.commit = worktree.head.clone().map(Into::into);
     // Faults of theirs must not keep a worktree.
     surroundings.variables = variables(&worktree.path).unwrap_or_default();
-    consent::run(Hook::PreRemove, &text, &surroundings)
+    consent::run(Hook::PreRemove, &text, &surroundings).map(|()| true)
 }
 
 fn variables(root: &Path) -> Result<Vec<(String, String)>, Failure> {
@@ -52,9 +52,11 @@ fn variables(root: &Path) -> Result<Vec<(String, String)>, Failure> {
 
 pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = options(arguments, cancel)?;
+    // Removing one of them goes elsewhere.
+    let here = std::env::current_dir().ok();
     let [_, _, ..] = arguments.what[..] else {
         options.what = arguments.what.first().cloned();
-        let document = one(&options, arguments)?;
+        let document = one(&options, arguments, here.as_deref())?;
         return if arguments.json { output::json(&document) } else { Ok(()) };
     };
     // All are looked up first: the directory that their paths are relative to may be removed with one of them.
@@ -65,7 +67,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     for path in found {
         let done = path.map_err(Failure::from).and_then(|path| {
             options.what = Some(path);
-            one(&options, arguments)
+            one(&options, arguments, here.as_deref())
         });
         match done {
             Ok(document) => documents.push(document),
@@ -94,7 +96,7 @@ pub(super) fn merged(start: &Path, path: &Path, cancel: &CancelToken) -> Result<
     let mut options = options(&arguments, cancel)?;
     options.start = start.to_path_buf();
     options.what = arguments.what.first().cloned();
-    one(&options, &arguments).map(|_| ())
+    one(&options, &arguments, None).map(|_| ())
 }
 
 fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<RemoveWorktreeOptions, Failure> {
@@ -112,8 +114,12 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
     Ok(options)
 }
 
-/// Removes one worktree, and returns its receipt.
-fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> Result<WorktreeRemoval, Failure> {
+/// Removes one worktree, and returns its receipt. Prints where to go from `here` if that was in it.
+fn one(
+    options: &RemoveWorktreeOptions,
+    arguments: &RemoveWorktreeArguments,
+    here: Option<&Path>,
+) -> Result<WorktreeRemoval, Failure> {
     let written = if arguments.force { WrittenDataRule::Accept } else { WrittenDataRule::Refuse };
     if arguments.dry_run {
         let worktree = worktree::plan_removal(options)?;
@@ -127,12 +133,14 @@ fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> 
             gone: worktree.is_gone,
         }));
     }
-    let here = std::env::current_dir();
     let mut leaving = None;
     let removed = worktree::remove(options, |worktree| {
         leaving = LeavingServices::of(worktree)?;
         leaving.iter().try_for_each(|leaving| leaving.check(written))?;
-        hook(worktree, arguments)?;
+        if hook(worktree, arguments)? {
+            // Somebody may have saved something meanwhile.
+            worktree::plan_removal(options)?;
+        }
         leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
         // The shell's directory may go; the directory of this process would keep the engine from removing it.
         let _ = worktree.path.parent().map(std::env::set_current_dir);
@@ -152,7 +160,7 @@ fn one(options: &RemoveWorktreeOptions, arguments: &RemoveWorktreeArguments) -> 
     if !arguments.quiet {
         say(&removed, options.branch);
     }
-    if !arguments.json && here.is_ok_and(|here| here.starts_with(&removed.path)) {
+    if !arguments.json && here.is_some_and(|here| here.starts_with(&removed.path)) {
         output::path(&removed.home)?;
     }
     Ok(WorktreeRemoval::Removed(WorktreeRemoveReceipt {

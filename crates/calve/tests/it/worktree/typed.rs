@@ -70,6 +70,11 @@ fn several_worktrees_are_removed_and_this_one_without_a_name() {
     let ran = repo.calve(["rm", ".", "../proj.other"]).within(&inner).succeeds();
     assert_eq!(ran.stdout, format!("{}\n", repo.path.display()));
     assert!(!inner.exists() && !other.exists());
+    // The one with the shell in it comes last.
+    let [inner, other] = ["inner2", "other2"].map(|name| repo.add([name]));
+    let ran = repo.calve(["rm", "../proj.other2", "."]).within(&inner).succeeds();
+    assert_eq!(ran.stdout, format!("{}\n", repo.path.display()));
+    assert!(!inner.exists() && !other.exists());
     repo.calve(["remove"]).fails(1).says(&["is the main worktree"]).hints();
     repo.calve(["remove"]).within(repo.join("src")).fails(1).says(&["is the main worktree"]).hints();
     eventually_nothing_left(&repo.spot);

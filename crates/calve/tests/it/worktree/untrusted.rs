@@ -280,6 +280,59 @@ fn nothing_of_a_pull_request_gets_into_other_worktrees() {
 }
 
 #[test]
+fn an_agents_setup_gives_a_pull_request_no_secrets_and_runs_nothing_of_it() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let inside = hostile.pull_request();
+    let setup = |within: &Path, arguments: &[&str]| {
+        crate::program::calve(["hook", "worktree-setup"])
+            .args(arguments)
+            .within(within)
+            .env("CALVE_HOME", hostile.repo.spot.join("home"))
+    };
+    let is_untrusted = |at: &Path| {
+        let listed = hostile.calve(["list", "--json"]).succeeds().json();
+        let mut all = listed["worktrees"].as_array().unwrap().iter();
+        all.find(|worktree| worktree["path"] == at.to_str().unwrap()).unwrap()["untrusted"] == true
+    };
+    fs_err::remove_dir_all(inside.join("node_modules")).unwrap();
+    setup(&inside, &[]).succeeds();
+    assert!(inside.join("node_modules/dep/index.js").exists() && !inside.join(".env").exists());
+    // Its commit, checked out by an agent.
+    let again = hostile.repo.spot.join("again");
+    hostile.repo.git([
+        "-c",
+        "core.fsmonitor=",
+        "-c",
+        "core.hooksPath=/nowhere",
+        "-c",
+        "filter.relative.required=false",
+        "-c",
+        "filter.relative.smudge=cat",
+        "worktree",
+        "add",
+        "-q",
+        "--detach",
+        again.to_str().unwrap(),
+        "pr/7",
+    ]);
+    setup(&again, &[]).succeeds();
+    assert!(is_untrusted(&again) && !again.join(".env").exists() && again.join("target/debug/out.o").exists());
+    // What gets its files is not trusted either.
+    let mine = hostile.repo.spot.join("mine");
+    hostile.repo.git(["worktree", "add", "-q", "--detach", mine.to_str().unwrap(), "HEAD"]);
+    setup(&mine, &["--from", inside.to_str().unwrap()]).succeeds();
+    assert!(is_untrusted(&mine) && !mine.join(".env").exists());
+    hostile.nothing_ran("setup");
+    setup(&hostile.repo.path, &["--from", inside.to_str().unwrap()]).fails(1).hints().says(&["not trusted"]);
+    // A commit that a trusted worktree has too is no pull request's.
+    let own = hostile.repo.spot.join("own");
+    hostile.repo.git(["worktree", "add", "-q", "--detach", own.to_str().unwrap(), "HEAD"]);
+    setup(&own, &[]).succeeds();
+    assert!(!is_untrusted(&own) && own.join(".env").exists());
+}
+
+#[test]
 fn programs_of_the_user_go_on_working_for_a_pull_request() {
     let hostile = Hostile::new();
     let tool = hostile.repo.spot.join("tool");
