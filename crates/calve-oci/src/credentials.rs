@@ -62,8 +62,11 @@ impl CredentialFiles {
                 }
                 Err(error) => return Err(failed(error.to_string())),
             };
-            let file: ConfigFile = serde_json::from_slice(&text)
-                .map_err(|error| failed(format!("`{}` is not valid: {error}", path.display())))?;
+            // What serde says of a mistake quotes it, and it may be a secret.
+            let file: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
+                let (line, column) = (error.line(), error.column());
+                failed(format!("`{}` has a mistake in line {line}, column {column}", path.display()))
+            })?;
             if let Some(found) = file.find(registry, repository).map_err(failed)? {
                 return Ok(Some(found));
             }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use calve_core::ShownPath;
+use calve_core::{CancelToken, ShownPath};
 use calve_git::hooks::{self, Approvals, Hook, HookEnvironment};
 
 use crate::failure::{FAILED, Failure, REFUSED};
@@ -80,9 +80,13 @@ fn plain(character: char) -> Vec<char> {
 }
 
 /// Runs a hook that may be run, its output to stderr.
-pub(crate) fn run(hook: Hook, text: &str, surroundings: &HookEnvironment) -> Result<(), Failure> {
+pub(crate) fn run(hook: Hook, text: &str, surroundings: &HookEnvironment, cancel: &CancelToken) -> Result<(), Failure> {
+    let interrupted = || if cancel.is_cancelled() { Err(calve_git::Error::Interrupted) } else { Ok(()) };
+    interrupted()?;
     let mut command = hooks::command(hook, text, surroundings);
-    let status = sys::run_command(command.stdout(io::stderr()))?;
+    let status = sys::run_hook(command.stdout(io::stderr()))?;
+    // Whatever the hook made of the signal.
+    interrupted()?;
     if status.success() {
         return Ok(());
     }

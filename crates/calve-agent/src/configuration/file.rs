@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 
 use super::agents::{Content, Part};
 use super::{Direction, json_text, toml_text};
@@ -135,13 +133,14 @@ fn replace(path: &Path, text: &str, is_new: bool) -> io::Result<()> {
     written
 }
 
-/// Gives a file a name that nothing has.
+/// Gives a file a name that nothing has. Where there are no hard links, another file gets its text.
 fn publish(staged: &Path, path: &Path) -> io::Result<()> {
-    match renameat_with(CWD, staged, CWD, path, RenameFlags::NOREPLACE) {
-        // The file system cannot.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            fs::hard_link(staged, path).and_then(|()| fs::remove_file(staged))
+    match fs::hard_link(staged, path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o666).open(path)?;
+            file.write_all(&fs::read(staged)?).and_then(|()| file.sync_all())?;
         }
-        renamed => Ok(renamed?),
+        linked => linked?,
     }
+    fs::remove_file(staged)
 }

@@ -190,17 +190,16 @@ impl Call<'_> {
         let path = self.named()?;
         let wanted = self.arguments.text("service");
         let is_wanted = |service: &Service| wanted.is_none_or(|wanted| service.name == wanted);
-        // Before anything is cloned or started.
-        let known: Services = self.server.program.json(&path, &["status", "--json"]).await?;
-        if !known.services.iter().any(is_wanted) {
-            return Err(Problem::new(
-                "the worktree has no such service",
-                "[services.NAME] in .calve.toml names services",
-            ));
+        let unknown =
+            || Problem::new("the worktree has no such service", "[services.NAME] in .calve.toml names services");
+        if wanted.is_some() {
+            // Before anything is cloned or started.
+            let known: Services = self.server.program.json(&path, &["status", "--json"]).await?;
+            known.services.iter().find(|one| is_wanted(one)).ok_or_else(unknown)?;
         }
         let mut up: Services = self.server.program.json(&path, &["up", "--quiet", "--json"]).await?;
         up.services.retain(is_wanted);
-        value(up)
+        if up.services.is_empty() { Err(unknown()) } else { value(up) }
     }
 
     async fn reset(&self) -> Result<Value, Problem> {

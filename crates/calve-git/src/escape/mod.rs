@@ -28,7 +28,7 @@ use report::PendingFinding;
 use trees::Trees;
 
 pub use report::{Action, AuditOptions, AuditReport, Explanation, Finding, Fix, FormerPathRule, ReferenceKind};
-pub use worktrees::{Worktrees, worktrees_of};
+pub use worktrees::{Worktrees, main_worktree, worktrees_of};
 
 /// Looks for references from the tree `new` into the tree `old`, of which it is a copy, and into `options.others`.
 ///

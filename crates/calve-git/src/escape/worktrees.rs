@@ -17,6 +17,11 @@ pub struct Worktrees {
     pub others: Vec<PathBuf>,
 }
 
+/// Returns the root of the main worktree of the repository that `path` is in; `None` if that is bare.
+pub fn main_worktree(path: &Path) -> Result<Option<PathBuf>> {
+    Ok(Repository::open(path)?.main().map(Path::to_path_buf))
+}
+
 /// Asks git which worktree `path` is in, and which others there are.
 pub fn worktrees_of(path: &Path) -> Result<Worktrees> {
     let this = asked(path, &["rev-parse", "--show-toplevel"])?;

@@ -16,6 +16,9 @@ pub(crate) mod program;
 /// The mark's name.
 const MARK: &str = "calve-untrusted";
 
+/// The name of the mark by which a worktree that the user trusts is known: whatever its commits look like, it stays so.
+const TRUSTED: &str = "calve-trusted";
+
 /// A `.git` file has one line.
 const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
 
@@ -27,6 +30,17 @@ pub(crate) fn mark(entry: &Path) -> Result<()> {
     };
     file.write_all(b"a pull request's worktree, added without trust\n")?;
     Ok(())
+}
+
+/// Notes that the user trusts the worktree whose entry this is.
+pub(crate) fn note_trust(entry: &Path) -> Result<()> {
+    fs_err::write(entry.join(TRUSTED), b"trusted by the user\n")?;
+    Ok(())
+}
+
+/// Returns whether the user has said that he trusts the worktree whose entry this is.
+pub(crate) fn is_trusted(entry: &Path) -> bool {
+    fs_err::symlink_metadata(entry.join(TRUSTED)).is_ok()
 }
 
 /// Returns whether `path` is in a worktree of a pull request that was added without trust.
@@ -44,6 +58,7 @@ pub fn trust(path: &Path) -> Result<bool> {
     let real = real(path);
     let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
     let Some(entry) = root.map_or(Ok(None), entry_of)? else { return Ok(false) };
+    note_trust(&entry)?;
     match fs_err::remove_file(entry.join(MARK)) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

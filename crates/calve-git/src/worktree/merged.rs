@@ -57,9 +57,10 @@ pub fn merged(start: &Path, older_than: Duration, cancel: &CancelToken) -> Resul
 pub fn is_still_merged(start: &Path, found: &MergedWorktree, cancel: &CancelToken) -> Result<bool> {
     let repository = Repository::open(start)?;
     match repository.worktrees.iter().find(|worktree| **worktree == found.worktree) {
-        Some(worktree) if branch_with(&repository, worktree)?.is_some() => {
-            Ok(check(&repository, worktree, cancel).is_ok())
-        }
+        Some(worktree) if branch_with(&repository, worktree)?.is_some() => match check(&repository, worktree, cancel) {
+            Err(Error::Interrupted) => Err(Error::Interrupted),
+            checked => Ok(checked.is_ok()),
+        },
         _ => Ok(false),
     }
 }

@@ -1,7 +1,6 @@
 //! Removes a worktree.
 
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,11 +8,12 @@ use calve_core::{CancelToken, RemoveOptions, ShownPath, TrashedTree};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{path_of, real};
-use crate::remedy::{HidingMark, Remedy};
+use crate::paths::real;
+use crate::remedy::Remedy;
 use crate::repository::state::{LinkedWorktree, WorktreeState};
 use crate::repository::{Repository, Worktree, joined};
 use crate::worktree::registration::{self, RepositoryLock};
+use crate::worktree::unsaved::hidden::check_hidden;
 use crate::worktree::unsaved::nested;
 use crate::worktree::unsaved::submodules;
 use crate::worktree::unsaved::{check_at_rest, check_forgettable, check_reached};
@@ -191,7 +191,7 @@ fn check(repository: &Repository, worktree: &Worktree, linked: &LinkedWorktree, 
         let reached = scope.spawn(|| check_reached(repository, worktree));
         let submodules = scope.spawn(|| submodules::check_kept(repository, worktree, linked.entry()));
         let nested = scope.spawn(|| nested::check_kept(linked, &repository.worktrees, cancel));
-        let hidden = scope.spawn(|| check_hidden(&git, linked.path()));
+        let hidden = scope.spawn(|| check_hidden(&git, &[], linked.path()));
         if !is_plainly_clean(&git)? {
             check_clean(&git, linked.path())?;
         }
@@ -232,42 +232,6 @@ fn check_clean(git: &Git, path: &Path) -> Result<()> {
             ),
             Remedy::CommitOrForce,
         ));
-    }
-    Ok(())
-}
-
-/// Refuses changes of files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse checkout).
-fn check_hidden(git: &Git, path: &Path) -> Result<()> {
-    let listed = git.run(&["ls-files", "-v", "-s", "-z"])?;
-    // `h 100644 OID 0\tPATH`: a small letter for the one, `S` for the other.
-    let hidden = listed.split(|&byte| byte == 0).filter_map(|record| {
-        let (&tag, rest) = record.split_first()?;
-        let tab = rest.iter().position(|&byte| byte == b'\t')?;
-        let oid = rest[..tab].split(|&byte| byte == b' ').nth(2)?;
-        (tag == b'S' || tag.is_ascii_lowercase()).then_some((tag, oid, path_of(&rest[tab + 1..])))
-    });
-    for (tag, oid, name) in hidden {
-        let file = path.join(&name);
-        let Ok(found) = fs_err::symlink_metadata(&file) else { continue };
-        let now = match found.is_symlink() {
-            true => git.fed(&["hash-object", "--stdin"], fs_err::read_link(&file)?.as_os_str().as_bytes())?,
-            false if found.is_file() => git.run(&["hash-object".as_ref(), "--".as_ref(), name.as_os_str()])?,
-            // A submodule.
-            false => continue,
-        };
-        if now.trim_ascii_end() != oid {
-            let mark =
-                if tag.eq_ignore_ascii_case(&b's') { HidingMark::SkipWorktree } else { HidingMark::AssumeUnchanged };
-            return Err(Error::refused(
-                format!(
-                    "`{}` in the worktree `{}` has changes that git was told to ignore (`--{}`)",
-                    ShownPath(&name),
-                    ShownPath(path),
-                    mark.name()
-                ),
-                Remedy::KeepHiddenOrForce(mark),
-            ));
-        }
     }
     Ok(())
 }

@@ -115,8 +115,11 @@ impl<'a> DataImage<'a> {
         let is_new = |chunk: &&Chunk| old.as_ref().is_none_or(|old| !old.chunks.contains_key(&chunk.hash));
         let chunks = index.files.iter().flat_map(|file| &file.chunks);
         let new = chunks.filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
+        // Contents that are here may be wanted more often than they are here.
+        let bytes = |index: &Index| index.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size()));
+        let more = bytes(&index).saturating_sub(old.as_ref().map_or(0, |old| bytes(&old.index)));
         // The directory above is hidden: its own parent is named.
-        check_room(data, 2, new)?;
+        check_room(data, 2, more.max(new))?;
         let mut parents = Parents::open(data)?;
         for directory in &index.directories {
             parents.make_directory(directory.path.as_bytes())?;
@@ -270,7 +273,14 @@ impl Fill<'_> {
         let Some((first, rest)) = batches.split_first().filter(|(first, _)| first.len() > 1) else { return Ok(false) };
         let is_done = self.batch(missing, first)?;
         if is_done {
-            each(rest, self.options().template.threads, |batch| self.batch(missing, batch))?;
+            each(rest, self.options().template.threads, |batch| match self.batch(missing, batch)? {
+                true => Ok(()),
+                // It has no longer many in an answer.
+                false => batch
+                    .iter()
+                    .map(|run| &missing[run.clone()])
+                    .try_for_each(|run| self.next_run(run, self.spool(run)?)),
+            })?;
         }
         Ok(is_done)
     }

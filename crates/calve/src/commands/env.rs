@@ -5,7 +5,7 @@ use std::process::Command;
 
 use calve_core::{CancelToken, ShownPath};
 use calve_git::environment::{EnvFile, Holder, Leases, Port, env_file_text, root_of};
-use calve_git::escape::worktrees_of;
+use calve_git::escape::main_worktree;
 use calve_git::worktree::WorktreeInfo;
 use calve_git::{Config, trust};
 use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
@@ -60,13 +60,13 @@ pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<()
     Err(Failure::not_started(&arguments.command[0], sys::become_command(&mut command)))
 }
 
-/// Loads the configuration of the worktree with this root, or that of the main worktree if this one is not trusted.
+/// Loads the configuration of the worktree with this root, or that of the main worktree if this one is not trusted. A bare repository has
+/// none for that.
 pub(crate) fn config(root: &Path) -> Result<Config, Failure> {
-    let main = match trust::is_untrusted(root) {
-        true => worktrees_of(root)?.others.into_iter().next(),
-        false => None,
-    };
-    Ok(Config::load(main.as_deref().unwrap_or(root))?)
+    if !trust::is_untrusted(root) {
+        return Ok(Config::load(root)?);
+    }
+    Ok(main_worktree(root)?.map_or_else(|| Ok(Config::default()), |main| Config::load(&main))?)
 }
 
 /// Leases the ports that the configuration wants for the worktree with this root.

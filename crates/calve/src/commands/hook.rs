@@ -23,7 +23,7 @@ pub(crate) fn run(command: &HookCommand, cancel: &CancelToken) -> Result<(), Fai
         HookCommand::Install(arguments) => install::run(arguments, Direction::Install),
         HookCommand::Uninstall(arguments) => install::run(arguments, Direction::Uninstall),
         HookCommand::WorktreeSetup(arguments) => setup::run(arguments, cancel),
-        HookCommand::WorktreeCreate(arguments) => worktree_create(arguments),
+        HookCommand::WorktreeCreate(arguments) => worktree_create(arguments, cancel),
         HookCommand::WorktreeRemove(arguments) => worktree_remove(arguments),
         HookCommand::Approve(arguments) => approve(arguments),
     }
@@ -58,7 +58,7 @@ fn required<'v>(question: &'v Value, names: &[&str]) -> Result<&'v str, Failure>
         .ok_or_else(|| Failure::stated(USAGE, format!("the JSON object on stdin has no text `{}`", names[0]), EXPECTED))
 }
 
-fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
+fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let question = question()?;
     let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
@@ -99,6 +99,9 @@ fn worktree_create(arguments: &WorktreeCreateArguments) -> Result<(), Failure> {
         if wanted {
             add.arg(flag);
         }
+    }
+    if cancel.is_cancelled() {
+        return Err(calve_git::Error::Interrupted.into());
     }
     // It prints the path. A signal that tells this process to end is for it.
     Err(crate::sys::become_command(add.arg("--").arg(&branch)).into())

@@ -1,19 +1,19 @@
 //! Running a command of the user's, for as long as it likes.
 
-use std::io::{ErrorKind, Read as _};
+use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::flag;
 use signal_hook::low_level::pipe;
+use signal_hook::{SigId, flag};
 
 use super::{STOPPING, interrupt};
 
@@ -24,26 +24,61 @@ const PASSED_ON: [(i32, Signal); 2] = [(SIGTERM, Signal::TERM), (SIGHUP, Signal:
 /// `java` prints its threads after the second.
 pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> {
     interrupt::is_for_a_command();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (mut woken, wake) = UnixStream::pair()?;
-    for (number, _) in PASSED_ON.iter().filter(|(number, _)| !interrupt::is_ignored(*number)) {
-        flag::register_usize(*number, Arc::clone(&asked), usize::try_from(*number).unwrap_or_default())?;
-        pipe::register(*number, wake.try_clone()?)?;
-    }
     if !interrupt::is_ignored(SIGQUIT) {
         // To be handled and not ignored: the command would inherit that.
         flag::register(SIGQUIT, Arc::default())?;
     }
-    pipe::register(SIGCHLD, wake)?;
+    forwarding(command, &PASSED_ON, kill_process)
+}
+
+/// Runs a hook to its end. Signals that reach this process only are forwarded: without a terminal, all of them, to whatever the hook has
+/// started too.
+pub(crate) fn run_hook(command: &mut Command) -> std::io::Result<ExitStatus> {
+    if std::io::stdin().is_terminal() {
+        return forwarding(command, &PASSED_ON, kill_process);
+    }
+    let all = [PASSED_ON[0], PASSED_ON[1], (SIGINT, Signal::INT)];
+    forwarding(command.process_group(0), &all, kill_process_group)
+}
+
+fn forwarding(
+    command: &mut Command,
+    signals: &[(i32, Signal)],
+    send: fn(Pid, Signal) -> rustix::io::Result<()>,
+) -> std::io::Result<ExitStatus> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (mut woken, wake) = UnixStream::pair()?;
+    let mut listening = Listening(Vec::new());
+    for (number, _) in signals.iter().filter(|(number, _)| !interrupt::is_ignored(*number)) {
+        let value = usize::try_from(*number).unwrap_or_default();
+        listening.0.push(flag::register_usize(*number, Arc::clone(&asked), value)?);
+        listening.0.push(pipe::register(*number, wake.try_clone()?)?);
+    }
+    listening.0.push(pipe::register(SIGCHLD, wake)?);
     let mut child = command.spawn()?;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        pass_on(asked.swap(0, Ordering::Relaxed), &child);
+        let number = asked.swap(0, Ordering::Relaxed);
+        if let Some((_, signal)) = signals.iter().find(|(known, _)| usize::try_from(*known) == Ok(number)) {
+            // It has not been waited for yet, so that its number is still its own.
+            let _ = send(Pid::from_child(&child), *signal);
+        }
         match woken.read(&mut [0; 64]) {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
             _ => {}
+        }
+    }
+}
+
+/// Handlers that go with this value.
+struct Listening(Vec<SigId>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        for id in &self.0 {
+            signal_hook::low_level::unregister(*id);
         }
     }
 }
@@ -116,11 +151,4 @@ impl Answers {
 /// Replaces this process by the command. Returns only if that failed, with the reason.
 pub(crate) fn become_command(command: &mut Command) -> std::io::Error {
     command.exec()
-}
-
-fn pass_on(asked: usize, child: &Child) {
-    if let Some((_, signal)) = PASSED_ON.iter().find(|(number, _)| usize::try_from(*number) == Ok(asked)) {
-        // It has not been waited for yet, so that its number is still its own.
-        let _ = kill_process(Pid::from_child(child), *signal);
-    }
 }

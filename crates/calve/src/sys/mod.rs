@@ -6,7 +6,7 @@ pub(crate) mod interrupt;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
-pub(crate) use command::{Answers, TerminalModes, become_command, run_command};
+pub(crate) use command::{Answers, TerminalModes, become_command, run_command, run_hook};
 #[cfg(unix)]
 pub(crate) use unix::*;
 

@@ -61,7 +61,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         return Err(Error::refused("this is the worktree that the files would come from", Remedy::NameSource));
     }
     request.path.clone_from(&here);
-    if options.trust == Trust::No && (request.is_untrusted || is_foreign_worktree(&request.repository, &here)) {
+    if options.trust == Trust::No && is_foreign(&request, &here)? {
         distrust(&mut request, &here)?;
     }
     // After the mark, by which it runs no code of the worktree.
@@ -116,6 +116,18 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         left,
         audit,
     })
+}
+
+/// Returns whether the worktree is a pull request's, or its files would be, and the user has not said that he trusts it.
+fn is_foreign(request: &AddRequest, here: &Path) -> Result<bool> {
+    let worktree = request.repository.worktrees.iter().find(|worktree| worktree.path == here);
+    match worktree.and_then(|worktree| worktree.entry.as_deref()) {
+        Some(entry) if trust::has_mark(entry) => Ok(true),
+        Some(entry) if trust::is_trusted(entry) => Ok(request.is_untrusted),
+        Some(_) => Ok(request.is_untrusted || is_foreign_worktree(&request.repository, here)?),
+        // The main worktree is the user's, whatever he has checked out there.
+        None => Ok(request.is_untrusted),
+    }
 }
 
 /// Marks the worktree as one that is not trusted, before anything is carried into it.

@@ -1,10 +1,9 @@
 //! git's own `post-checkout` hook, run as `git worktree add` runs it.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 use calve_core::ShownPath;
 use rustix::io::Errno;
@@ -36,9 +35,9 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
         return Ok(None);
     }
     let from_nothing = "0".repeat(oid.len());
-    // No pipe: its end would be that of a process that the hook leaves in the background.
-    let mut printed = unnamed(&git.own_file("calve-hook-output")?)?;
-    let run = |mut command: Command| -> std::io::Result<ExitStatus> {
+    let run = |mut command: Command| -> std::io::Result<HookRun> {
+        // No pipe: its end would be that of a process that the hook leaves in the background.
+        let printed = unnamed(&git)?;
         command.args([from_nothing.as_str(), oid, "1"]).current_dir(worktree).stdin(Stdio::null());
         command.stdout(printed.try_clone()?).stderr(printed.try_clone()?);
         for (name, value) in git.command().get_envs() {
@@ -46,7 +45,10 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
                 command.env_remove(name);
             }
         }
-        command.status()
+        let code = command.status()?.code();
+        let mut output = vec![0; usize::try_from(printed.metadata()?.len()).unwrap_or_default()];
+        printed.read_exact_at(&mut output, 0)?;
+        Ok(HookRun { code, output })
     };
     let done = match run(Command::new(&hook)) {
         // Without a first line that says what runs it, it is for the shell: git hands it over, too.
@@ -57,22 +59,16 @@ pub(crate) fn post_checkout(repository: &Repository, worktree: &Path, oid: &str)
         }
         other => other,
     };
-    Ok(Some(match done {
-        Ok(status) => {
-            let mut output = Vec::new();
-            printed.rewind()?;
-            printed.read_to_end(&mut output)?;
-            HookRun { code: status.code(), output }
-        }
-        Err(error) => {
-            HookRun { code: None, output: format!("cannot run `{}`: {error}\n", ShownPath(&hook)).into_bytes() }
-        }
-    }))
+    Ok(Some(done.unwrap_or_else(|error| HookRun {
+        code: None,
+        output: format!("cannot run `{}`: {error}\n", ShownPath(&hook)).into_bytes(),
+    })))
 }
 
-/// Makes a file that has no name any more.
-fn unnamed(path: &Path) -> std::io::Result<File> {
-    let file = fs_err::File::options().read(true).write(true).create(true).truncate(true).open(path)?;
-    fs_err::remove_file(path)?;
+/// Makes a file without a name, to the end of which is written.
+fn unnamed(git: &Git) -> std::io::Result<File> {
+    let path = git.own_file("calve-hook-output").map_err(std::io::Error::other)?;
+    let file = fs_err::File::options().read(true).append(true).create(true).open(&path)?;
+    fs_err::remove_file(&path)?;
     Ok(file.into_file())
 }

@@ -41,6 +41,8 @@ pub(crate) struct AddRequest {
     pub(crate) leaves_secrets: bool,
     /// The commit, or the donor, is a pull request's: no code of it runs.
     pub(crate) is_untrusted: bool,
+    /// The user said so.
+    pub(crate) is_trusted: bool,
     /// The worktree whose lists say what is carried.
     pub(crate) listed_in: Option<PathBuf>,
     /// The donor has only a part of what is tracked, and so will the new worktree.
@@ -88,7 +90,7 @@ impl AddRequest {
             let exists = calve_core::Error::DestinationExists(path);
             return Err(Error::refused(exists.to_string(), Remedy::ChooseAnotherPath));
         }
-        let is_foreign = options.trust == Trust::No && target::is_foreign(&repository, &asked, &target);
+        let is_foreign = options.trust == Trust::No && target::is_foreign(&repository, &asked, &target)?;
         let is_untrusted = is_foreign_donor || is_foreign;
         let leaves_secrets = is_untrusted || config.secrets == Some(Secrets::Leave);
         let data_source = None;
@@ -100,6 +102,7 @@ impl AddRequest {
             config,
             leaves_secrets,
             is_untrusted,
+            is_trusted: options.trust == Trust::Yes,
             listed_in,
             is_sparse,
             data_source,
@@ -145,10 +148,16 @@ pub(crate) fn survey(
     let mut spare = spares::of_donor(donor, &options.clone)?;
     let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;
     let mut warnings: Vec<_> = tracked.has_submodules.then_some(AddWarning::EmptySubmodules).into_iter().collect();
-    let changed = match options.changes {
+    let mut left = Vec::new();
+    let mut changed = match options.changes {
         UncommittedChanges::Carry => changes(request, &at_donor, &status)?,
         UncommittedChanges::Leave => HashSet::new(),
     };
+    if request.leaves_secrets {
+        // As it is committed, it is no secret.
+        let secret = changed.extract_if(|path| rules::is_secret(&path_of(path), false));
+        left.extend(secret.map(|path| LeftEntry { path: path_of(&path), reason: LeftBehindReason::Secret }));
+    }
     tracked.leave_changed(|path| changed.contains(path));
     if let Some(git) = git.filter(|_| request.is_untrusted) {
         let names = tracked.index.entries.iter().flat_map(|entry| [&entry.path[..], b"\0"].concat());
@@ -160,7 +169,6 @@ pub(crate) fn survey(
     let include = ignored::included(request.listed_in.as_deref(), &request.config.include)?;
     let collides = |path: &Path| path.ancestors().any(|above| tracked.has(above.as_os_str().as_encoded_bytes()));
     let carry = CarryFacts { donor, rules: &rules, include: include.as_ref(), nested: &nested, collides: &collides };
-    let mut left = Vec::new();
     let mut roots = match options.ignored {
         IgnoredEntries::Carry => carry.ignored(&status.ignored, &mut left)?,
         IgnoredEntries::Leave => Vec::new(),

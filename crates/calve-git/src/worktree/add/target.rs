@@ -117,6 +117,7 @@ fn of_remote<'n>(repository: &Repository, git: &Git, name: &'n str) -> Result<Op
 /// Returns the branch that [`resolve`] would take a name for, without a base. `None`: it is a tag or a commit.
 pub(crate) fn branch_of<'n>(repository: &Repository, name: &'n str) -> Result<Option<&'n str>> {
     let git = repository.git();
+    let name = name.strip_prefix("refs/heads/").unwrap_or(name);
     let known = Branches::of(&git, name)?;
     if pull_request(name).is_some() || known.local.is_some() {
         return Ok(Some(name));
@@ -206,7 +207,7 @@ fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
 
 /// Returns whether what is asked for is a pull request's: it is fetched as one, its revision begins at the branch of one (`pr/123`,
 /// `heads/pr/123~2`), or at what a worktree that is not trusted has checked out.
-pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, target: &Target) -> bool {
+pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, target: &Target) -> Result<bool> {
     let is_of_untrusted = |branch: &str| {
         let mut of_branch = repository.worktrees.iter().filter(|worktree| worktree.branch.as_deref() == Some(branch));
         of_branch.any(|worktree| trust::is_untrusted(&worktree.path))
@@ -221,18 +222,57 @@ pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, tar
         None => target.is_new && target.upstream.is_none(),
     };
     let is_here_foreign = is_from_here && trust::is_untrusted(&repository.start);
-    target.pull_request.is_some() || branches.into_iter().any(is_foreign) || is_here_foreign
+    if target.pull_request.is_some() || branches.into_iter().any(is_foreign) || is_here_foreign {
+        return Ok(true);
+    }
+    // A commit by its id, or by a name that is no branch of this clone.
+    let revision = asked.base.or_else(|| target.branch.is_none().then_some(asked.branch));
+    match revision {
+        Some(revision) if Branches::of(&repository.git(), begin(revision))?.local.is_none() => {
+            is_foreign_commit(repository, &target.oid)
+        }
+        _ => Ok(false),
+    }
 }
 
-/// Returns whether the worktree at `path` is a pull request's: it is marked, it has the branch of one, or its commit is checked out only in
-/// worktrees that are not trusted.
-pub(crate) fn is_foreign_worktree(repository: &Repository, path: &Path) -> bool {
-    let all = &repository.worktrees;
-    let Some(here) = all.iter().find(|worktree| worktree.path == path) else { return trust::is_untrusted(path) };
-    let same = all.iter().filter(|other| other.path != here.path && other.head.is_some() && other.head == here.head);
-    let mut same = same.map(|other| trust::is_untrusted(&other.path)).peekable();
-    let is_foreign_commit = same.peek().is_some() && same.all(|is_untrusted| is_untrusted);
-    trust::is_untrusted(path) || here.branch.as_deref().and_then(pull_request).is_some() || is_foreign_commit
+/// Returns whether the worktree at `path` is a pull request's: it is marked, or has its branch or commits.
+pub(crate) fn is_foreign_worktree(repository: &Repository, path: &Path) -> Result<bool> {
+    let here = repository.worktrees.iter().find(|worktree| worktree.path == path);
+    let is_of_pull_request = here.and_then(|here| here.branch.as_deref()).and_then(pull_request).is_some();
+    if trust::is_untrusted(path) || is_of_pull_request {
+        return Ok(true);
+    }
+    here.and_then(|here| here.head.as_deref()).map_or(Ok(false), |head| is_foreign_commit(repository, head))
+}
+
+/// Returns whether a commit has some of a pull request's that neither the main worktree nor a branch of a remote has. A pull request is what a
+/// worktree that is not trusted has checked out, or a branch `pr/123`, as this clone has it.
+fn is_foreign_commit(repository: &Repository, oid: &str) -> Result<bool> {
+    let has_mark = |worktree: &&Worktree| worktree.entry.as_deref().is_some_and(trust::has_mark);
+    let mut tips: Vec<String> =
+        repository.worktrees.iter().filter(has_mark).filter_map(|worktree| worktree.head.clone()).collect();
+    let git = repository.git();
+    let branches =
+        git.run(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/pr/", "refs/remotes/*/pr/*"])?;
+    for line in String::from_utf8_lossy(&branches).lines() {
+        let Some((tip, name)) = line.split_once(' ') else { continue };
+        if name.find("/pr/").is_some_and(|at| pull_request(&name[at + 1..]).is_some()) {
+            tips.push(tip.to_owned());
+        }
+    }
+    tips.sort();
+    tips.dedup();
+    let main = repository.worktrees.iter().find(|worktree| worktree.is_main).and_then(|main| main.head.clone());
+    for tip in tips {
+        // They may have nothing in common.
+        let Some(both) = git.answer(&["merge-base", oid, &tip])? else { continue };
+        let mut words = vec!["rev-list", "--max-count=1", &both, "--not", "--exclude=*/pr/*", "--remotes"];
+        words.extend(main.as_deref());
+        if !git.run(&words)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the branch that a revision begins at, if it is one.

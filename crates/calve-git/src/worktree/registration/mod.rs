@@ -90,6 +90,9 @@ impl Registration {
         if request.is_untrusted {
             trust::mark(&entry.directory)?;
         }
+        if request.is_trusted {
+            trust::note_trust(&entry.directory)?;
+        }
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
         flock(journal.file(), FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from)?;
         journal.write_all(path.as_os_str().as_bytes())?;
@@ -186,21 +189,7 @@ impl Registration {
     /// Returns whether another worktree may have a branch checked out, by its `HEAD`. git then says whether that is so, and takes longer to
     /// start than to answer.
     fn may_be_checked_out(&self, branch: &str) -> Result<bool> {
-        let mut all = entries::all(&self.common)?;
-        all.retain(|directory| *directory != self.directory);
-        all.push(self.common.clone());
-        Ok(all.iter().any(|directory| {
-            let head = directory.join("HEAD");
-            // In an old repository it may be a link.
-            let is_link = fs_err::symlink_metadata(&head).is_ok_and(|found| found.is_symlink());
-            is_link
-                || match fs_err::read(&head) {
-                    Ok(text) => text
-                        .strip_prefix(b"ref:")
-                        .is_some_and(|name| name.trim_ascii().strip_prefix(b"refs/heads/") == Some(branch.as_bytes())),
-                    Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-                }
-        }))
+        may_be_checked_out(&self.common, &self.directory, branch)
     }
 
     fn note_branch(&mut self, branch: &str, oid: &str) -> Result<()> {
@@ -357,7 +346,11 @@ fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
             show(&directory, &worktree)?;
         } else {
             if let Some((branch, oid)) = branch {
-                delete_branch(common, &String::from_utf8_lossy(branch), &String::from_utf8_lossy(oid))?;
+                let branch = String::from_utf8_lossy(branch);
+                // Somebody may have checked it out meanwhile.
+                if !may_be_checked_out(common, &directory, &branch)? {
+                    delete_branch(common, &branch, &String::from_utf8_lossy(oid))?;
+                }
             }
             remove(&directory)?;
         }
@@ -398,6 +391,25 @@ pub(crate) struct SweepReport {
     pub(crate) trees: Vec<PathBuf>,
 }
 
+/// Returns whether a worktree but that with the entry `own` may have a branch checked out, by its `HEAD`.
+fn may_be_checked_out(common: &Path, own: &Path, branch: &str) -> Result<bool> {
+    let mut all = entries::all(common)?;
+    all.retain(|directory| *directory != own);
+    all.push(common.to_path_buf());
+    Ok(all.iter().any(|directory| {
+        let head = directory.join("HEAD");
+        // In an old repository it may be a link.
+        let is_link = fs_err::symlink_metadata(&head).is_ok_and(|found| found.is_symlink());
+        is_link
+            || match fs_err::read(&head) {
+                Ok(text) => text
+                    .strip_prefix(b"ref:")
+                    .is_some_and(|name| name.trim_ascii().strip_prefix(b"refs/heads/") == Some(branch.as_bytes())),
+                Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+            }
+    }))
+}
+
 /// Deletes a branch in turn with others, as long as it is where it was made. Says whether it did.
 pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let _turn = RepositoryLock::take(common)?;
@@ -408,8 +420,11 @@ pub(crate) fn delete_unmoved(common: &Path, branch: &str, oid: &str) -> Result<b
 fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
-    let deleted = git.succeeds(&["update-ref", "-d", &format!("refs/heads/{branch}"), oid])?;
-    git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
+    let name = format!("refs/heads/{branch}");
+    let deleted = git.succeeds(&["update-ref", "-d", &name, oid])?;
+    if deleted || !git.succeeds(&["show-ref", "--verify", "--quiet", &name])? {
+        git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
+    }
     Ok(deleted)
 }
 

@@ -1,5 +1,6 @@
 //! Finds work that exists only in the entry of a worktree, and would go when the worktree is removed or forgotten.
 
+pub(crate) mod hidden;
 pub(crate) mod nested;
 pub(crate) mod submodules;
 mod unpushed;
@@ -26,14 +27,19 @@ const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
 
 /// Refuses while git is in the middle of an operation: its own stash and the commits so far exist nowhere else.
 pub(crate) fn check_at_rest(worktree: &Worktree, entry: &Path) -> Result<()> {
-    let is_there = |name: &str| fs_err::symlink_metadata(entry.join(name)).is_ok();
-    match UNFINISHED.iter().find(|(name, _)| is_there(name)) {
+    match unfinished(entry) {
         None => Ok(()),
-        Some((_, operation)) => Err(Error::refused(
+        Some(operation) => Err(Error::refused(
             format!("a {} is not finished in the worktree `{}`", operation.name(), ShownPath(&worktree.path)),
-            Remedy::FinishOrForce(*operation),
+            Remedy::FinishOrForce(operation),
         )),
     }
+}
+
+/// Returns the operation that git is in the middle of, in the worktree with these files of git's.
+fn unfinished(entry: &Path) -> Option<UnfinishedOperation> {
+    let is_there = |name: &str| fs_err::symlink_metadata(entry.join(name)).is_ok();
+    UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
 }
 
 /// Refuses if HEAD is detached at commits that no reference has.

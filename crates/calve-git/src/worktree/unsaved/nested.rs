@@ -14,6 +14,8 @@ use crate::remedy::Remedy;
 use crate::repository::Worktree;
 use crate::repository::state::LinkedWorktree;
 use crate::trust;
+use crate::worktree::unsaved::hidden::check_hidden;
+use crate::worktree::unsaved::unfinished;
 use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
 
 /// Something inside that git works on, by its path below the worktree.
@@ -116,14 +118,20 @@ impl OuterWorktree<'_> {
     fn check_files(&self, path: &Path) -> Result<()> {
         let files = self.root.join(path);
         let Some(repository) = self.repository_of(path, &files)? else { return Ok(()) };
+        if let Some(operation) = unfinished(&repository) {
+            let what = format!("has a {} that is not finished", operation.name());
+            return Err(self.refuse(path, what, Remedy::FinishOrForce(operation)));
+        }
+        let git = careful(&files, &repository).with("GIT_WORK_TREE", &files).with(NOTHING, "");
+        let harmless = harmless(&git)?;
+        self.judged(path, check_hidden(&git, &harmless, &files))?;
         // A submodule: git has looked at its files, and its commits are looked at with the entry.
         if repository.starts_with(&self.entry) {
             return Ok(());
         }
-        let git = careful(&files, &repository).with("GIT_WORK_TREE", &files).with(NOTHING, "");
         let status =
             ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"];
-        let arguments = [harmless(&git)?, status.map(str::to_owned).to_vec()].concat();
+        let arguments = [harmless, status.map(str::to_owned).to_vec()].concat();
         let said = self.judged(path, git.run(&arguments))?;
         if let Some(first) = said.split(|&byte| byte == 0).find(|record| record.len() > 3) {
             let first = OsStr::from_bytes(&first[3..]);

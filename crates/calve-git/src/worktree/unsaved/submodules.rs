@@ -12,6 +12,7 @@ use crate::paths::path_of;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::worktree::tracked::index::{GITLINK, Index};
+use crate::worktree::unsaved::unfinished;
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 
 /// Refuses where a submodule has commits that none of its remotes has.
@@ -28,6 +29,17 @@ pub(crate) fn check_kept(repository: &Repository, worktree: &Worktree, entry: &P
         }
     }
     for (name, repository) in found {
+        if let Some(operation) = unfinished(&repository) {
+            return Err(Error::refused(
+                format!(
+                    "a {} is not finished in the submodule `{}` of the worktree `{}`",
+                    operation.name(),
+                    ShownPath(&name),
+                    ShownPath(&worktree.path)
+                ),
+                Remedy::FinishOrForce(operation),
+            ));
+        }
         if let Some(commit) = only_here(&careful(&repository, &repository), &repository)? {
             return Err(Error::refused(
                 format!(

@@ -11,6 +11,7 @@ use crate::cli::hook::WorktreeSetupArguments;
 use crate::commands::ahead::EarlyClones;
 use crate::commands::env;
 use crate::commands::services::Services;
+use crate::commands::worktree::add::UNTRUSTED;
 use crate::failure::Failure;
 use crate::{consent, output, sys};
 
@@ -27,11 +28,14 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
         "carried {carried} that git ignores from `{}`; {repaired} repaired in them",
         ShownPath(&filled.donor)
     ));
+    if filled.is_untrusted {
+        output::say(UNTRUSTED);
+    }
     for left in filled.left.iter().filter(|left| left.reason == LeftBehindReason::BehindLink) {
         output::say(&format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text()));
     }
     let variables = environment(&filled, cancel)?;
-    hook(&filled, variables)?;
+    hook(&filled, variables, cancel)?;
     worktree::finish_for_agent(&filled.path, &arguments.maker)?;
     output::path(&filled.path)
 }
@@ -60,7 +64,7 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
 }
 
 /// Runs the project's hook if it was approved. Nobody is there to be asked.
-fn hook(filled: &FillReport, variables: Vec<(String, String)>) -> Result<(), Failure> {
+fn hook(filled: &FillReport, variables: Vec<(String, String)>, cancel: &CancelToken) -> Result<(), Failure> {
     let hooks = if filled.is_untrusted { Default::default() } else { env::config(&filled.path)?.hooks };
     let Some(text) = hooks.post_add else { return Ok(()) };
     if !consent::approvals()?.has(&repository_of(&filled.path)?, Hook::PostAdd, &text) {
@@ -71,5 +75,5 @@ fn hook(filled: &FillReport, variables: Vec<(String, String)>) -> Result<(), Fai
     surroundings.main = worktrees_of(&filled.path)?.others.into_iter().next();
     surroundings.source = Some(filled.donor.clone());
     surroundings.variables = variables;
-    consent::run(Hook::PostAdd, &text, &surroundings)
+    consent::run(Hook::PostAdd, &text, &surroundings, cancel)
 }

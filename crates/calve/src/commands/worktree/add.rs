@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
         surroundings.branch = added.branch.clone().map(Into::into);
         surroundings.commit = Some(added.head.clone().into());
         surroundings.variables = env::variables(&environment.ports, &environment.services)?;
-        let done = consent::run(Hook::PostAdd, &text, &surroundings);
+        let done = consent::run(Hook::PostAdd, &text, &surroundings, cancel);
         done.map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure) } else { failure })?;
     }
     if let Some(maker) = &arguments.for_agent {
@@ -156,10 +156,7 @@ fn taken_back(added: &AddReport, failure: Failure) -> Failure {
     options.wait = RemovalWait::No;
     options.protect = protected();
     // The signal that has ended the hook is not for this.
-    match sys::interrupt::listen_again() {
-        Ok(cancel) => options.cancel = cancel,
-        Err(error) => return error.into(),
-    }
+    options.cancel = sys::interrupt::listen_again().unwrap_or_default();
     // Rows that a hook that failed has written to new data are no reason to keep it.
     let leaving = LeavingServices::at(&added.path).ok().flatten();
     let hint = match worktree::take_back(added, &options) {
@@ -236,7 +233,7 @@ fn on(branch: Option<&str>, is_new: bool, head: &str) -> String {
     }
 }
 
-const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
+pub(crate) const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
     `calve hook approve --trust PATH` trusts it later";
 
 fn say(added: &AddReport, is_detached: bool) {

@@ -1,6 +1,6 @@
 //! `calve worktree`.
 
-mod add;
+pub(crate) mod add;
 mod cd;
 mod check;
 mod convert;

@@ -18,7 +18,7 @@ use calve_receipt::human::duration;
 use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipt, WorktreeRemoveReceipts, path};
 
 /// Runs the project's hook in a worktree that is still whole. Returns whether there was one: it takes time, and so does asking about it.
-fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<bool, Failure> {
+fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<bool, Failure> {
     if arguments.no_hooks || worktree.is_gone {
         return Ok(false);
     }
@@ -41,7 +41,7 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments) -> Result<bool
     surroundings.commit = worktree.head.clone().map(Into::into);
     // Faults of theirs must not keep a worktree.
     surroundings.variables = variables(&worktree.path).unwrap_or_default();
-    consent::run(Hook::PreRemove, &text, &surroundings).map(|()| true)
+    consent::run(Hook::PreRemove, &text, &surroundings, cancel).map(|()| true)
 }
 
 fn variables(root: &Path) -> Result<Vec<(String, String)>, Failure> {
@@ -137,11 +137,16 @@ fn one(
     let removed = worktree::remove(options, |worktree| {
         leaving = LeavingServices::of(worktree)?;
         leaving.iter().try_for_each(|leaving| leaving.check(written))?;
-        if hook(worktree, arguments)? {
-            // Somebody may have saved something meanwhile.
-            worktree::plan_removal(options)?;
+        let mut again = options.clone();
+        again.what = Some(worktree.path.clone());
+        // A hook and the end of servers take time, in which somebody may save something.
+        if hook(worktree, arguments, &options.remove.cancel)? {
+            worktree::plan_removal(&again)?;
         }
-        leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
+        if let Some(leaving) = &mut leaving {
+            leaving.end(written)?;
+            worktree::plan_removal(&again)?;
+        }
         // The shell's directory may go; the directory of this process would keep the engine from removing it.
         let _ = worktree.path.parent().map(std::env::set_current_dir);
         Ok::<_, Failure>(())

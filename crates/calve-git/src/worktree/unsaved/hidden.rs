@@ -1,0 +1,56 @@
+//! Changes that `git status` does not show, because git was told not to look.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use calve_core::ShownPath;
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::paths::path_of;
+use crate::remedy::{HidingMark, Remedy};
+
+/// Refuses changes of files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse checkout).
+/// `options` come before the commands of `git`.
+pub(crate) fn check_hidden(git: &Git, options: &[String], path: &Path) -> Result<()> {
+    let asked = |words: &[&OsStr]| {
+        let options = options.iter().map(OsStr::new);
+        options.chain(words.iter().copied()).map(OsStr::to_owned).collect::<Vec<_>>()
+    };
+    let listed = git.run(&asked(&["ls-files", "-v", "-s", "-z"].map(OsStr::new)))?;
+    // `h 100644 OID 0\tPATH`: a small letter for the one, `S` for the other.
+    let hidden = listed.split(|&byte| byte == 0).filter_map(|record| {
+        let (&tag, rest) = record.split_first()?;
+        let tab = rest.iter().position(|&byte| byte == b'\t')?;
+        let oid = rest[..tab].split(|&byte| byte == b' ').nth(2)?;
+        (tag == b'S' || tag.is_ascii_lowercase()).then_some((tag, oid, path_of(&rest[tab + 1..])))
+    });
+    for (tag, oid, name) in hidden {
+        let file = path.join(&name);
+        let Ok(found) = fs_err::symlink_metadata(&file) else { continue };
+        let now = match found.is_symlink() {
+            true => git.fed(
+                &asked(&["hash-object", "--stdin"].map(OsStr::new)),
+                fs_err::read_link(&file)?.as_os_str().as_bytes(),
+            )?,
+            false if found.is_file() => git.run(&asked(&["hash-object".as_ref(), "--".as_ref(), name.as_os_str()]))?,
+            // A submodule.
+            false => continue,
+        };
+        if now.trim_ascii_end() != oid {
+            let mark =
+                if tag.eq_ignore_ascii_case(&b's') { HidingMark::SkipWorktree } else { HidingMark::AssumeUnchanged };
+            return Err(Error::refused(
+                format!(
+                    "`{}` in the worktree `{}` has changes that git was told to ignore (`--{}`)",
+                    ShownPath(&name),
+                    ShownPath(path),
+                    mark.name()
+                ),
+                Remedy::KeepHiddenOrForce(mark),
+            ));
+        }
+    }
+    Ok(())
+}
