@@ -1,3 +1,4 @@
+import { homedir } from 'node:os';
 import { isUtf8 } from 'node:buffer';
 import { fileURLToPath } from 'node:url';
 import { types } from 'node:util';
@@ -144,4 +145,13 @@ export function abortSignal(value: unknown): AbortSignal | undefined {
 export function callback<T>(value: unknown, name: string): T | undefined {
   if (value !== undefined && typeof value !== 'function') throw wrong(`options.${name}`, 'a function', value);
   return value as T | undefined;
+}
+
+/** The user's home directory, which is not removed; empty for a user who has none, as in some containers. */
+export function home(): string {
+  try {
+    return homedir();
+  } catch {
+    return '';
+  }
 }

@@ -1,5 +1,4 @@
-import { homedir } from 'node:os';
-import { flag, object, oneOf, pathBytes, texts, whole, type PathLike } from './arguments.js';
+import { flag, home, object, oneOf, pathBytes, texts, whole, type PathLike } from './arguments.js';
 import { done, native, type CloneRequest, type Failure } from './native.js';
 import { REMEDIES } from './remedies.js';
 import { REQUIREMENTS, STRATEGIES, type CloneReceipt, type ProbeReceipt, type Requirement, type Strategy } from './receipts.js';
@@ -101,7 +100,7 @@ function cloneRequest(options: CloneOptionsSync, onlyFile: boolean): CloneReques
     sync: flag(options.sync, 'sync'),
     verify: flag(options.verify, 'verify'),
     onlyFile,
-    home: homedir(),
+    home: home(),
   };
 }
 

@@ -1,7 +1,6 @@
-import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { clearTimeout, setTimeout } from 'node:timers';
-import { flag, object, pathBytes, type PathLike } from './arguments.js';
+import { flag, home, object, pathBytes, type PathLike } from './arguments.js';
 import { done, native, program, type Failure } from './native.js';
 import type { RemoveReceipt } from './receipts.js';
 import { watched, type Progress } from './watch.js';
@@ -31,7 +30,7 @@ export async function removeTree(path: PathLike, options?: RemoveOptions): Promi
   const given = object<RemoveOptions>(options, [...NAMES_SYNC, ...NAMES_ASYNC]);
   const wait = flag(given.wait, 'wait');
   const force = flag(given.force, 'force');
-  return watched(given, async (handle) => removed(await native().startRemove(what, wait, homedir(), handle), what, wait, force));
+  return watched(given, async (handle) => removed(await native().startRemove(what, wait, home(), handle), what, wait, force));
 }
 
 /** The same as `removeTree`, and blocks until it is done. */
@@ -40,7 +39,7 @@ export function removeTreeSync(path: PathLike, options?: RemoveOptionsSync): Rem
   const given = object<RemoveOptionsSync>(options, NAMES_SYNC, NAMES_ASYNC);
   const wait = flag(given.wait, 'wait');
   const force = flag(given.force, 'force');
-  return removed(native().removeSync(what, wait, homedir()), what, wait, force);
+  return removed(native().removeSync(what, wait, home()), what, wait, force);
 }
 
 function removed(answer: string | Failure, what: Buffer, wait: boolean, force: boolean): RemoveReceipt {

@@ -1,8 +1,7 @@
 import * as fs from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { types } from 'node:util';
-import { pathBytes } from './arguments.js';
+import { home, pathBytes } from './arguments.js';
 import { standIns, type CopyRequest, type Failure } from './native.js';
 import { parent, reap } from './remove.js';
 
@@ -155,12 +154,12 @@ class Removing {
   /** Whether it has been done. */
   async run(): Promise<boolean> {
     const found = standIns();
-    return found !== undefined && this.isDone(await found.startDiscard(this.path, homedir(), new found.Handle()));
+    return found !== undefined && this.isDone(await found.startDiscard(this.path, home(), new found.Handle()));
   }
 
   runSync(): boolean {
     const found = standIns();
-    return found !== undefined && this.isDone(found.discardSync(this.path, homedir()));
+    return found !== undefined && this.isDone(found.discardSync(this.path, home()));
   }
 
   private isDone(answer: boolean | Failure): boolean {

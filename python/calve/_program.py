@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import selectors
@@ -27,7 +28,9 @@ def run(path: str, words: list[str], answer: bytes = b"") -> subprocess.Complete
 
     If it prints a JSON document that begins with ``answer``, its end is not waited for.
     """
-    here = (path, os.getpid(), os.geteuid(), _directory(), dict(os.environ))
+    # pytest changes this variable for each test, and the program does not read it.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    here = (path, os.getpid(), os.geteuid(), _directory(), environment)
     waited = _told(_taken(here), words)
     child = waited or _piped(path, words, stdin=subprocess.DEVNULL)
     done = _done(child, words, answer, here)
@@ -43,8 +46,9 @@ def _done(child: subprocess.Popen[bytes], words: list[str], answer: bytes, here:
     _reap_left()
     try:
         if not _waiting:
-            # While the other one works.
-            _waiting.append((_piped(path, ["__await"], stdin=subprocess.PIPE), here))
+            # While the other one works. If it cannot be started, the next call waits for its start.
+            with contextlib.suppress(OSError):
+                _waiting.append((_piped(path, ["__await"], stdin=subprocess.PIPE), here))
         output, errors = _read(child, answer)
         if _is_whole(output, answer):
             _leave(child)
@@ -104,7 +108,8 @@ def _told(child: Optional[subprocess.Popen[bytes]], words: list[str]) -> Optiona
     stdin, child.stdin = child.stdin, None
     try:
         with stdin:
-            stdin.write(json.dumps(words, ensure_ascii=False).encode())
+            # The end of the line: a process that was forked from this one may have the pipe open too.
+            stdin.write(json.dumps(words, ensure_ascii=False).encode() + b"\n")
     except (OSError, UnicodeEncodeError):
         # It was ended, as by Ctrl-C; or this cannot be said in JSON.
         child.communicate()
@@ -199,9 +204,16 @@ def _forget_running() -> None:
     """After a fork, they are the parent's, and another of its threads may have had the lock."""
     global _running_lock
     _running_lock = threading.Lock()
-    for one in _running:
+    waiting = [one for one, _ in _waiting]
+    for one in _running + waiting:
         one.returncode = 0
+    # Its end of the pipe would keep the process that waits from the end of what it is told.
+    for one in waiting:
+        for stream in (one.stdin, one.stdout, one.stderr):
+            if stream is not None:
+                stream.close()
     _running.clear()
+    _waiting.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -56,7 +56,8 @@ def _transfer(src: Any, dst: Any) -> None:
     except OSError:
         pass
     done = 0
-    while True:
+    # A Python that was built for an old C library does not have it.
+    while hasattr(os, "copy_file_range"):
         try:
             count = os.copy_file_range(src.fileno(), dst.fileno(), 1 << 30)
         except OSError as error:

@@ -153,7 +153,15 @@ def test_a_program_waits_for_the_next_call(shop, tmp_path):
                 os._exit(0 if len(waiting()) == 1 else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert waiting() == own
+        # Nor does one that lives on, with the pipe of the process that waits, keep it from its command.
+        if (child := os.fork()) == 0:
+            time.sleep(60)
+            os._exit(0)
+        began = time.monotonic()
         server.reset()
+        assert time.monotonic() - began < 30
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
     assert len(waiting()) == 1 and running() == []
 
 

@@ -576,3 +576,11 @@ def test_audit_events_are_one_for_each_tree(tmp_path):
         "assert calls == ['shutil.copytree', 'shutil.copyfile', 'shutil.rmtree'], calls\n"
     )
     subprocess.run([sys.executable, "-c", code, tmp_path / "src", tmp_path / "dst"], check=True)
+
+
+def test_a_python_without_copy_file_range(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "copy_file_range", raising=False)
+    (tmp_path / "a").write_bytes(b"contents")
+    (tmp_path / "b").write_bytes(b"old")
+    calve.shutil.copyfile(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == b"contents"

@@ -3,7 +3,7 @@
 //! It reads its command line from standard input, as one JSON list, and is from then on like any other.
 
 use std::ffi::OsString;
-use std::io::{Read as _, stdin};
+use std::io::{BufRead as _, stdin};
 use std::time::Duration;
 
 use crate::sys;
@@ -24,8 +24,9 @@ pub(crate) fn command_line() -> Option<Vec<OsString>> {
     if !sys::has_input_within(PATIENCE) {
         return None;
     }
+    // To the end of the line, or of the input: somebody else may have that open too.
     let mut text = Vec::new();
-    stdin().read_to_end(&mut text).ok()?;
+    stdin().lock().read_until(b'\n', &mut text).ok()?;
     // A list that is cut off, by the end of its writer, is none.
     let words: Vec<String> = serde_json::from_slice(&text).ok()?;
     Some(own.into_iter().take(1).chain(words.into_iter().map(OsString::from)).collect())

@@ -7,6 +7,7 @@ use calve_core::{ShownPath, UnreadableEntry, clone_tree};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
+use crate::config::Secrets;
 use crate::environment::{is_ignored, is_own_env_file};
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
@@ -61,8 +62,11 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         return Err(Error::refused("this is the worktree that the files would come from", Remedy::NameSource));
     }
     request.path.clone_from(&here);
-    if options.trust == Trust::No && is_foreign(&request, &here)? {
-        distrust(&mut request, &here)?;
+    // What counts is not the commit alone, as for a worktree that is to be made.
+    request.is_untrusted = options.trust == Trust::No && is_foreign(&request, &here)?;
+    request.leaves_secrets = request.is_untrusted || request.config.secrets == Some(Secrets::Leave);
+    if request.is_untrusted {
+        mark(&request, &here)?;
     }
     // After the mark, by which it runs no code of the worktree.
     let git = Git::at(&here);
@@ -121,17 +125,19 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
 /// Returns whether the worktree is a pull request's, or its files would be, and the user has not said that he trusts it.
 fn is_foreign(request: &AddRequest, here: &Path) -> Result<bool> {
     let worktree = request.repository.worktrees.iter().find(|worktree| worktree.path == here);
+    if trust::is_untrusted(&request.donor) {
+        return Ok(true);
+    }
     match worktree.and_then(|worktree| worktree.entry.as_deref()) {
-        Some(entry) if trust::has_mark(entry) => Ok(true),
-        Some(entry) if trust::is_trusted(entry) => Ok(request.is_untrusted),
-        Some(_) => Ok(request.is_untrusted || is_foreign_worktree(&request.repository, here)?),
+        Some(entry) if trust::is_trusted(entry) && !trust::has_mark(entry) => Ok(false),
+        Some(_) => is_foreign_worktree(&request.repository, here),
         // The main worktree is the user's, whatever he has checked out there.
-        None => Ok(request.is_untrusted),
+        None => Ok(false),
     }
 }
 
 /// Marks the worktree as one that is not trusted, before anything is carried into it.
-fn distrust(request: &mut AddRequest, here: &Path) -> Result<()> {
+fn mark(request: &AddRequest, here: &Path) -> Result<()> {
     let worktree = request.repository.worktrees.iter().find(|worktree| worktree.path == here);
     let Some(entry) = worktree.and_then(|worktree| worktree.entry.clone()) else {
         return Err(Error::refused(
@@ -139,10 +145,7 @@ fn distrust(request: &mut AddRequest, here: &Path) -> Result<()> {
             Remedy::NameSource,
         ));
     };
-    trust::mark(&entry)?;
-    request.is_untrusted = true;
-    request.leaves_secrets = true;
-    Ok(())
+    trust::mark(&entry)
 }
 
 /// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.

@@ -208,7 +208,7 @@ fn of_a_newer_version_only_the_changed_chunks_are_fetched() {
     let Some(machines) = Machines::new(POSTGRES, ROWS) else { return };
     let server = &machines.server;
     machines.push().succeeds();
-    for home in ["other", "damaged", "single", "torn", "whole"] {
+    for home in ["other", "damaged", "single", "later", "torn", "whole"] {
         machines.pull(home).succeeds();
     }
     next(&machines);
@@ -242,6 +242,16 @@ fn of_a_newer_version_only_the_changed_chunks_are_fetched() {
     assert_eq!(server.asked().iter().filter(|asked| has_ranges(asked)).count(), 1);
     assert!(single < image / 6, "{single} of {image}");
     machines.has_same_files("single", "next");
+    // One that has many of them only in its first answers.
+    let count = AtomicUsize::new(0);
+    server.rule(move |asked| match has_ranges(asked) && count.fetch_add(1, Ordering::SeqCst) > 0 {
+        true => Answer::Bytes(answer("416 Range Not Satisfiable", "", b"")),
+        false => Answer::Pass,
+    });
+    server.asked();
+    machines.pull("later").succeeds();
+    assert!(server.asked().iter().filter(|asked| has_ranges(asked)).count() > 1);
+    machines.has_same_files("later", "next");
     // One that tears its answers of several parts, or sends other parts.
     let count = AtomicUsize::new(0);
     server.rule(move |asked| match has_ranges(asked) {

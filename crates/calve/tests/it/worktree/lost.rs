@@ -172,6 +172,25 @@ fn a_nested_repository_with_work_of_its_own_is_not_removed_unless_forced() {
 }
 
 #[test]
+fn what_git_does_not_show_of_a_nested_repository_is_not_removed_unless_forced() {
+    let nested = NestedFixture::new();
+    let named = "node_modules/own-work";
+    git(&nested.at, ["update-index", "--skip-worktree", "src/main.ts"]);
+    write(&nested.at.join("src/main.ts"), "mine\n");
+    nested.is_kept(&[named, "`src/main.ts`", "told to ignore"]);
+    git(&nested.at, ["update-index", "--no-skip-worktree", "src/main.ts"]);
+    git(&nested.at, ["commit", "-q", "--allow-empty", "-m", "more"]);
+    git(&nested.at, ["push", "-q", "origin", "HEAD:work"]);
+    // The change waits in git's own stash.
+    git(&nested.at, ["-c", "sequence.editor=echo break >", "rebase", "-q", "-i", "--autostash", "HEAD~1"]);
+    nested.is_kept(&[named, "rebase"]);
+    git(&nested.at, ["rebase", "--abort"]);
+    nested.is_kept(&[named, "not committed"]);
+    git(&nested.at, ["checkout", "-q", "."]);
+    nested.goes(&[]);
+}
+
+#[test]
 fn a_nested_repository_that_nobody_else_knows_is_not_removed_unless_forced() {
     let nested = NestedFixture::new();
     let bare = nested.path.join("target/hidden/bare.git");

@@ -248,6 +248,12 @@ fn what_begins_at_the_head_of_a_pull_request_is_not_trusted_wherever_its_files_c
         assert_eq!(ran.json()["untrusted"], true, "{arguments:?}");
     }
     hostile.nothing_ran("add from inside, with the files of the main worktree");
+    let head = git(&inside, ["rev-parse", "HEAD"]);
+    for arguments in [&["--base", head.trim_end(), "by-id"][..], &[head.trim_end(), "--path", "../by-name"]] {
+        let ran = hostile.calve(["add", "--json"]).args(arguments).succeeds();
+        assert_eq!(ran.json()["untrusted"], true, "{arguments:?}");
+    }
+    hostile.nothing_ran("add by its id");
     hostile.repo.git(["branch", "mine", "main"]);
     for arguments in [&["mine"][..], &["--base", "main", "another"]] {
         let ran = hostile.calve(["add", "--json", "--from", "main"]).args(arguments).within(&inside).succeeds();
@@ -277,6 +283,33 @@ fn nothing_of_a_pull_request_gets_into_other_worktrees() {
         ".worktreeinclude of the pull request was used"
     );
     hostile.nothing_ran("add beside it");
+}
+
+#[test]
+fn a_changed_file_that_looks_like_a_secret_is_not_carried() {
+    let hostile = Hostile::new();
+    hostile.repo.write(".npmrc", "token=none\n");
+    hostile.repo.commit("npmrc");
+    hostile.repo.settle();
+    git(
+        &hostile.repo.spot.join("other"),
+        [
+            "pull",
+            "-q",
+            "--no-rebase",
+            "--no-edit",
+            "--allow-unrelated-histories",
+            hostile.repo.path.to_str().unwrap(),
+            "main",
+        ],
+    );
+    git(&hostile.repo.spot.join("other"), ["update-ref", "refs/pull/7/head", "HEAD"]);
+    hostile.repo.write(".npmrc", "token=secret\n");
+    hostile.repo.write("src/main.ts", "changed\n");
+    hostile.calve(["add", "--dirty", "pr/7"]).succeeds();
+    let inside = hostile.pull_request();
+    assert_eq!(fs_err::read_to_string(inside.join(".npmrc")).unwrap(), "token=none\n");
+    assert_eq!(fs_err::read_to_string(inside.join("src/main.ts")).unwrap(), "changed\n");
 }
 
 #[test]
@@ -325,7 +358,45 @@ fn an_agents_setup_gives_a_pull_request_no_secrets_and_runs_nothing_of_it() {
     assert!(is_untrusted(&mine) && !mine.join(".env").exists());
     hostile.nothing_ran("setup");
     setup(&hostile.repo.path, &["--from", inside.to_str().unwrap()]).fails(1).hints().says(&["not trusted"]);
-    // A commit that a trusted worktree has too is no pull request's.
+    // Two at once, neither of which is marked, and a commit below: also if only the branch is there.
+    hostile.calve(["remove", "-f", "pr/7"]).succeeds();
+    let add = |name: &str, what: &str| {
+        let path = hostile.repo.spot.join(name);
+        let quietly = [
+            "-c",
+            "core.fsmonitor=",
+            "-c",
+            "core.hooksPath=/nowhere",
+            "-c",
+            "filter.relative.required=false",
+            "-c",
+            "filter.relative.smudge=cat",
+        ];
+        hostile.repo.git([&quietly[..], &["worktree", "add", "-q", "--detach", path.to_str().unwrap(), what]].concat());
+        path
+    };
+    git(
+        &again,
+        ["-c", "core.hooksPath=/nowhere", "-c", "core.fsmonitor=", "commit", "-q", "--allow-empty", "-m", "more"],
+    );
+    let all = [add("one", "pr/7"), add("two", "pr/7"), add("more", git(&again, ["rev-parse", "HEAD"]).trim_end())];
+    // git's own commands above are the user's.
+    let _ = fs_err::remove_file(&hostile.ran);
+    for path in &all {
+        setup(path, &[]).succeeds().says(&["not trusted"]);
+    }
+    hostile.nothing_ran("setup of two");
+    for path in &all {
+        assert!(is_untrusted(path) && !path.join(".env").exists(), "{}", path.display());
+    }
+    // What the user trusts stays so.
+    crate::program::calve(["hook", "approve", "--trust", "--yes"])
+        .within(&again)
+        .env("CALVE_HOME", hostile.repo.spot.join("home"))
+        .succeeds();
+    setup(&again, &[]).succeeds();
+    assert!(!is_untrusted(&again) && again.join(".env").exists());
+    // A commit that the main worktree has too is no pull request's.
     let own = hostile.repo.spot.join("own");
     hostile.repo.git(["worktree", "add", "-q", "--detach", own.to_str().unwrap(), "HEAD"]);
     setup(&own, &[]).succeeds();
