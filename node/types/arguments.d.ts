@@ -24,3 +24,5 @@ export declare function texts(value: unknown, name: string): string[];
 export declare function abortSignal(value: unknown): AbortSignal | undefined;
 /** @internal */
 export declare function callback<T>(value: unknown, name: string): T | undefined;
+/** The user's home directory, which is not removed; empty for a user who has none, as in some containers. */
+export declare function home(): string;

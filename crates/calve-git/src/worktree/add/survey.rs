@@ -149,15 +149,10 @@ pub(crate) fn survey(
     let (mut tracked, status) = compared(request, &at_donor, spare.as_mut(), index, git)?;
     let mut warnings: Vec<_> = tracked.has_submodules.then_some(AddWarning::EmptySubmodules).into_iter().collect();
     let mut left = Vec::new();
-    let mut changed = match options.changes {
-        UncommittedChanges::Carry => changes(request, &at_donor, &status)?,
+    let changed = match options.changes {
+        UncommittedChanges::Carry => changes(request, &at_donor, &status, &mut left)?,
         UncommittedChanges::Leave => HashSet::new(),
     };
-    if request.leaves_secrets {
-        // As it is committed, it is no secret.
-        let secret = changed.extract_if(|path| rules::is_secret(&path_of(path), false));
-        left.extend(secret.map(|path| LeftEntry { path: path_of(&path), reason: LeftBehindReason::Secret }));
-    }
     tracked.leave_changed(|path| changed.contains(path));
     if let Some(git) = git.filter(|_| request.is_untrusted) {
         let names = tracked.index.entries.iter().flat_map(|entry| [&entry.path[..], b"\0"].concat());
@@ -283,15 +278,21 @@ fn exists(donor: &Path, path: &GitPath) -> bool {
     fs_err::symlink_metadata(donor.join(path_of(path))).is_ok_and(|found| !found.is_dir())
 }
 
-/// Returns the tracked files that differ from the donor's commit. Fails where the new worktree's commit has them otherwise too.
-fn changes(request: &AddRequest, git: &Git, status: &Status) -> Result<HashSet<GitPath>> {
+/// Returns the tracked files that differ from the donor's commit, but for secrets that stay there. Fails where the new worktree's commit has
+/// them otherwise too.
+fn changes(request: &AddRequest, git: &Git, status: &Status, left: &mut Vec<LeftEntry>) -> Result<HashSet<GitPath>> {
     if status.has_conflicts {
         return Err(Error::refused(
             "a merge with conflicts is not finished here, and an unfinished merge cannot be carried",
             Remedy::FinishMergeOrLeaveChanges,
         ));
     }
-    let changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
+    let mut changed: HashSet<GitPath> = status.changed.iter().chain(&status.staged).cloned().collect();
+    if request.leaves_secrets {
+        // As it is committed, it is none.
+        let secret = changed.extract_if(|path| rules::is_secret(&path_of(path), false));
+        left.extend(secret.map(|path| LeftEntry { path: path_of(&path), reason: LeftBehindReason::Secret }));
+    }
     let oid = &request.target.oid;
     let differ = git.run(&["diff-tree", "-r", "-z", "--name-only", "--no-renames", "HEAD", oid])?;
     match differ.split(|&byte| byte == 0).find(|path| changed.contains(*path)) {

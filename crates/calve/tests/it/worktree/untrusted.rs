@@ -100,6 +100,33 @@ impl Hostile {
         assert_eq!(ran, "", "{when}: code of the pull request ran");
     }
 
+    /// `calve hook worktree-setup`.
+    fn setup(&self, within: &Path, arguments: &[&str]) -> Calve {
+        let setup = crate::program::calve(["hook", "worktree-setup"]).args(arguments).within(within);
+        setup.env("CALVE_HOME", self.repo.spot.join("home"))
+    }
+
+    fn is_untrusted(&self, at: &Path) -> bool {
+        let listed = self.calve(["list", "--json"]).succeeds().json();
+        let mut all = listed["worktrees"].as_array().unwrap().iter();
+        all.find(|worktree| worktree["path"] == at.to_str().unwrap()).unwrap()["untrusted"] == true
+    }
+
+    /// A worktree that git has made, with nothing of the tree run.
+    fn by_git(&self, name: &str, what: &str) -> PathBuf {
+        let path = self.repo.spot.join(name);
+        let settings = [
+            "core.fsmonitor=",
+            "core.hooksPath=/nowhere",
+            "filter.relative.required=false",
+            "filter.relative.smudge=cat",
+        ];
+        let settings = settings.iter().flat_map(|setting| ["-c", setting]);
+        let words = ["worktree", "add", "-q", "--detach", path.to_str().unwrap(), what];
+        self.repo.git(settings.chain(words));
+        path
+    }
+
     fn pull_request(&self) -> PathBuf {
         self.repo.spot.join("proj.pr-7")
     }
@@ -317,90 +344,25 @@ fn an_agents_setup_gives_a_pull_request_no_secrets_and_runs_nothing_of_it() {
     let hostile = Hostile::new();
     hostile.calve(["add", "pr/7"]).succeeds();
     let inside = hostile.pull_request();
-    let setup = |within: &Path, arguments: &[&str]| {
-        crate::program::calve(["hook", "worktree-setup"])
-            .args(arguments)
-            .within(within)
-            .env("CALVE_HOME", hostile.repo.spot.join("home"))
-    };
-    let is_untrusted = |at: &Path| {
-        let listed = hostile.calve(["list", "--json"]).succeeds().json();
-        let mut all = listed["worktrees"].as_array().unwrap().iter();
-        all.find(|worktree| worktree["path"] == at.to_str().unwrap()).unwrap()["untrusted"] == true
-    };
     fs_err::remove_dir_all(inside.join("node_modules")).unwrap();
-    setup(&inside, &[]).succeeds();
+    hostile.setup(&inside, &[]).succeeds();
     assert!(inside.join("node_modules/dep/index.js").exists() && !inside.join(".env").exists());
     // Its commit, checked out by an agent.
-    let again = hostile.repo.spot.join("again");
-    hostile.repo.git([
-        "-c",
-        "core.fsmonitor=",
-        "-c",
-        "core.hooksPath=/nowhere",
-        "-c",
-        "filter.relative.required=false",
-        "-c",
-        "filter.relative.smudge=cat",
-        "worktree",
-        "add",
-        "-q",
-        "--detach",
-        again.to_str().unwrap(),
-        "pr/7",
-    ]);
-    setup(&again, &[]).succeeds();
-    assert!(is_untrusted(&again) && !again.join(".env").exists() && again.join("target/debug/out.o").exists());
+    let again = hostile.by_git("again", "pr/7");
+    hostile.setup(&again, &[]).succeeds();
+    assert!(hostile.is_untrusted(&again) && !again.join(".env").exists() && again.join("target/debug/out.o").exists());
     // What gets its files is not trusted either.
     let mine = hostile.repo.spot.join("mine");
     hostile.repo.git(["worktree", "add", "-q", "--detach", mine.to_str().unwrap(), "HEAD"]);
-    setup(&mine, &["--from", inside.to_str().unwrap()]).succeeds();
-    assert!(is_untrusted(&mine) && !mine.join(".env").exists());
+    hostile.setup(&mine, &["--from", inside.to_str().unwrap()]).succeeds();
+    assert!(hostile.is_untrusted(&mine) && !mine.join(".env").exists());
     hostile.nothing_ran("setup");
-    setup(&hostile.repo.path, &["--from", inside.to_str().unwrap()]).fails(1).hints().says(&["not trusted"]);
-    // Two at once, neither of which is marked, and a commit below: also if only the branch is there.
-    hostile.calve(["remove", "-f", "pr/7"]).succeeds();
-    let add = |name: &str, what: &str| {
-        let path = hostile.repo.spot.join(name);
-        let quietly = [
-            "-c",
-            "core.fsmonitor=",
-            "-c",
-            "core.hooksPath=/nowhere",
-            "-c",
-            "filter.relative.required=false",
-            "-c",
-            "filter.relative.smudge=cat",
-        ];
-        hostile.repo.git([&quietly[..], &["worktree", "add", "-q", "--detach", path.to_str().unwrap(), what]].concat());
-        path
-    };
-    git(
-        &again,
-        ["-c", "core.hooksPath=/nowhere", "-c", "core.fsmonitor=", "commit", "-q", "--allow-empty", "-m", "more"],
-    );
-    let all = [add("one", "pr/7"), add("two", "pr/7"), add("more", git(&again, ["rev-parse", "HEAD"]).trim_end())];
-    // git's own commands above are the user's.
-    let _ = fs_err::remove_file(&hostile.ran);
-    for path in &all {
-        setup(path, &[]).succeeds().says(&["not trusted"]);
-    }
-    hostile.nothing_ran("setup of two");
-    for path in &all {
-        assert!(is_untrusted(path) && !path.join(".env").exists(), "{}", path.display());
-    }
-    // What the user trusts stays so.
-    crate::program::calve(["hook", "approve", "--trust", "--yes"])
-        .within(&again)
-        .env("CALVE_HOME", hostile.repo.spot.join("home"))
-        .succeeds();
-    setup(&again, &[]).succeeds();
-    assert!(!is_untrusted(&again) && again.join(".env").exists());
+    hostile.setup(&hostile.repo.path, &["--from", inside.to_str().unwrap()]).fails(1).hints().says(&["not trusted"]);
     // A commit that the main worktree has too is no pull request's.
     let own = hostile.repo.spot.join("own");
     hostile.repo.git(["worktree", "add", "-q", "--detach", own.to_str().unwrap(), "HEAD"]);
-    setup(&own, &[]).succeeds();
-    assert!(!is_untrusted(&own) && own.join(".env").exists());
+    hostile.setup(&own, &[]).succeeds();
+    assert!(!hostile.is_untrusted(&own) && own.join(".env").exists());
 }
 
 #[test]
@@ -439,4 +401,39 @@ fn large_files_of_a_pull_request_come_by_git_lfs() {
         try_git(&path, ["config", "core.hooksPath"]).stdout.is_empty(),
         "the repository's settings are as they were"
     );
+}
+
+#[test]
+fn commits_of_a_pull_request_are_known_without_its_worktree() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let again = hostile.by_git("again", "pr/7");
+    hostile.setup(&again, &[]).succeeds();
+    // Two at once, neither of which is marked, and a commit below: also if only the branch is there.
+    hostile.calve(["remove", "-f", "pr/7"]).succeeds();
+    git(
+        &again,
+        ["-c", "core.hooksPath=/nowhere", "-c", "core.fsmonitor=", "commit", "-q", "--allow-empty", "-m", "more"],
+    );
+    let all = [
+        hostile.by_git("one", "pr/7"),
+        hostile.by_git("two", "pr/7"),
+        hostile.by_git("more", git(&again, ["rev-parse", "HEAD"]).trim_end()),
+    ];
+    // git's own commands above are the user's.
+    let _ = fs_err::remove_file(&hostile.ran);
+    for path in &all {
+        hostile.setup(path, &[]).succeeds().says(&["not trusted"]);
+    }
+    hostile.nothing_ran("setup of two");
+    for path in &all {
+        assert!(hostile.is_untrusted(path) && !path.join(".env").exists(), "{}", path.display());
+    }
+    // What the user trusts stays so.
+    crate::program::calve(["hook", "approve", "--trust", "--yes"])
+        .within(&again)
+        .env("CALVE_HOME", hostile.repo.spot.join("home"))
+        .succeeds();
+    hostile.setup(&again, &[]).succeeds();
+    assert!(!hostile.is_untrusted(&again) && again.join(".env").exists());
 }
