@@ -184,6 +184,17 @@ mod tests {
     }
 
     #[test]
+    fn a_mistake_is_told_without_the_text_around_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        for text in [r#"{"auths": {"ghcr.io": "c2VjcmV0"}}"#, r#"{"auths": {"ghcr.io": {"password": 12345678}}}"#] {
+            fs_err::write(&path, text).unwrap();
+            let error = CredentialFiles(vec![path.clone()]).find("ghcr.io", "r").err().unwrap().to_string();
+            assert!(error.contains("line 1") && !error.contains("c2Vj") && !error.contains("1234"), "{error}");
+        }
+    }
+
+    #[test]
     fn credentials_are_read_as_docker_writes_them() {
         let text = format!(
             r#"{{"auths": {{"https://index.docker.io/v1/": {{"auth": "{}"}}, "https://ghcr.io": {{"username": "u", "password": "p"}},

@@ -188,6 +188,8 @@ struct Reuse {
     held: HeldTemplate,
     key: String,
     files: HashMap<[u8; 32], Vec<u8>>,
+    /// Of all of them, each as often as it is there.
+    bytes: u64,
 }
 
 impl Reuse {
@@ -201,7 +203,8 @@ impl Reuse {
             _ => None,
         };
         let files = template.entries.iter().filter_map(file).collect();
-        Some((Self { held, key, files }, Arc::new(template)))
+        let bytes = template.bytes();
+        Some((Self { held, key, files, bytes }, Arc::new(template)))
     }
 }
 
@@ -261,9 +264,9 @@ impl Pull<'_> {
         sent: &FetchedTemplate<'_>,
         checked: &CheckedFiles,
     ) -> Result<(), Error> {
-        if self.reuse.is_none() {
-            check_room(root, 1, self.sent.bytes())?;
-        }
+        // As much as is here may be shared.
+        let here = self.reuse.map_or(0, |reuse| reuse.bytes);
+        check_room(root, 1, self.sent.bytes().saturating_sub(here))?;
         let mut parents = Parents::open(root)?;
         parents.make_directories(self.sent)?;
         let here: Vec<_> = sent.is_elsewhere.iter().enumerate().map(|(number, here)| here.then_some(number)).collect();

@@ -22,7 +22,7 @@ use crate::tree::pool::thread_count;
 pub struct ReadOptions {
     /// Worker threads. By default as many as processors, at most 8, and one for every 16 files.
     pub threads: Option<NonZeroUsize>,
-    /// No file is begun once so much has been read: 64 MiB.
+    /// No file but the first is begun once so much has been read: 64 MiB.
     pub enough_bytes: u64,
     /// Ends the reading early.
     pub cancel: CancelToken,
@@ -52,12 +52,15 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
     let stretches = Mutex::new(Vec::new());
     on_threads(threads, &|| {
         sys::private_descriptors(&[]);
-        // Stretches are taken in order and each one taken is finished, so that what was read has no gap.
-        while bytes.load(Ordering::Relaxed) < options.enough_bytes && !options.cancel.is_cancelled() {
+        let is_wanted = || bytes.load(Ordering::Relaxed) < options.enough_bytes && !options.cancel.is_cancelled();
+        while is_wanted() {
             let first = next.fetch_add(STRETCH, Ordering::Relaxed);
             let Some(rest) = paths.get(first..).filter(|rest| !rest.is_empty()) else { break };
             let mut contents = Vec::with_capacity(STRETCH.min(rest.len()));
             for path in rest.iter().take(STRETCH) {
+                if !is_wanted() && first + contents.len() > 0 {
+                    break;
+                }
                 let read = one(path.as_ref());
                 bytes.fetch_add(read.as_ref().map_or(0, |read| read.len() as u64), Ordering::Relaxed);
                 contents.push(read);
@@ -70,7 +73,15 @@ pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> R
     }
     let mut stretches = stretches.into_inner().unwrap_or_else(PoisonError::into_inner);
     stretches.sort_by_key(|(first, _)| *first);
-    Ok(stretches.into_iter().flat_map(|(_, contents)| contents).collect())
+    let mut all = Vec::new();
+    for (first, mut contents) in stretches {
+        // The one before was not finished: what comes after the gap is read again.
+        if first != all.len() {
+            break;
+        }
+        all.append(&mut contents);
+    }
+    Ok(all)
 }
 
 fn one(path: &Path) -> Contents {

@@ -7,15 +7,145 @@ use std::path::Path;
 
 use super::is_untrusted;
 
-/// Programs that run code which their arguments or the current directory name.
-const RUNNERS: [&str; 49] = [
-    ".", "ash", "awk", "bash", "bun", "bunx", "bundle", "busybox", "cargo", "command", "csh", "dash", "deno", "env",
-    "eslint", "eval", "exec", "find", "fish", "gawk", "go", "java", "just", "ksh", "lua", "make", "mawk", "nice",
-    "nohup", "npm", "npx", "perl", "php", "pnpm", "poetry", "prettier", "rake", "sed", "setsid", "sh", "source",
-    "sudo", "tclsh", "timeout", "tsx", "uv", "xargs", "yarn", "zsh",
+/// Programs that run code which their arguments, the current directory, or a configuration in it name. A version may follow
+/// (`python3.12`).
+const RUNNERS: &[&str] = &[
+    ".",
+    "R",
+    "Rscript",
+    "ash",
+    "asdf",
+    "awk",
+    "babel",
+    "bash",
+    "bb",
+    "bun",
+    "bunx",
+    "bundle",
+    "busybox",
+    "cabal",
+    "cargo",
+    "clojure",
+    "command",
+    "composer",
+    "crystal",
+    "csh",
+    "csi",
+    "dart",
+    "dash",
+    "deno",
+    "direnv",
+    "docker",
+    "dotnet",
+    "ed",
+    "elixir",
+    "elvish",
+    "emacs",
+    "env",
+    "erb",
+    "escript",
+    "eslint",
+    "eval",
+    "ex",
+    "exec",
+    "expect",
+    "find",
+    "fish",
+    "gawk",
+    "ghci",
+    "go",
+    "gradle",
+    "groovy",
+    "guile",
+    "hatch",
+    "iex",
+    "ipython",
+    "irb",
+    "java",
+    "jruby",
+    "julia",
+    "just",
+    "kotlin",
+    "ksh",
+    "lein",
+    "lua",
+    "luajit",
+    "make",
+    "mawk",
+    "mise",
+    "mix",
+    "mvn",
+    "nice",
+    "nim",
+    "nix",
+    "nix-shell",
+    "node",
+    "nodejs",
+    "nohup",
+    "npm",
+    "npx",
+    "nu",
+    "nvim",
+    "octave",
+    "osascript",
+    "parallel",
+    "pdm",
+    "perl",
+    "php",
+    "php-cs-fixer",
+    "phpcs",
+    "pipenv",
+    "pixi",
+    "pnpm",
+    "podman",
+    "poetry",
+    "pre-commit",
+    "prettier",
+    "psql",
+    "pwsh",
+    "pypy",
+    "python",
+    "racket",
+    "rake",
+    "raku",
+    "rubocop",
+    "ruby",
+    "runghc",
+    "runhaskell",
+    "rye",
+    "sbt",
+    "scala",
+    "sed",
+    "setsid",
+    "sh",
+    "source",
+    "stack",
+    "standardrb",
+    "stylelint",
+    "sudo",
+    "swift",
+    "task",
+    "tclsh",
+    "timeout",
+    "ts-node",
+    "tsx",
+    "uv",
+    "uvx",
+    "vim",
+    "wish",
+    "wsl",
+    "xargs",
+    "xonsh",
+    "yarn",
+    "zsh",
 ];
-/// Programs like [`RUNNERS`] whose names may end with a version (`python3.12`).
-const VERSIONED: [&str; 4] = ["python", "pypy", "ruby", "node"];
+
+/// The endings of files that are run. A word that has one names a file of the tree, whatever the program is.
+const SCRIPTS: &[&str] = &[
+    "R", "awk", "bash", "bat", "cjs", "clj", "cmd", "cr", "cs", "el", "erl", "exe", "exs", "fish", "go", "groovy",
+    "hs", "jar", "java", "jl", "js", "kts", "ksh", "lua", "mjs", "ml", "mts", "nim", "nix", "php", "pl", "pm", "ps1",
+    "py", "pyz", "r", "rb", "rkt", "rs", "scala", "scm", "sed", "sh", "swift", "tcl", "ts", "tsx", "vim", "zsh",
+];
 
 /// Returns whether `command`, run in an untrusted worktree, is a program of the user's that runs no code of the tree.
 pub(crate) fn is_the_users(command: &str) -> bool {
@@ -36,18 +166,16 @@ pub(crate) fn is_the_users(command: &str) -> bool {
     }
     rest.iter().all(|word| {
         let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-        !word.contains('/') || is_elsewhere(word) || is_elsewhere(value)
+        let is_script = value.rsplit_once('.').is_some_and(|(_, ending)| SCRIPTS.contains(&ending));
+        !word.contains('/') && !is_script || is_elsewhere(word) || is_elsewhere(value)
     })
 }
 
 fn is_runner(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program);
     let name = name.strip_suffix(".exe").unwrap_or(name);
-    RUNNERS.contains(&name)
-        || VERSIONED.iter().any(|known| {
-            name.strip_prefix(known).is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
-                || name == "nodejs"
-        })
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    RUNNERS.contains(&name) || RUNNERS.contains(&bare)
 }
 
 /// Splits a command for which a shell would only remove quotes into its words; returns `None` for any other.
@@ -144,6 +272,13 @@ mod tests {
             "stdbuf -oL sh filter",
             "flock /tmp/lock python3 filter",
             "prettier --stdin-filepath %f",
+            "Rscript fmt",
+            "lua5.4 f",
+            "php8.2 f",
+            "fmt-it fmt.R",
+            "fmt-it --with=fmt.py",
+            "pipenv run nbstripout",
+            "mix format -",
         ] {
             assert!(!is_the_users(command), "{command}");
         }
