@@ -22,7 +22,7 @@ use crate::tree::pool::thread_count;
 pub struct ReadOptions {
     /// Worker threads. By default as many as processors, at most 8, and one for every 16 files.
     pub threads: Option<NonZeroUsize>,
-    /// No file but the first is begun once so much has been read: 64 MiB.
+    /// No file is begun once so much has been read: 64 MiB.
     pub enough_bytes: u64,
     /// Ends the reading early.
     pub cancel: CancelToken,
@@ -34,8 +34,8 @@ impl Default for ReadOptions {
     }
 }
 
-/// A worker takes so many at a time.
-const STRETCH: usize = 16;
+/// With fewer for each, another worker is not worth its start.
+const FILES_PER_THREAD: usize = 16;
 
 /// The contents of a file, or why there are none.
 type Contents = Result<Vec<u8>, Error>;
@@ -45,43 +45,30 @@ type Contents = Result<Vec<u8>, Error>;
 pub fn read_files(paths: &[impl AsRef<Path> + Sync], options: &ReadOptions) -> Result<Vec<Contents>, Error> {
     let threads = match options.threads {
         Some(_) => thread_count(options.threads),
-        None => thread_count(None).min(paths.len() / STRETCH).max(1),
+        None => thread_count(None).min(paths.len() / FILES_PER_THREAD).max(1),
     };
     let next = AtomicUsize::new(0);
     let bytes = AtomicU64::new(0);
-    let stretches = Mutex::new(Vec::new());
+    let all = Mutex::new(Vec::new());
     on_threads(threads, &|| {
         sys::private_descriptors(&[]);
-        let is_wanted = || bytes.load(Ordering::Relaxed) < options.enough_bytes && !options.cancel.is_cancelled();
-        while is_wanted() {
-            let first = next.fetch_add(STRETCH, Ordering::Relaxed);
-            let Some(rest) = paths.get(first..).filter(|rest| !rest.is_empty()) else { break };
-            let mut contents = Vec::with_capacity(STRETCH.min(rest.len()));
-            for path in rest.iter().take(STRETCH) {
-                if !is_wanted() && first + contents.len() > 0 {
-                    break;
-                }
-                let read = one(path.as_ref());
-                bytes.fetch_add(read.as_ref().map_or(0, |read| read.len() as u64), Ordering::Relaxed);
-                contents.push(read);
-            }
-            stretches.lock().unwrap_or_else(PoisonError::into_inner).push((first, contents));
+        let mut own = Vec::new();
+        // Files are taken in order and each one taken is read, so that what was read has no gap.
+        while bytes.load(Ordering::Relaxed) < options.enough_bytes && !options.cancel.is_cancelled() {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = paths.get(number) else { break };
+            let read = one(path.as_ref());
+            bytes.fetch_add(read.as_ref().map_or(0, |read| read.len() as u64), Ordering::Relaxed);
+            own.push((number, read));
         }
+        all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
     })?;
     if options.cancel.is_cancelled() {
         return Err(Error::Interrupted);
     }
-    let mut stretches = stretches.into_inner().unwrap_or_else(PoisonError::into_inner);
-    stretches.sort_by_key(|(first, _)| *first);
-    let mut all = Vec::new();
-    for (first, mut contents) in stretches {
-        // The one before was not finished: what comes after the gap is read again.
-        if first != all.len() {
-            break;
-        }
-        all.append(&mut contents);
-    }
-    Ok(all)
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.sort_unstable_by_key(|(number, _)| *number);
+    Ok(all.into_iter().map(|(_, contents)| contents).collect())
 }
 
 fn one(path: &Path) -> Contents {

@@ -22,14 +22,34 @@ const TRUSTED: &str = "calve-trusted";
 /// A `.git` file has one line.
 const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
 
+/// What of a worktree is a pull request's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ForeignPart {
+    /// What it has checked out.
+    Commit,
+    /// Files that git ignores, at the most.
+    Files,
+}
+
+const FOREIGN_COMMIT: &[u8] = b"a pull request's worktree, added without trust\n";
+const FOREIGN_FILES: &[u8] = b"has files of a pull request's worktree\n";
+
 /// Marks the worktree whose entry this is, unless it is marked.
-pub(crate) fn mark(entry: &Path) -> Result<()> {
+pub(crate) fn mark(entry: &Path, part: ForeignPart) -> Result<()> {
     let mut file = match fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
         opened => opened?,
     };
-    file.write_all(b"a pull request's worktree, added without trust\n")?;
+    file.write_all(match part {
+        ForeignPart::Commit => FOREIGN_COMMIT,
+        ForeignPart::Files => FOREIGN_FILES,
+    })?;
     Ok(())
+}
+
+/// Returns whether the worktree with this entry is marked for what it has checked out.
+pub(crate) fn has_foreign_commit(entry: &Path) -> bool {
+    has_mark(entry) && fs_err::read(entry.join(MARK)).map_or(true, |text| text != FOREIGN_FILES)
 }
 
 /// Notes that the user trusts the worktree whose entry this is.
@@ -200,7 +220,7 @@ mod tests {
         assert!(!is_untrusted(&tree));
         fs_err::write(tree.join(".git"), format!("gitdir: {}\n", entry.display())).unwrap();
         assert!(!is_untrusted(&tree) && !has_mark(&entry));
-        mark(&entry).unwrap();
+        mark(&entry, ForeignPart::Commit).unwrap();
         assert!(is_untrusted(&tree) && is_untrusted(&tree.join("a/b")) && is_untrusted(&tree.join("a/gone/..")));
         assert!(has_mark(&entry.join("modules/sub")));
         // Relative, as git writes it when it is told to.

@@ -166,7 +166,9 @@ pub(crate) fn is_the_users(command: &str) -> bool {
     }
     rest.iter().all(|word| {
         let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-        let is_script = value.rsplit_once('.').is_some_and(|(_, ending)| SCRIPTS.contains(&ending));
+        // A host may end like one: `ssh -J bastion.example.rs`, `--account=me@example.pl`.
+        let is_host = word.contains('@') || program.rsplit('/').next() == Some("ssh");
+        let is_script = !is_host && value.rsplit_once('.').is_some_and(|(_, ending)| SCRIPTS.contains(&ending));
         !word.contains('/') && !is_script || is_elsewhere(word) || is_elsewhere(value)
     })
 }
@@ -221,7 +223,7 @@ mod tests {
         let (entry, tree) = (folder.path().join("entry"), folder.path().join("pr"));
         fs_err::create_dir(&entry).unwrap();
         fs_err::create_dir(&tree).unwrap();
-        super::super::mark(&entry).unwrap();
+        super::super::mark(&entry, super::super::ForeignPart::Commit).unwrap();
         fs_err::write(tree.join(".git"), format!("gitdir: {}\n", entry.display())).unwrap();
         let inside = [format!("{}/filter", tree.display()), format!("{}/../pr/filter", tree.display())];
         assert!(is_the_users(&format!("{}/filter", folder.path().display())));
@@ -236,6 +238,8 @@ mod tests {
             "'/opt/my filter/run' --in=/etc/x",
             "store",
             "ssh -i /etc/key",
+            "ssh -J bastion.example.rs",
+            "helper --account=me@example.pl",
         ] {
             assert!(is_the_users(command), "{command}");
         }

@@ -191,7 +191,7 @@ fn check(repository: &Repository, worktree: &Worktree, linked: &LinkedWorktree, 
         let reached = scope.spawn(|| check_reached(repository, worktree));
         let submodules = scope.spawn(|| submodules::check_kept(repository, worktree, linked.entry()));
         let nested = scope.spawn(|| nested::check_kept(linked, &repository.worktrees, cancel));
-        let hidden = scope.spawn(|| check_hidden(&git, &[], linked.path()));
+        let hidden = scope.spawn(|| check_hidden(&git, &[], linked.path(), &|_, _| false));
         if !is_plainly_clean(&git)? {
             check_clean(&git, linked.path())?;
         }

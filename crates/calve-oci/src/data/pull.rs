@@ -115,8 +115,15 @@ impl<'a> DataImage<'a> {
         let is_new = |chunk: &&Chunk| old.as_ref().is_none_or(|old| !old.chunks.contains_key(&chunk.hash));
         let chunks = index.files.iter().flat_map(|file| &file.chunks);
         let new = chunks.filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
-        // Contents that are here may be wanted more often than they are here.
-        let bytes = |index: &Index| index.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size()));
+        // Contents that are here may be wanted more often than they are here. Zeros stay holes: those that matter are in the largest chunks.
+        let largest =
+            index.files.iter().flat_map(|file| &file.chunks).map(|chunk| chunk.size).max().unwrap_or_default();
+        let zeros = hash(&vec![0; largest as usize]);
+        let is_hole = |chunk: &&Chunk| chunk.size == largest && chunk.hash == zeros;
+        let bytes = |index: &Index| {
+            let chunks = index.files.iter().flat_map(|file| &file.chunks).filter(|chunk| !is_hole(chunk));
+            chunks.fold(0_u64, |sum, chunk| sum.saturating_add(chunk.size.into()))
+        };
         let more = bytes(&index).saturating_sub(old.as_ref().map_or(0, |old| bytes(&old.index)));
         // The directory above is hidden: its own parent is named.
         check_room(data, 2, more.max(new))?;

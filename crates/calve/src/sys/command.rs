@@ -1,6 +1,6 @@
 //! Running a command of the user's, for as long as it likes.
 
-use std::io::{ErrorKind, IsTerminal as _, Read as _};
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitStatus};
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::pipe;
 use signal_hook::{SigId, flag};
@@ -34,7 +34,10 @@ pub(crate) fn run_command(command: &mut Command) -> std::io::Result<ExitStatus> 
 /// Runs a hook to its end. Signals that reach this process only are forwarded: without a terminal, all of them, to whatever the hook has
 /// started too.
 pub(crate) fn run_hook(command: &mut Command) -> std::io::Result<ExitStatus> {
-    if std::io::stdin().is_terminal() {
+    // In a group of its own a hook could ask nothing there.
+    let has_terminal =
+        fs_err::File::open("/dev/tty").is_ok_and(|terminal| tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp()));
+    if has_terminal {
         return forwarding(command, &PASSED_ON, kill_process);
     }
     let all = [PASSED_ON[0], PASSED_ON[1], (SIGINT, Signal::INT)];

@@ -14,10 +14,10 @@ use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::trust;
+use crate::trust::{self, ForeignPart};
 use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
-use crate::worktree::add::target::is_foreign_worktree;
+use crate::worktree::add::target::is_foreign_checkout;
 use crate::worktree::add::{AddOptions, Trust, take_skipped};
 use crate::worktree::tracked::index::Index;
 
@@ -55,6 +55,8 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         from: Some(donor),
         // A place where nothing is.
         path: Some(here.join(".git/fill")),
+        // It is asked below, about the worktree.
+        trust: Trust::Yes,
         ..options.clone()
     };
     let mut request = AddRequest::new(repository, &wanted)?;
@@ -62,9 +64,12 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         return Err(Error::refused("this is the worktree that the files would come from", Remedy::NameSource));
     }
     request.path.clone_from(&here);
-    // What counts is not the commit alone, as for a worktree that is to be made.
-    request.is_untrusted = options.trust == Trust::No && is_foreign(&request, &here)?;
-    request.leaves_secrets = request.is_untrusted || request.config.secrets == Some(Secrets::Leave);
+    if options.trust == Trust::No {
+        let is_foreign_donor = trust::is_untrusted(&request.donor);
+        request.is_foreign = is_foreign(&request.repository, &here, &head)?;
+        request.is_untrusted = is_foreign_donor || request.is_foreign;
+        request.leaves_secrets = request.is_untrusted || request.config.secrets == Some(Secrets::Leave);
+    }
     if request.is_untrusted {
         mark(&request, &here)?;
     }
@@ -122,30 +127,32 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     })
 }
 
-/// Returns whether the worktree is a pull request's, or its files would be, and the user has not said that he trusts it.
-fn is_foreign(request: &AddRequest, here: &Path) -> Result<bool> {
-    let worktree = request.repository.worktrees.iter().find(|worktree| worktree.path == here);
-    if trust::is_untrusted(&request.donor) {
+/// Returns whether the worktree is a pull request's, and the user has not said that he trusts it.
+fn is_foreign(repository: &Repository, here: &Path, head: &str) -> Result<bool> {
+    if trust::is_untrusted(here) {
         return Ok(true);
     }
-    match worktree.and_then(|worktree| worktree.entry.as_deref()) {
-        Some(entry) if trust::is_trusted(entry) && !trust::has_mark(entry) => Ok(false),
-        Some(_) => is_foreign_worktree(&request.repository, here),
+    // It may have moved, so that the repository knows another place.
+    let Some(entry) = trust::entry_of(here)? else {
         // The main worktree is the user's, whatever he has checked out there.
-        None => Ok(false),
+        return Ok(false);
+    };
+    if trust::is_trusted(&entry) {
+        return Ok(false);
     }
+    let branch = Git::at(here).answer(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
+    is_foreign_checkout(repository, branch.as_deref(), head)
 }
 
 /// Marks the worktree as one that is not trusted, before anything is carried into it.
 fn mark(request: &AddRequest, here: &Path) -> Result<()> {
-    let worktree = request.repository.worktrees.iter().find(|worktree| worktree.path == here);
-    let Some(entry) = worktree.and_then(|worktree| worktree.entry.clone()) else {
+    let Some(entry) = trust::entry_of(here)? else {
         return Err(Error::refused(
             format!("`{}` is not trusted, so nothing of it goes into the main worktree", ShownPath(&request.donor)),
             Remedy::NameSource,
         ));
     };
-    trust::mark(&entry)
+    trust::mark(&entry, if request.is_foreign { ForeignPart::Commit } else { ForeignPart::Files })
 }
 
 /// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.

@@ -41,6 +41,8 @@ pub(crate) struct AddRequest {
     pub(crate) leaves_secrets: bool,
     /// The commit, or the donor, is a pull request's: no code of it runs.
     pub(crate) is_untrusted: bool,
+    /// The commit is.
+    pub(crate) is_foreign: bool,
     /// The user said so.
     pub(crate) is_trusted: bool,
     /// The worktree whose lists say what is carried.
@@ -102,6 +104,7 @@ impl AddRequest {
             config,
             leaves_secrets,
             is_untrusted,
+            is_foreign,
             is_trusted: options.trust == Trust::Yes,
             listed_in,
             is_sparse,

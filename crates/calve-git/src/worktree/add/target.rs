@@ -1,7 +1,5 @@
 //! The commit of a new worktree.
 
-use std::path::Path;
-
 use calve_core::ShownPath;
 
 use crate::error::{Error, Result};
@@ -235,44 +233,57 @@ pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, tar
     }
 }
 
-/// Returns whether the worktree at `path` is a pull request's: it is marked, or has its branch or commits.
-pub(crate) fn is_foreign_worktree(repository: &Repository, path: &Path) -> Result<bool> {
-    let here = repository.worktrees.iter().find(|worktree| worktree.path == path);
-    let is_of_pull_request = here.and_then(|here| here.branch.as_deref()).and_then(pull_request).is_some();
-    if trust::is_untrusted(path) || is_of_pull_request {
+/// Returns whether a worktree with that branch and commit is a pull request's.
+pub(crate) fn is_foreign_checkout(repository: &Repository, branch: Option<&str>, head: &str) -> Result<bool> {
+    if branch.and_then(pull_request).is_some() {
         return Ok(true);
     }
-    here.and_then(|here| here.head.as_deref()).map_or(Ok(false), |head| is_foreign_commit(repository, head))
+    is_foreign_commit(repository, head)
 }
 
-/// Returns whether a commit has some of a pull request's that neither the main worktree nor a branch of a remote has. A pull request is what a
-/// worktree that is not trusted has checked out, or a branch `pr/123`, as this clone has it.
+/// References under which people keep the pull requests of others: `(below a remote, to leave out)`.
+const OF_OTHERS: [(&str, &str); 3] = [
+    ("refs/remotes/*/pr/[0-9]*", "--exclude=*/pr/[0-9]*"),
+    ("refs/remotes/*/pull/*", "--exclude=*/pull/*"),
+    ("refs/remotes/*/merge-requests/*", "--exclude=*/merge-requests/*"),
+];
+
+/// Returns whether a commit has, or is, one that only pull requests have: what worktrees that are not trusted have checked out, and branches such
+/// as `pr/123`. What the main worktree, a worktree that the user trusts, a tag or a branch of a remote has too is nobody else's.
 fn is_foreign_commit(repository: &Repository, oid: &str) -> Result<bool> {
-    let has_mark = |worktree: &&Worktree| worktree.entry.as_deref().is_some_and(trust::has_mark);
-    let mut tips: Vec<String> =
-        repository.worktrees.iter().filter(has_mark).filter_map(|worktree| worktree.head.clone()).collect();
-    let git = repository.git();
-    let branches =
-        git.run(&["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/pr/", "refs/remotes/*/pr/*"])?;
-    for line in String::from_utf8_lossy(&branches).lines() {
-        let Some((tip, name)) = line.split_once(' ') else { continue };
-        if name.find("/pr/").is_some_and(|at| pull_request(&name[at + 1..]).is_some()) {
-            tips.push(tip.to_owned());
+    let common = Git::at(&repository.common).with("GIT_DIR", &repository.common);
+    let mut known = vec!["--not".to_owned()];
+    known.extend(OF_OTHERS.map(|(_, exclude)| exclude.to_owned()));
+    known.extend(["--remotes".to_owned(), "--tags".to_owned()]);
+    let (mut tips, mut trusted) = (Vec::new(), Vec::new());
+    for worktree in &repository.worktrees {
+        let Some(head) = &worktree.head else { continue };
+        match worktree.entry.as_deref() {
+            None => trusted.push(head.clone()),
+            Some(entry) if trust::has_foreign_commit(entry) => tips.push(head.clone()),
+            Some(entry) if trust::is_trusted(entry) => trusted.push(head.clone()),
+            Some(_) => {}
         }
     }
-    tips.sort();
-    tips.dedup();
-    let main = repository.worktrees.iter().find(|worktree| worktree.is_main).and_then(|main| main.head.clone());
-    for tip in tips {
-        // They may have nothing in common.
-        let Some(both) = git.answer(&["merge-base", oid, &tip])? else { continue };
-        let mut words = vec!["rev-list", "--max-count=1", &both, "--not", "--exclude=*/pr/*", "--remotes"];
-        words.extend(main.as_deref());
-        if !git.run(&words)?.is_empty() {
-            return Ok(true);
-        }
+    if repository.main().is_none() {
+        // Of a bare repository, git lists none.
+        trusted.extend(common.answer(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?);
     }
-    Ok(false)
+    known.extend(trusted);
+    let count = |words: &[&str], tips: &[String]| -> Result<Vec<u8>> {
+        let input: String =
+            std::iter::once(format!("{oid}\n")).chain(tips.iter().map(|tip| format!("^{tip}\n"))).collect();
+        let known = known.iter().map(String::as_str);
+        let words: Vec<&str> = ["rev-list", "--stdin"].into_iter().chain(words.iter().copied()).chain(known).collect();
+        common.fed(&words, input.as_bytes())
+    };
+    if count(&["--max-count=1"], &[])?.is_empty() {
+        return Ok(false);
+    }
+    let others = OF_OTHERS.map(|(references, _)| references);
+    let listed = [&["for-each-ref", "--format=%(objectname)", "refs/heads/pr/[0-9]*"][..], &others].concat();
+    tips.extend(String::from_utf8_lossy(&common.run(&listed)?).lines().map(str::to_owned));
+    Ok(!tips.is_empty() && count(&["--count"], &[])? != count(&["--count"], &tips)?)
 }
 
 /// Returns the branch that a revision begins at, if it is one.

@@ -12,8 +12,13 @@ use crate::paths::path_of;
 use crate::remedy::{HidingMark, Remedy};
 
 /// Refuses changes of files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse checkout).
-/// `options` come before the commands of `git`.
-pub(crate) fn check_hidden(git: &Git, options: &[String], path: &Path) -> Result<()> {
+/// `options` come before the commands of `git`. `is_kept` is asked whether such contents of a file exist elsewhere.
+pub(crate) fn check_hidden(
+    git: &Git,
+    options: &[String],
+    path: &Path,
+    is_kept: &dyn Fn(&Path, &[u8]) -> bool,
+) -> Result<()> {
     let asked = |words: &[&OsStr]| {
         let options = options.iter().map(OsStr::new);
         options.chain(words.iter().copied()).map(OsStr::to_owned).collect::<Vec<_>>()
@@ -38,7 +43,7 @@ pub(crate) fn check_hidden(git: &Git, options: &[String], path: &Path) -> Result
             // A submodule.
             false => continue,
         };
-        if now.trim_ascii_end() != oid {
+        if now.trim_ascii_end() != oid && !(found.is_file() && is_kept(&name, &fs_err::read(&file)?)) {
             let mark =
                 if tag.eq_ignore_ascii_case(&b's') { HidingMark::SkipWorktree } else { HidingMark::AssumeUnchanged };
             return Err(Error::refused(

@@ -15,8 +15,8 @@ use crate::repository::Worktree;
 use crate::repository::state::LinkedWorktree;
 use crate::trust;
 use crate::worktree::unsaved::hidden::check_hidden;
-use crate::worktree::unsaved::unfinished;
 use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
+use crate::worktree::unsaved::{UNFINISHED, unfinished};
 
 /// Something inside that git works on, by its path below the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,13 +118,20 @@ impl OuterWorktree<'_> {
     fn check_files(&self, path: &Path) -> Result<()> {
         let files = self.root.join(path);
         let Some(repository) = self.repository_of(path, &files)? else { return Ok(()) };
-        if let Some(operation) = unfinished(&repository) {
+        if let Some(operation) = unfinished(&repository)
+            && !self.is_unfinished_elsewhere(path, &repository)
+        {
             let what = format!("has a {} that is not finished", operation.name());
             return Err(self.refuse(path, what, Remedy::FinishOrForce(operation)));
         }
         let git = careful(&files, &repository).with("GIT_WORK_TREE", &files).with(NOTHING, "");
         let harmless = harmless(&git)?;
-        self.judged(path, check_hidden(&git, &harmless, &files))?;
+        let others = self.others_at(path);
+        // `calve worktree add` copied it from there.
+        let is_kept = |name: &Path, contents: &[u8]| {
+            others.iter().any(|other| fs_err::read(other.join(name)).is_ok_and(|there| there == contents))
+        };
+        self.judged(path, check_hidden(&git, &harmless, &files, &is_kept))?;
         // A submodule: git has looked at its files, and its commits are looked at with the entry.
         if repository.starts_with(&self.entry) {
             return Ok(());
@@ -142,6 +149,18 @@ impl OuterWorktree<'_> {
             return Ok(());
         }
         self.check_registered(path, &git, &repository)
+    }
+
+    /// Returns whether git's own files of all operations are the same in a repository at that path in a worktree that stays, as far as they are
+    /// single files.
+    fn is_unfinished_elsewhere(&self, path: &Path, repository: &Path) -> bool {
+        let same = |other: &PathBuf| {
+            UNFINISHED.iter().all(|(name, _)| match fs_err::read(repository.join(name)) {
+                Ok(text) => fs_err::read(other.join(".git").join(name)).is_ok_and(|there| there == text),
+                Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            })
+        };
+        self.others_at(path).iter().any(same)
     }
 
     /// Checks a worktree of a repository that stays, this one or another. Its commits stay with that repository.

@@ -139,12 +139,10 @@ fn one(
         leaving.iter().try_for_each(|leaving| leaving.check(written))?;
         let mut again = options.clone();
         again.what = Some(worktree.path.clone());
-        // A hook and the end of servers take time, in which somebody may save something.
-        if hook(worktree, arguments, &options.remove.cancel)? {
-            worktree::plan_removal(&again)?;
-        }
-        if let Some(leaving) = &mut leaving {
-            leaving.end(written)?;
+        let has_hook = hook(worktree, arguments, &options.remove.cancel)?;
+        leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
+        if has_hook || leaving.is_some() {
+            // A hook and the end of servers take time, in which somebody may save something.
             worktree::plan_removal(&again)?;
         }
         // The shell's directory may go; the directory of this process would keep the engine from removing it.
