@@ -282,6 +282,10 @@ fn what_begins_at_the_head_of_a_pull_request_is_not_trusted_wherever_its_files_c
     }
     hostile.nothing_ran("add by its id");
     hostile.repo.git(["branch", "mine", "main"]);
+    // From the main worktree, also what it has no name for.
+    let before = hostile.repo.git(["rev-parse", "HEAD~1"]);
+    let ran = hostile.calve(["add", "--no-hooks", "--json", "--base", before.trim_end(), "before"]).succeeds();
+    assert_eq!(ran.json()["untrusted"], false);
     for arguments in [&["mine"][..], &["--base", "main", "another"]] {
         let ran = hostile.calve(["add", "--json", "--from", "main"]).args(arguments).within(&inside).succeeds();
         assert_eq!(ran.json()["untrusted"], false, "{arguments:?}");
@@ -436,4 +440,32 @@ fn commits_of_a_pull_request_are_known_without_its_worktree() {
         .succeeds();
     hostile.setup(&again, &[]).succeeds();
     assert!(!hostile.is_untrusted(&again) && again.join(".env").exists());
+}
+
+#[test]
+fn a_bare_repository_has_no_configuration_for_a_pull_request() {
+    let hostile = Hostile::new();
+    let (bare, trunk) = (hostile.repo.spot.join("bare"), hostile.repo.spot.join("trunk"));
+    hostile.repo.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    git(&bare, ["config", "remote.origin.url", hostile.repo.spot.join("other").to_str().unwrap()]);
+    git(&bare, ["worktree", "add", "-q", trunk.to_str().unwrap(), "main"]);
+    let add = |arguments: &[&str]| {
+        let ran = hostile.calve(["add", "--no-hooks", "--json"]).args(arguments).within(&trunk).succeeds();
+        ran.json()["untrusted"] == true
+    };
+    assert!(add(&["pr/7", "--path", "../a-pull-request"]));
+    // What the repository's own branch has is nobody else's.
+    assert!(!add(&["--base", "HEAD~1", "old"]) && add(&["--base", "refs/heads/pr/7~0", "theirs"]));
+    let inside = hostile.repo.spot.join("a-pull-request");
+    write(&inside.join(".calve.toml"), "[ports]\nweb = 20300\n");
+    let ports = || {
+        let env = crate::program::calve(["env", "--json"]).within(&inside);
+        env.env("CALVE_HOME", hostile.repo.spot.join("home")).succeeds().json()["ports"].as_array().unwrap().len()
+    };
+    assert_eq!(ports(), 0);
+    for name in ["trunk", "old", "theirs"] {
+        hostile.calve(["remove", "-f", "--no-hooks", name]).within(&inside).run();
+    }
+    assert_eq!(ports(), 0);
+    hostile.nothing_ran("env in a bare repository");
 }
