@@ -55,8 +55,6 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         from: Some(donor),
         // A place where nothing is.
         path: Some(here.join(".git/fill")),
-        // It is asked below, about the worktree.
-        trust: Trust::Yes,
         ..options.clone()
     };
     let mut request = AddRequest::new(repository, &wanted)?;
@@ -65,13 +63,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     }
     request.path.clone_from(&here);
     if options.trust == Trust::No {
-        let is_foreign_donor = trust::is_untrusted(&request.donor);
-        request.is_foreign = is_foreign(&request.repository, &here, &head)?;
-        request.is_untrusted = is_foreign_donor || request.is_foreign;
-        request.leaves_secrets = request.is_untrusted || request.config.secrets == Some(Secrets::Leave);
-    }
-    if request.is_untrusted {
-        mark(&request, &here)?;
+        judge(&mut request, &here, &head)?;
     }
     // After the mark, by which it runs no code of the worktree.
     let git = Git::at(&here);
@@ -144,8 +136,14 @@ fn is_foreign(repository: &Repository, here: &Path, head: &str) -> Result<bool> 
     is_foreign_checkout(repository, branch.as_deref(), head)
 }
 
-/// Marks the worktree as one that is not trusted, before anything is carried into it.
-fn mark(request: &AddRequest, here: &Path) -> Result<()> {
+/// Finds out whether the worktree is to be trusted. Marks it otherwise, before anything is carried into it.
+fn judge(request: &mut AddRequest, here: &Path, head: &str) -> Result<()> {
+    request.is_foreign = is_foreign(&request.repository, here, head)?;
+    request.is_untrusted = request.is_foreign || trust::is_untrusted(&request.donor);
+    request.leaves_secrets = request.is_untrusted || request.config.secrets == Some(Secrets::Leave);
+    if !request.is_untrusted {
+        return Ok(());
+    }
     let Some(entry) = trust::entry_of(here)? else {
         return Err(Error::refused(
             format!("`{}` is not trusted, so nothing of it goes into the main worktree", ShownPath(&request.donor)),

@@ -360,6 +360,7 @@ fn an_agents_setup_gives_a_pull_request_no_secrets_and_runs_nothing_of_it() {
     hostile.repo.git(["worktree", "add", "-q", "--detach", mine.to_str().unwrap(), "HEAD"]);
     hostile.setup(&mine, &["--from", inside.to_str().unwrap()]).succeeds();
     assert!(hostile.is_untrusted(&mine) && !mine.join(".env").exists());
+    assert!(mine.join("target/debug/out.o").exists(), ".worktreeinclude of the pull request was used");
     hostile.nothing_ran("setup");
     hostile.setup(&hostile.repo.path, &["--from", inside.to_str().unwrap()]).fails(1).hints().says(&["not trusted"]);
     // A commit that the main worktree has too is no pull request's.
