@@ -14,10 +14,10 @@ use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::trust::{self, ForeignPart};
+use crate::trust;
 use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
-use crate::worktree::add::target::is_foreign_checkout;
+use crate::worktree::add::target::pull_request;
 use crate::worktree::add::{AddOptions, Trust, take_skipped};
 use crate::worktree::tracked::index::Index;
 
@@ -63,7 +63,7 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     }
     request.path.clone_from(&here);
     if options.trust == Trust::No {
-        judge(&mut request, &here, &head)?;
+        judge(&mut request, &here)?;
     }
     // After the mark, by which it runs no code of the worktree.
     let git = Git::at(&here);
@@ -119,8 +119,8 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     })
 }
 
-/// Returns whether the worktree is a pull request's, and the user has not said that he trusts it.
-fn is_foreign(repository: &Repository, here: &Path, head: &str) -> Result<bool> {
+/// Returns whether the worktree is a pull request's, whose commit may be one's, and the user has not said that he trusts it.
+fn is_foreign(here: &Path, is_foreign_commit: bool) -> Result<bool> {
     if trust::is_untrusted(here) {
         return Ok(true);
     }
@@ -133,12 +133,12 @@ fn is_foreign(repository: &Repository, here: &Path, head: &str) -> Result<bool> 
         return Ok(false);
     }
     let branch = Git::at(here).answer(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
-    is_foreign_checkout(repository, branch.as_deref(), head)
+    Ok(is_foreign_commit || branch.as_deref().and_then(pull_request).is_some())
 }
 
 /// Finds out whether the worktree is to be trusted. Marks it otherwise, before anything is carried into it.
-fn judge(request: &mut AddRequest, here: &Path, head: &str) -> Result<()> {
-    request.is_foreign = is_foreign(&request.repository, here, head)?;
+fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
+    request.is_foreign = is_foreign(here, request.is_foreign)?;
     request.is_untrusted = request.is_foreign || trust::is_untrusted(&request.donor);
     request.leaves_secrets = request.is_untrusted || request.config.secrets == Some(Secrets::Leave);
     if !request.is_untrusted {
@@ -150,7 +150,7 @@ fn judge(request: &mut AddRequest, here: &Path, head: &str) -> Result<()> {
             Remedy::NameSource,
         ));
     };
-    trust::mark(&entry, if request.is_foreign { ForeignPart::Commit } else { ForeignPart::Files })
+    trust::mark(&entry, request.foreign_part())
 }
 
 /// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.

@@ -13,7 +13,7 @@ use crate::git::Git;
 use crate::paths::{path_of, plain};
 use crate::remedy::Remedy;
 use crate::repository::{Repository, joined};
-use crate::trust;
+use crate::trust::{self, ForeignPart};
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
 use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts, LeftBehindReason, LeftEntry};
@@ -110,6 +110,11 @@ impl AddRequest {
             is_sparse,
             data_source,
         })
+    }
+
+    /// Returns the part of the worktree that makes it untrusted.
+    pub(crate) fn foreign_part(&self) -> ForeignPart {
+        if self.is_foreign { ForeignPart::Commit } else { ForeignPart::Files }
     }
 }
 

@@ -186,7 +186,7 @@ pub(crate) fn sweep_fetched(git: &Git) -> Result<()> {
 }
 
 /// Parses the number in `pr/123`.
-fn pull_request(branch: &str) -> Option<u64> {
+pub(crate) fn pull_request(branch: &str) -> Option<u64> {
     let digits = branch.strip_prefix("pr/")?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
@@ -233,14 +233,6 @@ pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, tar
     }
 }
 
-/// Returns whether a worktree with that branch and commit is a pull request's.
-pub(crate) fn is_foreign_checkout(repository: &Repository, branch: Option<&str>, head: &str) -> Result<bool> {
-    if branch.and_then(pull_request).is_some() {
-        return Ok(true);
-    }
-    is_foreign_commit(repository, head)
-}
-
 /// References under which people keep the pull requests of others: `(below a remote, to leave out)`.
 const OF_OTHERS: [(&str, &str); 3] = [
     ("refs/remotes/*/pr/[0-9]*", "--exclude=*/pr/[0-9]*"),
@@ -259,10 +251,10 @@ fn is_foreign_commit(repository: &Repository, oid: &str) -> Result<bool> {
     for worktree in &repository.worktrees {
         let Some(head) = &worktree.head else { continue };
         match worktree.entry.as_deref() {
-            None => trusted.push(head.clone()),
+            _ if worktree.is_main => trusted.push(head.clone()),
             Some(entry) if trust::has_foreign_commit(entry) => tips.push(head.clone()),
             Some(entry) if trust::is_trusted(entry) => trusted.push(head.clone()),
-            Some(_) => {}
+            _ => {}
         }
     }
     if repository.main().is_none() {
@@ -270,20 +262,20 @@ fn is_foreign_commit(repository: &Repository, oid: &str) -> Result<bool> {
         trusted.extend(common.answer(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?);
     }
     known.extend(trusted);
-    let count = |words: &[&str], tips: &[String]| -> Result<Vec<u8>> {
+    let count = |tips: &[String]| -> Result<Vec<u8>> {
         let input: String =
             std::iter::once(format!("{oid}\n")).chain(tips.iter().map(|tip| format!("^{tip}\n"))).collect();
-        let known = known.iter().map(String::as_str);
-        let words: Vec<&str> = ["rev-list", "--stdin"].into_iter().chain(words.iter().copied()).chain(known).collect();
-        common.fed(&words, input.as_bytes())
+        let words = ["rev-list", "--count", "--stdin"].into_iter().chain(known.iter().map(String::as_str));
+        common.fed(&words.collect::<Vec<_>>(), input.as_bytes())
     };
-    if count(&["--max-count=1"], &[])?.is_empty() {
+    let all = count(&[])?;
+    if all.trim_ascii() == b"0" {
         return Ok(false);
     }
     let others = OF_OTHERS.map(|(references, _)| references);
     let listed = [&["for-each-ref", "--format=%(objectname)", "refs/heads/pr/[0-9]*"][..], &others].concat();
     tips.extend(String::from_utf8_lossy(&common.run(&listed)?).lines().map(str::to_owned));
-    Ok(!tips.is_empty() && count(&["--count"], &[])? != count(&["--count"], &tips)?)
+    Ok(!tips.is_empty() && count(&tips)? != all)
 }
 
 /// Returns the branch that a revision begins at, if it is one.

@@ -27,7 +27,7 @@ use crate::repository;
 use crate::repository::Repository;
 use crate::repository::entries::{self, GITDIR};
 use crate::repository::state::LinkedWorktree;
-use crate::trust::{self, ForeignPart};
+use crate::trust;
 use crate::worktree::add::location;
 use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
@@ -88,8 +88,7 @@ impl Registration {
         // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
         write_at_once(&entry.directory, LOCKED, BEING_MADE.as_bytes())?;
         if request.is_untrusted {
-            let part = if request.is_foreign { ForeignPart::Commit } else { ForeignPart::Files };
-            trust::mark(&entry.directory, part)?;
+            trust::mark(&entry.directory, request.foreign_part())?;
         }
         if request.is_trusted {
             trust::note_trust(&entry.directory)?;
