@@ -188,7 +188,7 @@ struct Reuse {
     held: HeldTemplate,
     key: String,
     files: HashMap<[u8; 32], Vec<u8>>,
-    /// Of all of them, each as often as it is there.
+    /// The sum of the sizes of all files, repeated contents included.
     bytes: u64,
 }
 

@@ -22,10 +22,10 @@ const TRUSTED: &str = "calve-trusted";
 /// A `.git` file has one line.
 const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
 
-/// What of a worktree is a pull request's.
+/// The part of a worktree that is a pull request's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForeignPart {
-    /// What it has checked out.
+    /// The commit that is checked out.
     Commit,
     /// Files that git ignores, at the most.
     Files,
