@@ -116,7 +116,7 @@ pub use {
     clone::follow::FollowedSource,
     clone::merge::{OverwriteRule, merge_tree},
     clone::revert::{CloneState, RevertOptions, RevertReport, revert},
-    clone::stage::{StageReport, StagedTree, is_subvolume, stage, supersede},
+    clone::stage::{StageReport, StagedTree, is_subvolume, stage, stage_in, supersede},
     private::{Beginning, Change, Changes, PrivateOverlay, StartRefusal, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},

@@ -6,6 +6,10 @@ use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::Error;
 
+/// A pattern costs memory for each of its bytes, and one with slashes for each directory on the way once more.
+const LONGEST_BYTES: usize = 4096;
+const DEEPEST: usize = 64;
+
 /// Decides which paths a list of lines as in gitignore(5) matches. Paths are relative to the root of the tree.
 ///
 /// A pattern without a slash matches a name in any directory, one with a slash a path from the root; a slash at the end limits it to
@@ -35,6 +39,11 @@ impl Patterns {
             let invalid = |reason| Error::Pattern { pattern: line.as_ref().to_owned(), reason };
             let Some(text) = significant(line.as_ref()) else { continue };
             let (is_negated, text) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+            if text.len() > LONGEST_BYTES || text.matches('/').count() > DEEPEST {
+                return Err(invalid(format!(
+                    "it is longer than {LONGEST_BYTES} bytes, or has more than {DEEPEST} slashes"
+                )));
+            }
             let has_empty_name = text.contains("//");
             let (directories_only, text) = text.strip_suffix('/').map_or((false, text), |rest| (true, rest));
             let (is_path, body) = (text.contains('/'), text.strip_prefix('/').unwrap_or(text));
@@ -153,6 +162,19 @@ mod tests {
         }
         assert!(patterns.covers(Path::new("build/x/y"), false));
         assert!(!patterns.covers(Path::new("built/x"), false));
+    }
+
+    #[test]
+    fn patterns_of_any_length_are_judged_at_once() {
+        let started = std::time::Instant::now();
+        // As many as a configuration of 256 KiB has room for: each directory on the way is a pattern of its own.
+        let deep = vec!["*/".repeat(64) + "x"; 500];
+        let _ = Patterns::new(deep);
+        for line in ["a/".repeat(100_000), "[a-z]*".repeat(40_000), "**/".repeat(80_000)] {
+            assert!(Patterns::new([&(line + "x")]).is_err());
+        }
+        assert!(Patterns::new(["a/".repeat(60) + "x"]).is_ok());
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod escape;
 mod git;
 pub mod hooks;
 mod paths;
+mod place;
 mod redact;
 mod remedy;
 pub mod remote;

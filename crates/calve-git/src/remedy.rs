@@ -17,6 +17,8 @@ pub enum Remedy {
     RunGitCommand,
     /// Correct the project's configuration.
     CorrectConfig,
+    /// Name the place of worktrees in a configuration file of the user's own.
+    NamePlaceInLocalConfig,
     /// Correct the path of a directory that does not exist.
     CorrectPath,
     /// Permit more open files.

@@ -69,24 +69,42 @@ pub fn stage<T, E: From<Error>>(
     options: &CloneOptions,
     make: impl FnOnce(&mut StagedTree<'_>) -> Result<T, E>,
 ) -> Result<(T, StageReport), E> {
+    stage_in(None, dst, options, make)
+}
+
+/// Does what [`stage`] does. With `parent` the tree is published in that open directory, whatever has become of the path that led there; then
+/// the path of `dst` above its name is for messages only.
+///
+/// # Errors
+/// Fails as [`stage`] does.
+pub fn stage_in<T, E: From<Error>>(
+    parent: Option<OwnedFd>,
+    dst: &Path,
+    options: &CloneOptions,
+    make: impl FnOnce(&mut StagedTree<'_>) -> Result<T, E>,
+) -> Result<(T, StageReport), E> {
     let notes = Notes::default();
-    let (destination, trash_waits) = start(dst, &notes, options)?;
+    let destination = match parent {
+        Some(parent) => Location::in_directory(parent, dst)?,
+        None => Location::of_destination(dst)?,
+    };
+    let trash_waits = start(&destination, &notes, options)?;
     let mut staged = StagedTree::reserve(&destination, RootKind::Subvolume, options)?;
     let made = make(&mut staged)?;
     let trashed = staged.publish(&notes)?;
     Ok((made, report(trashed, None, trash_waits, &notes)))
 }
 
-/// Checks that `dst` may be used, and sweeps beside it. Returns also whether there is trash.
-fn start(dst: &Path, notes: &Notes, options: &CloneOptions) -> Result<(Location, bool), Error> {
-    let destination = Location::of_destination(dst)?;
+/// Checks that the destination may be used, and sweeps beside it. Returns whether there is trash.
+fn start(destination: &Location, notes: &Notes, options: &CloneOptions) -> Result<bool, Error> {
     match (destination.stat()?, options.existing) {
         (None, _) => {}
-        (Some(_), ExistingDestination::Refuse) => return Err(Error::DestinationExists(dst.to_path_buf())),
-        (Some(_), ExistingDestination::Replace) => guard::check(&destination, &options.protect)?,
+        (Some(_), ExistingDestination::Refuse) => {
+            return Err(Error::DestinationExists(destination.path().to_path_buf()));
+        }
+        (Some(_), ExistingDestination::Replace) => guard::check(destination, &options.protect)?,
     }
-    let trash_waits = sweep_leftovers(&destination, notes, options)?;
-    Ok((destination, trash_waits))
+    sweep_leftovers(destination, notes, options)
 }
 
 fn report(trashed: Option<TrashedTree>, kept: Option<PathBuf>, trash_waits: bool, notes: &Notes) -> StageReport {

@@ -45,6 +45,16 @@ impl Location {
         Ok(Some(Self { parent, parent_path, name, path: path.to_path_buf() }))
     }
 
+    /// Returns the name of what is to be made in an open directory. The rest of `path` is for messages.
+    pub(crate) fn in_directory(parent: OwnedFd, path: &Path) -> Result<Self, Error> {
+        let Some(Component::Normal(name)) = last_component(path) else {
+            return Err(Error::DestinationExists(path.to_path_buf()));
+        };
+        let parent_path = path.parent().unwrap_or(Path::new(".")).to_path_buf();
+        let name = CString::new(name.as_bytes()).map_err(|_| Error::io(Operation::Open, path, Errno::INVAL))?;
+        Ok(Self { parent, parent_path, name, path: path.to_path_buf() })
+    }
+
     /// Opens the parent of what is to be made.
     pub(crate) fn of_destination(path: &Path) -> Result<Self, Error> {
         Self::open(path)?.ok_or_else(|| Error::DestinationExists(path.to_path_buf()))

@@ -61,8 +61,9 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
         repository.worktrees.iter().filter_map(|worktree| Some(worktree.path.parent()?.to_path_buf())).collect();
     places.extend(swept.places);
     if let Some(here) = &repository.here {
-        let usual = crate::worktree::add::location::of_branch(&repository, &Config::load(here)?, "x");
-        places.extend(usual.parent().map(Path::to_path_buf));
+        // Where `add` makes nothing, it has left nothing.
+        let usual = Config::load(here)?.place(&repository, "x").and_then(|place| place.check().map(|()| place.path()));
+        places.extend(usual.ok().and_then(|path| Some(path.parent()?.to_path_buf())));
     }
     for place in places {
         if place.is_dir() {

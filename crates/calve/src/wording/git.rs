@@ -57,6 +57,9 @@ fn repository(remedy: &Remedy) -> Option<&'static str> {
         Remedy::RaiseOpenFiles => "this shell permits too few open files: `ulimit -n 1024` permits more",
         Remedy::RunGitCommand => "that is git's own message; run the same git command there to look into it",
         Remedy::CorrectConfig => "`calve worktree add --help` lists the tables and keys that the file may have",
+        Remedy::NamePlaceInLocalConfig => {
+            "name the place under `[worktree] path` in `.calve.local.toml`, and do not have git track that file"
+        }
         Remedy::CheckPath => "check that the path exists, has room and may be written to, then try again",
         Remedy::RunAgain => "run it again",
         Remedy::EnterRepository => "run it inside a git repository that has a commit, or make one with `git init`",

@@ -6,6 +6,7 @@ mod bad_input;
 mod bench;
 mod carry;
 mod check;
+mod configuration;
 mod data;
 mod donors;
 mod env_file;

@@ -12,7 +12,7 @@ use crate::error::{Error, ShownPath};
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::staging::{Oversight, Publication, RootKind, Verdict};
 use crate::tree::exclude::Exclusions;
-use crate::tree::location::identity;
+use crate::tree::location::{Location, identity};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
@@ -38,7 +38,8 @@ pub fn supersede<E: From<Error>>(
     let mut options = options.clone();
     options.existing = ExistingDestination::Replace;
     let notes = Notes::default();
-    let (destination, trash_waits) = start(path, &notes, &options)?;
+    let destination = Location::of_destination(path)?;
+    let trash_waits = start(&destination, &notes, &options)?;
     let mut staged = StagedTree::reserve(&destination, RootKind::Subvolume, &options)?;
     make(&mut staged)?;
     let hidden = staged.path();

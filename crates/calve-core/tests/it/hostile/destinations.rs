@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, clone_tree};
+use calve_core::{CloneOptions, clone_tree, stage, stage_in};
 use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -61,4 +61,47 @@ fn a_staged_tree_that_is_exchanged_is_not_a_way_out() {
     });
     assert!(exchanges.into_inner() > 0, "nothing was exchanged in time");
     before.assert_unchanged(&outside);
+}
+
+/// A directory that was looked at is exchanged for a link before anything is published in it.
+#[test]
+fn a_parent_that_is_exchanged_is_not_a_way_out() {
+    let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
+    let outside = outside(volume.path());
+    let before = fingerprint(&outside);
+    let (place, aside) = (volume.path().join("place"), volume.path().join("aside"));
+    let exchange = || {
+        fs::rename(&place, &aside).unwrap();
+        fs::os::unix::fs::symlink(&outside, &place).unwrap();
+    };
+    let undo = || {
+        fs::remove_file(&place).unwrap();
+        fs::rename(&aside, &place).unwrap();
+    };
+    Tree::new(&place);
+    let src = volume.path().join("src");
+    Tree::new(&src).file("file", "harmless");
+    let options = CloneOptions::default();
+    for is_early in [true, false] {
+        let name = if is_early { "early" } else { "late" };
+        let opened = fs::File::open(&place).unwrap().into_parts().0.into();
+        if is_early {
+            exchange();
+        }
+        let made = stage_in(Some(opened), &place.join(name), &options, |staged| {
+            let cloned = staged.clone_root(&src, &options);
+            if !is_early {
+                exchange();
+            }
+            cloned
+        });
+        made.unwrap();
+        undo();
+        assert!(place.join(name).join("file").exists());
+        before.assert_unchanged(&outside);
+    }
+    // Held by nobody, the path is what it is when the tree is staged.
+    exchange();
+    stage(&place.join("plain"), &options, |staged| staged.clone_root(&src, &options)).unwrap();
+    assert!(outside.join("plain/file").exists());
 }

@@ -1,17 +1,15 @@
 //! Carries what git ignores into a worktree that something else has made, by git alone.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use calve_core::{ShownPath, UnreadableEntry, clone_tree};
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
-use rustix::io::Errno;
 
 use crate::config::Secrets;
 use crate::environment::{is_ignored, is_own_env_file};
 use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
+use crate::place::{MissingDirectory, StepDown, open_directory, step_down};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::trust;
@@ -155,23 +153,14 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
 
 /// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.
 fn leads_through_no_link(here: &Path, path: &Path, makes: bool) -> Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let failed = |errno: Errno| {
-        io::Error::new(errno.kind(), format!("failed to open `{}`: {errno}", ShownPath(&here.join(path))))
-    };
-    let mut directory = openat(CWD, here, flags, Mode::empty()).map_err(failed)?;
+    let missing = if makes { MissingDirectory::Made } else { MissingDirectory::Ends };
+    let (mut directory, mut there) = (open_directory(here)?, here.to_path_buf());
     for name in path.parent().into_iter().flatten() {
-        if makes {
-            match mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(failed(errno).into()),
-            }
-        }
-        directory = match openat(&directory, name, flags, Mode::empty()) {
-            Ok(opened) => opened,
-            Err(Errno::NOENT) => return Ok(!makes),
-            Err(Errno::LOOP | Errno::NOTDIR) => return Ok(false),
-            Err(errno) => return Err(failed(errno).into()),
+        there.push(name);
+        directory = match step_down(directory, &there, missing)? {
+            StepDown::Into(opened) => opened,
+            StepDown::Missing => return Ok(!makes),
+            StepDown::Blocked => return Ok(false),
         };
     }
     Ok(true)

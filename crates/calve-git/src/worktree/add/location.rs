@@ -1,43 +1,6 @@
-//! Where a new worktree goes, and what git calls it.
+//! What git calls a worktree.
 
-use std::path::{Path, PathBuf};
-
-use crate::config::Config;
-use crate::error::{Error, Result};
-use crate::paths::plain;
-use crate::remedy::Remedy;
-use crate::repository::Repository;
-
-const TEMPLATE: &str = "../{repo}.{branch}";
-/// In a project's directory with the repository in `.bare`, next to the other worktrees.
-const BESIDE: &str = "../{branch}";
-
-/// Returns the place that the configuration gives a branch. Slashes in its name become dashes.
-pub(crate) fn of_branch(repository: &Repository, config: &Config, branch: &str) -> PathBuf {
-    let template = config.path.as_deref().unwrap_or(if repository.is_hidden() { BESIDE } else { TEMPLATE });
-    let path = template.replace("{repo}", &repository.name()).replace("{branch}", &branch.replace('/', "-"));
-    let base = match repository.worktrees.first() {
-        // A bare repository that is the hidden folder of a project.
-        Some(main) => main.path.clone(),
-        None => repository.common.clone(),
-    };
-    plain(&base.join(path))
-}
-
-/// Returns the absolute form of a place whose parent exists: git compares worktrees by their paths.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    let named = || {
-        let reason = format!("`{}` is not a name that a worktree can have", calve_core::ShownPath(path));
-        Error::refused(reason, Remedy::GiveNewPath)
-    };
-    let name = path.file_name().ok_or_else(named)?;
-    if name.as_encoded_bytes().iter().any(|&byte| byte == b'\n' || byte == b'\r') {
-        // git keeps paths in files of one line.
-        return Err(named());
-    }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok(fs_err::canonicalize(parent)?.join(name))
-}
+use std::path::Path;
 
 /// Returns the name of the directory in which git keeps a worktree's own files, made the way git makes it: a character that a reference may
 /// not have becomes a dash.
@@ -60,6 +23,7 @@ pub(crate) fn identifier(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths::plain;
 
     #[test]
     fn identifiers_are_names_of_references() {

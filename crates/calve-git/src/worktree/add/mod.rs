@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calve_core::{CloneOptions, CloneReport, StagedTree, UnreadableEntry, stage};
+use calve_core::{CloneOptions, CloneReport, StagedTree, UnreadableEntry, stage_in};
 
 use crate::config::{Hooks, ServiceConfig, SparesRequest};
 use crate::environment::remove_own_env_files;
@@ -241,11 +241,10 @@ pub fn add_after<E: From<Error>>(
 }
 
 fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Result<AddReport> {
-    let parent = request.path.parent().unwrap_or(Path::new("/"));
-    fs_err::create_dir_all(parent)?;
-    request.path = location::absolute(&request.path)?;
+    let parent = request.place.make_parent()?;
+    request.path = parent.worktree;
 
-    let spares_request = spares::requested(&request)?;
+    let spares_request = spares::requested(&request);
     let mut entry = Registration::begin(&request)?;
     let (index_path, oid) = (entry.index(), request.target.oid.clone());
     // No files are there yet; these commands look at none.
@@ -256,7 +255,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         Index::read(&index_path, hash_bytes)
     };
     let survey = survey(&request, options, index, Some(&git))?;
-    let (built, report) = stage(&request.path, &options.clone, |staged| {
+    let (built, report) = stage_in(parent.directory, &request.path, &options.clone, |staged| {
         let mut built = build(staged, &request, options, &entry, survey)?;
         built.audit = Some(audit(staged, &request, options, &built)?);
         entry.seal(&request.repository, &request.target, &staged.path())?;

@@ -13,9 +13,8 @@ use calve_core::{
     StagedTree, Strategy, Visitor, clone_tree, scan_tree,
 };
 
-use crate::config::{LOCAL, SparesRequest};
+use crate::config::SparesRequest;
 use crate::error::Result;
-use crate::git::Git;
 use crate::repository::Repository;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftBehindReason, LeftEntry};
@@ -33,13 +32,9 @@ pub fn of_worktree(start: &Path, options: &mut SpareOptions) -> Result<PathBuf> 
     Ok(root)
 }
 
-/// Returns how many spares of the donor its configuration asks for. What git tracks is the project's word, whatever the file's name.
-pub(crate) fn requested(request: &AddRequest) -> Result<Option<SparesRequest>> {
-    let Some(mut wanted) = request.config.spares.filter(|wanted| wanted.count > 0 && !request.is_untrusted) else {
-        return Ok(None);
-    };
-    wanted.is_own = wanted.is_own && Git::at(&request.donor).run(&["ls-files", "-z", "--", LOCAL])?.is_empty();
-    Ok(Some(wanted))
+/// Returns how many spares of the donor its configuration asks for.
+pub(crate) fn requested(request: &AddRequest) -> Option<SparesRequest> {
+    request.config.spares.filter(|wanted| wanted.count > 0 && !request.is_untrusted)
 }
 
 /// Returns where spares of the whole donor are, if there are to be any.

@@ -11,6 +11,7 @@ use crate::environment::is_own_env_file;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, plain};
+use crate::place::Place;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, joined};
 use crate::trust::{self, ForeignPart};
@@ -18,7 +19,6 @@ use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
 use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts, LeftBehindReason, LeftEntry};
 use crate::worktree::add::known::KnownDonor;
-use crate::worktree::add::location;
 use crate::worktree::add::selector::Selector;
 use crate::worktree::add::spares;
 use crate::worktree::add::target::{self, Target, TargetRequest};
@@ -35,6 +35,7 @@ pub(crate) struct AddRequest {
     /// The worktree that files come from.
     pub(crate) donor: PathBuf,
     pub(crate) target: Target,
+    pub(crate) place: Place,
     /// Absolute; its parent exists unless this is a dry run.
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
@@ -84,10 +85,12 @@ impl AddRequest {
         };
         let asked = TargetRequest { branch: &branch, base: options.base.as_deref(), is_detached: options.is_detached };
         let target = target::resolve(&repository, &asked)?;
-        let path = match &options.path {
-            Some(path) => plain(&options.start.join(path)),
-            None => location::of_branch(&repository, &config, target.branch.as_deref().unwrap_or(&branch)),
+        let place = match &options.path {
+            Some(path) => Place::Anywhere(plain(&options.start.join(path))),
+            None => config.place(&repository, target.branch.as_deref().unwrap_or(&branch))?,
         };
+        place.check()?;
+        let path = place.path();
         if fs_err::symlink_metadata(&path).is_ok() {
             let exists = calve_core::Error::DestinationExists(path);
             return Err(Error::refused(exists.to_string(), Remedy::ChooseAnotherPath));
@@ -100,6 +103,7 @@ impl AddRequest {
             repository,
             donor,
             target,
+            place,
             path,
             config,
             leaves_secrets,

@@ -140,6 +140,13 @@ bogus = 1
         "calve worktree add --help; rm .calve.toml; calve worktree add new",
     ),
     case(
+        "NamePlaceInLocalConfig",
+        "printf '[worktree]\npath = \"../../{branch}\"\n' >.calve.toml",
+        "calve worktree add new",
+        "name the place under `[worktree] path` in `.calve.local.toml`, and do not have git track that file",
+        "printf '[worktree]\npath = \"../my-{branch}\"\n' >.calve.local.toml; calve worktree add new",
+    ),
+    case(
         "UnlockOrForce",
         "calve worktree add -q new; git worktree lock ../r.new",
         "calve worktree remove new",

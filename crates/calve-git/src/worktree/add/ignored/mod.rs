@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::{Decision, Patterns, SkipReason};
 
+use crate::config::{Author, read_bytes};
 use crate::error::Result;
 use crate::paths::path_of;
 use crate::worktree::add::ignored::rules::Rules;
@@ -192,15 +193,15 @@ impl CarryFacts<'_> {
 
 /// Reads `.worktreeinclude` and the configuration's list together; `None` when neither says anything.
 pub(crate) fn included(worktree: Option<&Path>, listed: &[String]) -> Result<Option<Patterns>> {
-    let path = worktree.map(|worktree| worktree.join(INCLUDE_FILE));
-    let is_file = |path: &PathBuf| fs_err::metadata(path).is_ok_and(|found| found.is_file() && found.len() < 1 << 20);
-    let path = path.filter(is_file);
-    if path.is_none() && listed.is_empty() {
+    let text = match worktree {
+        Some(worktree) => read_bytes(&worktree.join(INCLUDE_FILE), Author::Repository)?,
+        None => None,
+    };
+    if text.is_none() && listed.is_empty() {
         return Ok(None);
     }
     let mut lines: Vec<String> = Vec::new();
-    if let Some(path) = path {
-        let text = fs_err::read(&path)?;
+    if let Some(text) = text {
         // A pattern that is no UTF-8 can match no file that this reads.
         lines.extend(String::from_utf8_lossy(&text).lines().map(str::to_owned));
     }

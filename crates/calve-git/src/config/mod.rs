@@ -1,34 +1,29 @@
 //! The project's configuration: `.calve.toml` at the root of a worktree, and `.calve.local.toml` beside it for one machine.
 
+mod keys;
+mod path;
+mod text;
+
 use std::collections::BTreeMap;
-use std::io::Read as _;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{Error, Result};
+use crate::config::keys::{DATABASE, SERVICE, holds};
+use crate::config::text::{ConfigText, read};
+use crate::error::Result;
+use crate::place::Place;
+use crate::repository::Repository;
+
+pub(crate) use keys::Author;
+use path::PathTemplate;
+pub(crate) use text::read_bytes;
 
 /// The file that a project keeps in its repository.
 pub const SHARED: &str = ".calve.toml";
-/// The file for one machine. What it sets holds instead of what the other one sets.
+/// The file for one machine. What it sets holds instead of what the other one sets. It is the user's, unless git tracks it.
 pub const LOCAL: &str = ".calve.local.toml";
-
-/// A configuration is a page, not a book.
-const LARGEST_BYTES: u64 = 256 * 1024;
-
-/// Every table that the files may have, with its keys. Whoever reads more from them adds it here: what is not listed is a mistake.
-const TABLES: [(&str, &[&str]); 5] = [
-    ("worktree", &["path", "include", "exclude", "secrets", "spares"]),
-    ("hooks", &["post-add", "pre-remove"]),
-    (DATABASE, &["standby"]),
-    // Its keys are names that the project chooses.
-    ("ports", &[]),
-    (SERVICE, &["template", "env"]),
-];
-const SERVICE: &str = "services.NAME";
-const DATABASE: &str = "db.NAME";
 
 /// A pull request's file must not use up what all worktrees share.
 const MOST_PORTS: usize = 32;
@@ -38,15 +33,15 @@ const MOST_SERVICES: usize = 8;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// `[worktree] path`: where new worktrees go, with `{repo}` and `{branch}` in it; relative to the main worktree.
-    pub path: Option<String>,
+    /// `[worktree] path`: where new worktrees go.
+    pub(crate) path: Option<PathTemplate>,
     /// `[worktree] include`: only ignored entries that match are carried; gitignore syntax.
     pub include: Vec<String>,
     /// `[worktree] exclude`: entries that match are never carried; gitignore syntax.
     pub exclude: Vec<String>,
     /// `[worktree] secrets`: whether secret-looking files are carried.
     pub secrets: Option<Secrets>,
-    /// `[worktree] spares`: how many spares of the worktree should be ready, and whether the file for one machine says so.
+    /// `[worktree] spares`: how many spares of the worktree should be ready, and whether the user says so.
     pub spares: Option<SparesRequest>,
     /// `[hooks]`.
     pub hooks: Hooks,
@@ -97,29 +92,40 @@ pub struct Hooks {
 }
 
 impl Config {
-    /// Reads both files at the root of a worktree. A file that is not there says nothing.
+    /// Reads both files at the root of a worktree. A file that is not there says nothing, and one that the repository brings along decides
+    /// only what a repository may.
     pub fn load(worktree: &Path) -> Result<Config> {
         let mut config = Config::default();
         for name in [SHARED, LOCAL] {
             let path = worktree.join(name);
-            if let Some(text) = read(&path)? {
-                config.add(&path, &text)?;
+            if fs_err::symlink_metadata(&path).is_ok()
+                && let author = Author::of(worktree, name)?
+                && let Some(text) = read(&path, author)?
+            {
+                config.add(&ConfigText { path: &path, text: &text, author })?;
             }
         }
         Ok(config)
     }
 
-    /// Takes over what `text` sets. `path` is for messages.
-    fn add(&mut self, path: &Path, text: &str) -> Result<()> {
-        let at = ConfigText { path, text };
-        let document = DeTable::parse(text).map_err(|error| at.error(error.span(), error.message()))?;
+    /// Returns the place that it gives a branch's worktree.
+    pub(crate) fn place(&self, repository: &Repository, branch: &str) -> Result<Place> {
+        match &self.path {
+            Some(template) => template.place(repository, branch),
+            None => PathTemplate::usual(repository).place(repository, branch),
+        }
+    }
+
+    /// Takes over what a file sets.
+    fn add(&mut self, at: &ConfigText<'_>) -> Result<()> {
+        let document = DeTable::parse(at.text).map_err(|error| at.error(error.span(), error.message()))?;
         for (key, value) in document.get_ref() {
             match key.get_ref().as_ref() {
-                "worktree" => self.add_worktree(&at, value)?,
-                "hooks" => self.add_hooks(&at, value)?,
-                "db" => self.add_databases(&at, value)?,
-                "ports" => self.add_ports(&at, value)?,
-                "services" => self.add_services(&at, value)?,
+                "worktree" => self.add_worktree(at, value)?,
+                "hooks" => self.add_hooks(at, value)?,
+                "db" => self.add_databases(at, value)?,
+                "ports" => self.add_ports(at, value)?,
+                "services" => self.add_services(at, value)?,
                 other => return Err(at.unknown_table(key.span(), other)),
             }
         }
@@ -131,8 +137,10 @@ impl Config {
             match key.get_ref().as_ref() {
                 "path" => {
                     let template = at.string(value, "path")?;
-                    check_template(&template).map_err(|reason| at.error(Some(value.span()), &reason))?;
-                    self.path = Some(template);
+                    path::check_template(&template).map_err(|reason| at.error(Some(value.span()), &reason))?;
+                    let said_by_repository =
+                        (!holds(at.author, "worktree", "path")).then(|| at.position(Some(value.span())));
+                    self.path = Some(PathTemplate { text: template, said_by_repository });
                 }
                 "include" => self.include = at.strings(value, "include")?,
                 "exclude" => self.exclude = at.strings(value, "exclude")?,
@@ -145,7 +153,7 @@ impl Config {
                 }
                 "spares" => {
                     let count = at.number(value, "spares")?;
-                    self.spares = Some(SparesRequest { count, is_own: at.path.ends_with(LOCAL) });
+                    self.spares = Some(SparesRequest { count, is_own: holds(at.author, "worktree", "spares") });
                 }
                 other => return Err(at.unknown_key(key.span(), "worktree", other)),
             }
@@ -249,186 +257,55 @@ fn is_plain_name(name: &str) -> bool {
         && name.len() <= 64
 }
 
-/// Fails for anything but `{repo}` and `{branch}` in braces, and without `{branch}`: every worktree would get the same place.
-fn check_template(template: &str) -> std::result::Result<(), String> {
-    if !template.contains("{branch}") {
-        return Err("`path` needs `{branch}` in it: each worktree gets a place of its own".into());
-    }
-    let rest = template.replace("{branch}", "").replace("{repo}", "");
-    if rest.contains(['{', '}']) {
-        return Err("`path` may have `{repo}` and `{branch}` in braces, and nothing else".into());
-    }
-    if rest.contains(|c: char| c.is_control()) {
-        return Err("`path` has a control character in it".into());
-    }
-    Ok(())
-}
-
-/// Finds the known name that differs from `name` by a slip or two. `None` if no name does.
-fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    let near = known.iter().map(|known| (distance(&name.to_lowercase().replace('_', "-"), known), *known));
-    near.filter(|(distance, known)| *distance <= 2 && *distance < known.len()).min().map(|(_, known)| known)
-}
-
-/// Returns how many characters have to be added, removed or changed (Wagner and Fischer, 1974).
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    // A text that is longer than any name is far from all of them.
-    for (at, c) in from.chars().take(64).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (other, known) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(c != *known);
-            diagonal = row[other + 1];
-            row[other + 1] = changed.min(diagonal + 1).min(row[other] + 1);
-        }
-    }
-    row[to.len()]
-}
-
-/// Reads the file, or returns `None` when there is none. Refuses anything that is no regular file before it is read.
-fn read(path: &Path) -> Result<Option<String>> {
-    let invalid = |reason: &str| Error::Config { path: path.to_path_buf(), line: 1, column: 1, reason: reason.into() };
-    match fs_err::metadata(path) {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Err(invalid("it is not a regular file")),
-        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(error) => return Err(error.into()),
-    }
-    let mut bytes = Vec::new();
-    fs_err::File::open(path)?.take(LARGEST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST_BYTES {
-        return Err(invalid("it is larger than 256 KiB"));
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) => {
-            let valid = error.utf8_error().valid_up_to();
-            let bytes = error.into_bytes();
-            let text = String::from_utf8_lossy(&bytes[..valid]).into_owned();
-            Err(ConfigText { path, text: &text }.error(Some(valid..valid), "it is not UTF-8"))
-        }
-    }
-}
-
-/// A file's text, to tell places in it.
-struct ConfigText<'t> {
-    path: &'t Path,
-    text: &'t str,
-}
-
-impl ConfigText<'_> {
-    fn error(&self, span: Option<Range<usize>>, reason: &str) -> Error {
-        let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
-        let path: PathBuf = self.path.to_path_buf();
-        Error::Config { path, line, column, reason: reason.lines().collect::<Vec<_>>().join(", ") }
-    }
-
-    fn unknown_table(&self, span: Range<usize>, name: &str) -> Error {
-        let shown: String = name.chars().flat_map(char::escape_debug).collect();
-        let owner = TABLES.iter().find(|(_, keys)| keys.contains(&name));
-        let tables = TABLES.map(|(table, _)| table);
-        let instead = match (owner, nearest(name, &tables)) {
-            (Some((table, _)), _) => format!("it belongs below `[{table}]`"),
-            (None, Some(near)) => format!("did you mean `[{near}]`?"),
-            (None, None) => format!("there are: {}", tables.map(|table| format!("[{table}]")).join(", ")),
-        };
-        self.error(Some(span), &format!("there is no `{shown}` at the top of the file; {instead}"))
-    }
-
-    fn unknown_key(&self, span: Range<usize>, table: &str, key: &str) -> Error {
-        let shown: String = key.chars().flat_map(char::escape_debug).collect();
-        let keys = TABLES.iter().find(|(name, _)| *name == table).map_or(&[][..], |(_, keys)| keys);
-        let owner = TABLES.iter().find(|(_, keys)| keys.contains(&key));
-        let instead = match (owner, nearest(key, keys)) {
-            (Some((table, _)), _) => format!("`[{table}]` has"),
-            (None, Some(near)) => format!("did you mean `{near}`?"),
-            (None, None) => format!("it has: {}", keys.join(", ")),
-        };
-        self.error(Some(span), &format!("`[{table}]` has no `{shown}`; {instead}"))
-    }
-
-    /// Returns the line and the column of a byte, both from 1; columns count characters.
-    fn line_and_column(&self, at: usize) -> (usize, usize) {
-        let mut at = at.min(self.text.len());
-        while !self.text.is_char_boundary(at) {
-            at -= 1;
-        }
-        let before = &self.text[..at];
-        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        (line, column)
-    }
-
-    fn table<'v, 'd>(&self, value: &'v Spanned<DeValue<'d>>, name: &str) -> Result<&'v DeTable<'d>> {
-        match value.get_ref() {
-            DeValue::Table(table) => Ok(table),
-            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a table: write `[{name}]` above its keys"))),
-        }
-    }
-
-    fn string(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<String> {
-        match value.get_ref() {
-            DeValue::String(text) => Ok(text.to_string()),
-            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a text in quotes"))),
-        }
-    }
-
-    fn number(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<usize> {
-        let number = match value.get_ref() {
-            DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        number.ok_or_else(|| self.error(Some(value.span()), &format!("`{name}` is a whole number")))
-    }
-
-    fn strings(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<Vec<String>> {
-        match value.get_ref() {
-            DeValue::Array(values) => values.iter().map(|value| self.string(value, name)).collect(),
-            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a list of texts: [\"a\", \"b\"]"))),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
+
+    const SHARED: Author = Author::Repository;
+    const LOCAL: Author = Author::User;
 
     fn parse(text: &str) -> Result<Config> {
         let mut config = Config::default();
-        config.add(Path::new(SHARED), text)?;
+        config.take(SHARED, text)?;
         Ok(config)
+    }
+
+    impl Config {
+        fn take(&mut self, author: Author, text: &str) -> Result<()> {
+            self.add(&ConfigText { path: Path::new("file"), text, author })
+        }
     }
 
     #[test]
     fn what_is_set_is_taken_over() {
         let text = "[worktree]\npath = \"../{repo}-wt/{branch}\"\ninclude = ['.env', \"/x\"]\nsecrets = 'leave'\n[hooks]\npost-add = '''\nnpm ci\n'''\n";
         let mut config = parse(text).unwrap();
-        assert_eq!(config.path.as_deref(), Some("../{repo}-wt/{branch}"));
+        let text = "../{repo}-wt/{branch}".to_owned();
+        let said_by_repository = Some("`file`, line 2, column 8".to_owned());
+        assert_eq!(config.path, Some(PathTemplate { text: text.clone(), said_by_repository }));
+        config.take(LOCAL, "worktree.path = '../{repo}-wt/{branch}'").unwrap();
+        assert_eq!(config.path, Some(PathTemplate { text, said_by_repository: None }));
         assert_eq!(config.include, [".env", "/x"]);
         assert_eq!(config.secrets, Some(Secrets::Leave));
         assert_eq!(config.hooks.post_add.as_deref(), Some("npm ci\n"));
         for (file, count, is_own) in [(SHARED, 2, false), (LOCAL, 0, true)] {
-            config.add(Path::new(file), &format!("worktree.spares = {count}")).unwrap();
+            config.take(file, &format!("worktree.spares = {count}")).unwrap();
             assert_eq!(config.spares, Some(SparesRequest { count, is_own }));
         }
-        config.add(Path::new(SHARED), "db.shop.standby = 4\n[db.'a b']\nstandby = 0x2").unwrap();
-        config.add(Path::new(LOCAL), "[db.shop]\nstandby = 0").unwrap();
+        config.take(SHARED, "db.shop.standby = 4\n[db.'a b']\nstandby = 0x2").unwrap();
+        config.take(LOCAL, "[db.shop]\nstandby = 0").unwrap();
         assert_eq!(config.standbys, BTreeMap::from([("a b".into(), 2), ("shop".into(), 0)]));
-        config.add(Path::new(SHARED), "[ports]\nweb = 3000\nadmin-2 = 8_000").unwrap();
-        config.add(Path::new(LOCAL), "ports.web = 4000").unwrap();
+        config.take(SHARED, "[ports]\nweb = 3000\nadmin-2 = 8_000").unwrap();
+        config.take(LOCAL, "ports.web = 4000").unwrap();
         assert_eq!(config.ports, BTreeMap::from([("admin-2".into(), 8000), ("web".into(), 4000)]));
-        config
-            .add(Path::new(SHARED), "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n[services.job-queue]")
-            .unwrap();
-        config.add(Path::new(LOCAL), "services.db.template = 'small'").unwrap();
+        config.take(SHARED, "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n[services.job-queue]").unwrap();
+        config.take(LOCAL, "services.db.template = 'small'").unwrap();
         let service =
             |template: &str, variable: &str| ServiceConfig { template: template.into(), variable: variable.into() };
         assert_eq!(config.services["db"], service("small", "DATABASE_URL"));
         assert_eq!(config.services["job-queue"], service("job-queue", "JOB_QUEUE_URL"));
-        config.add(Path::new(LOCAL), "worktree.include = []\nhooks.pre-remove = 'true'").unwrap();
+        config.take(LOCAL, "worktree.include = []\nhooks.pre-remove = 'true'").unwrap();
         assert!(config.include.is_empty());
         assert_eq!(config.secrets, Some(Secrets::Leave));
         assert_eq!(config.hooks.pre_remove.as_deref(), Some("true"));

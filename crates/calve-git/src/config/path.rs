@@ -1,0 +1,147 @@
+//! `[worktree] path`: where new worktrees go.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::paths::plain;
+use crate::place::Place;
+use crate::remedy::Remedy;
+use crate::repository::Repository;
+
+/// The directories in which programs, wherever they are below the one that has it, look for packages.
+const PACKAGES: [&str; 4] = ["node_modules", "bower_components", "vendor", "venv"];
+
+const TEMPLATE: &str = "../{repo}.{branch}";
+/// In a project's directory with the repository in `.bare`, next to the other worktrees.
+const BESIDE: &str = "../{branch}";
+
+/// The path of new worktrees, with `{repo}` and `{branch}` in it; relative to the main worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathTemplate {
+    pub(crate) text: String,
+    /// The file, line and column where the repository says so. None if the user does.
+    pub(crate) said_by_repository: Option<String>,
+}
+
+impl PathTemplate {
+    /// Returns the place that is usual where no configuration says otherwise.
+    pub(crate) fn usual(repository: &Repository) -> PathTemplate {
+        let text = if repository.is_hidden() { BESIDE } else { TEMPLATE };
+        PathTemplate { text: text.to_owned(), said_by_repository: None }
+    }
+
+    /// Returns the place of a branch's worktree. Slashes in the branch's name become dashes. Refuses a place that the repository may not name.
+    pub(crate) fn place(&self, repository: &Repository, branch: &str) -> Result<Place> {
+        let text = self.text.replace("{repo}", &repository.name()).replace("{branch}", &branch.replace('/', "-"));
+        let main = repository.worktrees.first();
+        // Without one, it is a bare repository that is the hidden folder of a project.
+        let base = main.map_or(repository.common.as_path(), |main| main.path.as_path());
+        let Some(position) = &self.said_by_repository else { return Ok(Place::Anywhere(plain(&base.join(text)))) };
+        let is_in_git = main.is_none_or(|main| main.is_bare);
+        nearby(base, &text, is_in_git).map_err(|fault| {
+            let text = calve_core::ShownPath(&text);
+            let reason =
+                format!("{position}: `{text}` {fault}, and a file of the repository may not name such a place");
+            Error::refused(reason, Remedy::NamePlaceInLocalConfig)
+        })
+    }
+}
+
+/// Returns a place in the main worktree or below the directory that it is in. Otherwise returns why it is none.
+fn nearby(base: &Path, text: &str, is_in_git: bool) -> std::result::Result<Place, &'static str> {
+    let mut components = Path::new(text).components().filter(|part| *part != Component::CurDir).peekable();
+    let is_beside = components.next_if_eq(&Component::ParentDir).is_some();
+    let mut below = PathBuf::new();
+    for part in components {
+        match part {
+            Component::Normal(name) => below.push(name),
+            Component::ParentDir if below.as_os_str().is_empty() => {
+                return Err("is above the repository's surroundings");
+            }
+            Component::ParentDir => return Err("has `..` after a name"),
+            _ => return Err("is absolute"),
+        }
+    }
+    let has = |is_wanted: fn(&OsStr) -> bool| below.iter().any(is_wanted);
+    match is_beside {
+        _ if below.as_os_str().is_empty() => Err("names no directory"),
+        true if has(is_hidden) => Err("has a hidden name"),
+        true if has(is_of_packages) => Err("is where a package manager looks for packages"),
+        false if is_in_git || has(is_of_git) => Err("is among git's own files"),
+        true => Ok(Place::Below { root: base.parent().ok_or("is outside of `/`")?.to_path_buf(), below }),
+        false => Ok(Place::Below { root: base.to_path_buf(), below }),
+    }
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
+}
+
+fn is_of_packages(name: &OsStr) -> bool {
+    PACKAGES.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Returns whether a file system may take the name for `.git`: some ignore case, and some characters that nobody sees (as git's
+/// core.protectHFS has it).
+fn is_of_git(name: &OsStr) -> bool {
+    let seen: String = name.to_string_lossy().chars().filter(char::is_ascii).collect();
+    seen.eq_ignore_ascii_case(".git")
+}
+
+/// Fails for anything but `{repo}` and `{branch}` in braces, and without `{branch}`: every worktree would get the same place.
+pub(crate) fn check_template(template: &str) -> std::result::Result<(), String> {
+    if !template.contains("{branch}") {
+        return Err("`path` needs `{branch}` in it: each worktree gets a place of its own".into());
+    }
+    let rest = template.replace("{branch}", "").replace("{repo}", "");
+    if rest.contains(['{', '}']) {
+        return Err("`path` may have `{repo}` and `{branch}` in braces, and nothing else".into());
+    }
+    if rest.contains(|c: char| c.is_control()) {
+        return Err("`path` has a control character in it".into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_names_places_in_it_and_beside_it_only() {
+        let place = |text: &str, is_in_git| nearby(Path::new("/me/proj"), text, is_in_git);
+        for (text, root, below) in [
+            ("../proj.x", "/me", "proj.x"),
+            ("./../wt/./x", "/me", "wt/x"),
+            (".worktrees/x", "/me/proj", ".worktrees/x"),
+        ] {
+            assert_eq!(place(text, false), Ok(Place::Below { root: root.into(), below: below.into() }), "{text}");
+        }
+        for (text, fault) in [
+            ("/tmp/x", "absolute"),
+            ("../../x", "above"),
+            ("../x/../.config/git", "after a name"),
+            ("x/../../.config/systemd", "after a name"),
+            ("wt/x/../y", "after a name"),
+            ("../x/..", "after a name"),
+            ("..", "names no"),
+            ("./", "names no"),
+            ("../.config/x", "hidden"),
+            ("../.x", "hidden"),
+            ("../other/.git/hooks", "hidden"),
+            ("../...", "hidden"),
+            ("../node_modules/x", "package"),
+            ("../venv/lib/x", "package"),
+            (".git/hooks", "git's own"),
+            (".GIT/x", "git's own"),
+            (".g\u{200c}it/x", "git's own"),
+            ("sub/.git/x", "git's own"),
+        ] {
+            assert!(place(text, false).unwrap_err().contains(fault), "{text}");
+        }
+        // Relative to a bare repository, that is among its references and hooks.
+        assert!(place("hooks", true).unwrap_err().contains("git's own"));
+        assert!(place("../x", true).is_ok());
+    }
+}

@@ -1,0 +1,201 @@
+//! The text of a configuration file: reading it, and telling where in it a mistake is.
+
+use std::io::Read as _;
+use std::ops::Range;
+use std::path::Path;
+
+use calve_core::ShownPath;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::config::keys::{Author, KEYS, Say};
+use crate::error::{Error, Result};
+
+/// A configuration is a page, not a book.
+const LARGEST_BYTES: u64 = 256 * 1024;
+
+fn names(keys: &[(&'static str, Say)]) -> Vec<&'static str> {
+    keys.iter().map(|(name, _)| *name).collect()
+}
+
+/// Finds the known name that differs from `name` by a slip or two. `None` if no name does.
+fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    let near = known.iter().map(|known| (distance(&name.to_lowercase().replace('_', "-"), known), *known));
+    near.filter(|(distance, known)| *distance <= 2 && *distance < known.len()).min().map(|(_, known)| known)
+}
+
+/// Returns how many characters have to be added, removed or changed (Wagner and Fischer, 1974).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    // A text that is longer than any name is far from all of them.
+    for (at, c) in from.chars().take(64).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (other, known) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(c != *known);
+            diagonal = row[other + 1];
+            row[other + 1] = changed.min(diagonal + 1).min(row[other] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+/// Reads the text of a file, or returns `None` when there is none.
+pub(super) fn read(path: &Path, author: Author) -> Result<Option<String>> {
+    let Some(bytes) = read_bytes(path, author)? else { return Ok(None) };
+    String::from_utf8(bytes).map(Some).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let bytes = error.into_bytes();
+        let text = String::from_utf8_lossy(&bytes[..valid]).into_owned();
+        ConfigText { path, text: &text, author }.error(Some(valid..valid), "it is not UTF-8")
+    })
+}
+
+/// Reads the file, or returns `None` when there is none. Refuses anything that is no regular file before it is read. A link would let the
+/// repository choose any file of the user's, so it is followed only in a file of the user's.
+pub(crate) fn read_bytes(path: &Path, author: Author) -> Result<Option<Vec<u8>>> {
+    let invalid = |reason: &str| Error::Config { path: path.to_path_buf(), line: 1, column: 1, reason: reason.into() };
+    let follow = if author == Author::User { OFlags::empty() } else { OFlags::NOFOLLOW };
+    // A FIFO would keep whoever opens it waiting.
+    let opened =
+        match rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | follow, Mode::empty()) {
+            Ok(opened) => fs_err::File::from_parts(opened.into(), path),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(Errno::LOOP) => {
+                return Err(invalid("it is a link; a file of the repository is read only if it is none"));
+            }
+            Err(Errno::NXIO) => return Err(invalid("it is not a regular file")),
+            Err(errno) => {
+                let text = format!("failed to open file `{}`: {errno}", ShownPath(path));
+                return Err(std::io::Error::new(errno.kind(), text).into());
+            }
+        };
+    if !opened.metadata()?.is_file() {
+        return Err(invalid("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    opened.take(LARGEST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST_BYTES {
+        return Err(invalid("it is larger than 256 KiB"));
+    }
+    Ok(Some(bytes))
+}
+
+/// A file's text, to tell places in it.
+pub(super) struct ConfigText<'t> {
+    pub(super) path: &'t Path,
+    pub(super) text: &'t str,
+    pub(super) author: Author,
+}
+
+impl ConfigText<'_> {
+    pub(super) fn error(&self, span: Option<Range<usize>>, reason: &str) -> Error {
+        let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
+        let path = self.path.to_path_buf();
+        Error::Config { path, line, column, reason: reason.lines().collect::<Vec<_>>().join(", ") }
+    }
+
+    /// Names a place in the file, for people.
+    pub(super) fn position(&self, span: Option<Range<usize>>) -> String {
+        let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
+        format!("`{}`, line {line}, column {column}", ShownPath(self.path))
+    }
+
+    pub(super) fn unknown_table(&self, span: Range<usize>, name: &str) -> Error {
+        let shown: String = name.chars().flat_map(char::escape_debug).collect();
+        let owner = KEYS.iter().find(|(_, keys)| names(keys).contains(&name));
+        let tables = KEYS.map(|(table, _)| table);
+        let instead = match (owner, nearest(name, &tables)) {
+            (Some((table, _)), _) => format!("it belongs below `[{table}]`"),
+            (None, Some(near)) => format!("did you mean `[{near}]`?"),
+            (None, None) => format!("there are: {}", tables.map(|table| format!("[{table}]")).join(", ")),
+        };
+        self.error(Some(span), &format!("there is no `{shown}` at the top of the file; {instead}"))
+    }
+
+    pub(super) fn unknown_key(&self, span: Range<usize>, table: &str, key: &str) -> Error {
+        let shown: String = key.chars().flat_map(char::escape_debug).collect();
+        let keys = KEYS.iter().find(|(name, _)| *name == table).map_or_else(Vec::new, |(_, keys)| names(keys));
+        let owner = KEYS.iter().find(|(_, keys)| names(keys).contains(&key));
+        let instead = match (owner, nearest(key, &keys)) {
+            (Some((table, _)), _) => format!("`[{table}]` has"),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => format!("it has: {}", keys.join(", ")),
+        };
+        self.error(Some(span), &format!("`[{table}]` has no `{shown}`; {instead}"))
+    }
+
+    /// Returns the line and the column of a byte, both from 1; columns count characters.
+    fn line_and_column(&self, at: usize) -> (usize, usize) {
+        let mut at = at.min(self.text.len());
+        while !self.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let before = &self.text[..at];
+        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        (line, column)
+    }
+
+    pub(super) fn table<'v, 'd>(&self, value: &'v Spanned<DeValue<'d>>, name: &str) -> Result<&'v DeTable<'d>> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a table: write `[{name}]` above its keys"))),
+        }
+    }
+
+    pub(super) fn string(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<String> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a text in quotes"))),
+        }
+    }
+
+    pub(super) fn number(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<usize> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => usize::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        number.ok_or_else(|| self.error(Some(value.span()), &format!("`{name}` is a whole number")))
+    }
+
+    pub(super) fn strings(&self, value: &Spanned<DeValue<'_>>, name: &str) -> Result<Vec<String>> {
+        match value.get_ref() {
+            DeValue::Array(values) => values.iter().map(|value| self.string(value, name)).collect(),
+            _ => Err(self.error(Some(value.span()), &format!("`{name}` is a list of texts: [\"a\", \"b\"]"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_or_too_large_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let refused = |path: &Path, author| read(path, author).unwrap_err().to_string();
+        assert_eq!(read(&path, Author::Repository).unwrap(), None);
+        for author in [Author::Repository, Author::User] {
+            assert!(refused(folder.path(), author).contains("not a regular file"));
+            // Nobody writes to it: whoever waits for that waits for ever.
+            calve_testkit::Tree::new(folder.path()).fifo("file");
+            assert!(refused(&path, author).contains("not a regular file"));
+            fs_err::remove_file(&path).unwrap();
+            let endless = fs_err::File::create(&path).unwrap();
+            endless.set_len(1 << 40).unwrap();
+            assert!(refused(&path, author).contains("larger than 256 KiB"));
+            fs_err::write(&path, b"a = 1\n\xff").unwrap();
+            assert!(refused(&path, author).contains("line 2, column 1: it is not UTF-8"));
+            fs_err::remove_file(&path).unwrap();
+        }
+        let link = folder.path().join("link");
+        fs_err::write(&path, "x").unwrap();
+        fs_err::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(refused(&link, Author::Repository).contains("it is a link"));
+        assert_eq!(read(&link, Author::User).unwrap().as_deref(), Some("x"));
+    }
+}

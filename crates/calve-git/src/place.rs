@@ -1,0 +1,152 @@
+//! The place of a new worktree: how far it may lead, and the way there.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use calve_core::ShownPath;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, statat};
+use rustix::io::Errno;
+
+use crate::error::{Error, Result};
+use crate::remedy::Remedy;
+
+/// The place of a new worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The user named it, or it is the usual one. Links on the way are followed.
+    Anywhere(PathBuf),
+    /// A repository named it. No link leads there, and it is in no other repository.
+    Below { root: PathBuf, below: PathBuf },
+}
+
+/// The directory that a new worktree will be in.
+pub(crate) struct Parent {
+    /// Where it is, and with it the worktree. Has no links.
+    pub(crate) worktree: PathBuf,
+    /// Set if that is to be the same directory whatever happens to its path.
+    pub(crate) directory: Option<OwnedFd>,
+}
+
+impl Place {
+    pub(crate) fn path(&self) -> PathBuf {
+        match self {
+            Place::Anywhere(path) => path.clone(),
+            Place::Below { root, below } => root.join(below),
+        }
+    }
+
+    /// Refuses a place of a repository's that is not what it seems. Makes nothing.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Place::Below { root, below } = self else { return Ok(()) };
+        open_below(root, below, MissingDirectory::Ends).map(|_| ())
+    }
+
+    /// Makes the directories above the worktree that are missing.
+    pub(crate) fn make_parent(&self) -> Result<Parent> {
+        match self {
+            Place::Anywhere(path) => {
+                fs_err::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+                Ok(Parent { worktree: absolute(path)?, directory: None })
+            }
+            Place::Below { root, below } => {
+                let root = fs_err::canonicalize(root)?;
+                check_name(&root.join(below))?;
+                let directory = open_below(&root, below, MissingDirectory::Made)?;
+                Ok(Parent { worktree: root.join(below), directory })
+            }
+        }
+    }
+}
+
+/// Opens the directory that a repository's place is in. Refuses one that a link leads to, or that is in another repository.
+fn open_below(root: &Path, below: &Path, missing: MissingDirectory) -> Result<Option<OwnedFd>> {
+    let refuse = |path: &Path, fault: &str| {
+        let reason = format!(
+            "the repository's configuration puts the worktree at `{}`, but `{}` {fault}",
+            ShownPath(&root.join(below)),
+            ShownPath(path)
+        );
+        Error::refused(reason, Remedy::NamePlaceInLocalConfig)
+    };
+    let above = below.parent().unwrap_or(Path::new(""));
+    let mut directory = open_directory(root)?;
+    let mut path = root.to_path_buf();
+    for name in above {
+        path.push(name);
+        directory = match step_down(directory, &path, missing)? {
+            StepDown::Into(directory) => directory,
+            StepDown::Missing => return Ok(None),
+            StepDown::Blocked => return Err(refuse(&path, "is a link, or not a directory")),
+        };
+        // The second one is what a bare repository has.
+        for name in [".git", "HEAD"] {
+            if statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                return Err(refuse(&path, "is another repository"));
+            }
+        }
+    }
+    Ok(Some(directory))
+}
+
+/// The fate of a directory that is missing on a way down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MissingDirectory {
+    Made,
+    /// It ends the way.
+    Ends,
+}
+
+/// The end of one step down.
+pub(crate) enum StepDown {
+    Into(OwnedFd),
+    Missing,
+    /// A link is there, or something else that is no directory.
+    Blocked,
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Opens the directory with the last name of `path` in `directory`, through no link. The rest of `path` is for messages.
+pub(crate) fn step_down(directory: OwnedFd, path: &Path, missing: MissingDirectory) -> Result<StepDown> {
+    let Some(name) = path.file_name() else { return Ok(StepDown::Into(directory)) };
+    if missing == MissingDirectory::Made {
+        match mkdirat(&directory, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(not_opened(path, errno)),
+        }
+    }
+    match openat(&directory, name, DIRECTORY, Mode::empty()) {
+        Ok(opened) => Ok(StepDown::Into(opened)),
+        Err(Errno::NOENT) => Ok(StepDown::Missing),
+        Err(Errno::LOOP | Errno::NOTDIR) => Ok(StepDown::Blocked),
+        Err(errno) => Err(not_opened(path, errno)),
+    }
+}
+
+/// Opens a directory to step down from.
+pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd> {
+    openat(CWD, path, DIRECTORY, Mode::empty()).map_err(|errno| not_opened(path, errno))
+}
+
+fn not_opened(path: &Path, errno: Errno) -> Error {
+    let text = format!("failed to open the directory `{}`: {errno}", ShownPath(path));
+    std::io::Error::new(errno.kind(), text).into()
+}
+
+/// Returns the absolute form of a place whose parent exists: git compares worktrees by their paths.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    let name = check_name(path)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(fs_err::canonicalize(parent)?.join(name))
+}
+
+/// Returns the last name of a path if a worktree can have it.
+fn check_name(path: &Path) -> Result<&OsStr> {
+    // git keeps paths in files of one line.
+    let is_one_line = |name: &&OsStr| !name.as_encoded_bytes().iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+    path.file_name().filter(is_one_line).ok_or_else(|| {
+        let reason = format!("`{}` is not a name that a worktree can have", ShownPath(path));
+        Error::refused(reason, Remedy::GiveNewPath)
+    })
+}
