@@ -87,6 +87,15 @@ pub(crate) fn measure_command(command: &mut Command, cancel: &CancelToken) -> io
     run_command(command, None, cancel, |_, _| ())
 }
 
+/// Measures a command that is ready but for its process group, with `watch` on a thread beside it.
+pub(crate) fn guard_command(
+    command: &mut Command,
+    cancel: &CancelToken,
+    watch: impl FnOnce(Pid, &AtomicBool) + Send,
+) -> io::Result<ProcessResult> {
+    run_command(command, None, cancel, watch)
+}
+
 fn run_command(
     command: &mut Command,
     patience: Option<Duration>,

@@ -6,8 +6,14 @@ use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::getpgrp;
 
 use crate::error::{Error, Result};
+use crate::nesting::Nesting;
+use crate::remedy::Remedy;
+use crate::transfer_failure::{ENDLESS, TransferFailure};
 use crate::{redact, trust};
 
 /// Variables that git exports to its hooks and aliases to name one repository (`git rev-parse --local-env-vars`). Left in place, they would
@@ -116,6 +122,27 @@ impl Git {
     pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<u8>> {
         let output = self.output(arguments)?;
         self.judged(arguments, output)
+    }
+
+    /// Runs git as [`Git::run`] does where it talks to a server. Ends it where it would not end itself.
+    pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<()> {
+        let events = tempfile::NamedTempFile::new()?;
+        let mut command = self.command();
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut nesting = Nesting::watch(&mut command, events.path())?;
+        let child = command.spawn().map_err(Error::start(&self.directory))?;
+        let is_over = AtomicBool::new(false);
+        let (output, is_endless) = std::thread::scope(|scope| {
+            let guard = scope.spawn(|| nesting.guard(&is_over, &[getpgrp()]));
+            let output = child.wait_with_output();
+            is_over.store(true, Ordering::Relaxed);
+            (output, guard.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let output = output.map_err(Error::start(&self.directory))?;
+        match is_endless? {
+            true => Err(Error::refused(ENDLESS, Remedy::Transfer(TransferFailure::SourceShallow))),
+            false => self.judged(arguments, output).map(|_| ()),
+        }
     }
 
     /// Runs git as [`Git::run`] does, with `lock` as git's input, which git does not read: the lock is held until git has ended, even if

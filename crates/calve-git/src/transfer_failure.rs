@@ -15,11 +15,16 @@ pub enum TransferFailure {
     NoCommit,
     /// The connection ended before everything had arrived.
     CutShort,
+    /// The history of the source is cut off, so that git would look for the rest of it without end.
+    SourceShallow,
     /// The disk is full, here.
     DiskFull,
     /// Anything else.
     Unknown,
 }
+
+/// What is said in place of git's words when it was ended because it would not have ended itself.
+pub const ENDLESS: &str = "the source is a shallow repository, and git asked it without end for the commits that it does not have; it was stopped";
 
 const DISK_FULL: &[&str] =
     &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];
@@ -95,6 +100,7 @@ impl TransferFailure {
             Self::NoBranch => "no_branch",
             Self::NoCommit => "no_commit",
             Self::CutShort => "cut_short",
+            Self::SourceShallow => "source_shallow",
             Self::DiskFull => "disk_full",
             Self::Unknown => "unknown",
         }

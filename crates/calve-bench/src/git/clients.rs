@@ -1,7 +1,7 @@
 //! The git programs of the clients: how they are started, and what each took.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{PipeReader, PipeWriter, Read};
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use calve_core::{CancelToken, ShownPath};
+use calve_git::Nesting;
+use calve_git::remote::ENDLESS;
 
 use super::host::OPERATION_HEADER;
 use super::host::ledger::OperationNumber;
@@ -132,15 +134,33 @@ impl<'a> Clients<'a> {
         // Through pipes: on a disk that is full a file would lose the very message that says so.
         let (out, err) = (Listener::of(std::io::pipe()?), Listener::of(std::io::pipe()?));
         command.stdout(out.writer).stderr(err.writer);
-        let ended = process::measure_command(command, self.cancel);
+        let (ended, is_endless) = self.measure(command)?;
         // The ends that the command still has, or nobody would ever hear that all is said.
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let (stdout, said) = (heard(out.reader), heard(err.reader));
+        let (stdout, mut said) = (heard(out.reader), heard(err.reader));
+        if is_endless {
+            said = ENDLESS.into();
+        }
         let ended = ended.map_err(|error| not_started(&error))?;
         *self.seconds.lock().unwrap_or_else(PoisonError::into_inner) +=
             ended.usage.user_seconds + ended.usage.system_seconds;
         check_cancelled(self.cancel)?;
         Ok(GitOutput { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })
+    }
+
+    /// Runs it to its end, which comes early where it would start processes without end. Only servers of the user's can have it do that.
+    fn measure(&self, command: &mut Command) -> Result<(io::Result<ProcessResult>, bool), BenchError> {
+        if !self.is_users {
+            return Ok((process::measure_command(command, self.cancel), false));
+        }
+        let events = self.file();
+        let mut nesting = Nesting::watch(command, &events)?;
+        let mut is_endless = false;
+        let ended = process::guard_command(command, self.cancel, |group, has_ended| {
+            is_endless = nesting.guard(has_ended, &[group]).unwrap_or(false);
+        });
+        fs_err::remove_file(&events)?;
+        Ok((ended, is_endless))
     }
 
     /// Returns git's output; a failure of git's is one of the bench.
@@ -171,7 +191,7 @@ impl<'a> Clients<'a> {
         GitFailureReason { text, disk_full }
     }
 
-    /// Returns a path for something to hand to a program on its standard input.
+    /// Returns a path for a file of one program's own.
     pub(super) fn file(&self) -> PathBuf {
         self.scratch.join(format!("{}.in", self.next.fetch_add(1, Ordering::Relaxed)))
     }

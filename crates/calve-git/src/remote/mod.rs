@@ -9,7 +9,7 @@ mod session;
 mod traffic;
 mod url;
 
-pub use crate::transfer_failure::TransferFailure;
+pub use crate::transfer_failure::{ENDLESS, TransferFailure};
 pub use clone::purpose::Purpose;
 pub use clone::recipe::{Filter, Property, Recipe, Start, Step, Tip};
 pub use clone::verify::{MissingObjects, Verdict};

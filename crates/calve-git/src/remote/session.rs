@@ -10,15 +10,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use calve_core::CancelToken;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 
 use crate::error::Error;
 use crate::git::Git;
+use crate::nesting::Nesting;
 use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
 use crate::remote::traffic::Traces;
 use crate::remote::url::{Credentials, RepositoryUrl};
-use crate::transfer_failure::TransferFailure;
+use crate::transfer_failure::{ENDLESS, TransferFailure};
 
 /// Hears every piece of text that git prints for people, as it comes. It may hold anything but control characters.
 pub type Listener<'l> = &'l dyn Fn(&str);
@@ -71,6 +72,7 @@ impl Session<'_> {
         }
         let mut command = self.command(directory);
         command.args(&step.arguments).stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::piped());
+        let mut nesting = Nesting::watch(&mut command, &self.traces.events())?;
         let spawned = command.spawn();
         let mut child = GitProcess { child: spawned.map_err(Error::start(directory))?, prompts: self.prompts };
         if let Some(mut stdin) = child.child.stdin.take() {
@@ -92,6 +94,10 @@ impl Session<'_> {
             }
             if let Some(status) = child.try_wait()? {
                 break status;
+            }
+            if nesting.is_endless()? {
+                nesting.end(&child.groups())?;
+                return Err(endless(step));
             }
         };
         // A process that git started may outlive it and keep the pipe open (a shared ssh connection): its last words are not worth more.
@@ -156,8 +162,17 @@ impl GitProcess {
         self.child.try_wait()
     }
 
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Returns the process groups that it and what it starts may be in.
+    fn groups(&self) -> Vec<Pid> {
+        self.pid().into_iter().chain([getpgrp()]).collect()
+    }
+
     fn signal(&self, signal: Signal) {
-        let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return };
+        let Some(pid) = self.pid() else { return };
         let _ = match self.prompts {
             Prompts::Never => kill_process_group(pid, signal),
             Prompts::OnTerminal => kill_process(pid, signal),
@@ -238,7 +253,11 @@ impl Transcript {
 
 fn failure(step: &Step, said: &Transcript) -> RemoteError {
     let text = said.text();
-    let words = step.arguments.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let said = if text.is_empty() { "it said nothing".to_owned() } else { text };
-    RemoteError::Git { what: format!("git {words}"), trouble: TransferFailure::of(&said), said }
+    RemoteError::Git { what: step.name(), trouble: TransferFailure::of(&said), said }
+}
+
+fn endless(step: &Step) -> RemoteError {
+    let trouble = TransferFailure::SourceShallow;
+    RemoteError::Git { what: step.name(), trouble, said: ENDLESS.to_owned() }
 }

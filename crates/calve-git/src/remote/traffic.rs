@@ -41,7 +41,6 @@ impl Traces {
     /// Makes git and the programs that it starts write down the requests that they send and receive. Never the data, and credentials
     /// redacted.
     pub(crate) fn apply(&self, command: &mut Command) {
-        command.env("GIT_TRACE2_EVENT", self.directory.join(EVENTS));
         match self.kind {
             Transport::Http => {
                 command.env("GIT_TRACE_CURL", self.directory.join(CURL));
@@ -52,6 +51,11 @@ impl Traces {
                 command.env("GIT_TRACE_PACKET", self.directory.join(PACKETS));
             }
         }
+    }
+
+    /// Returns the file for git's events, which has those of all commands.
+    pub(crate) fn events(&self) -> PathBuf {
+        self.directory.join(EVENTS)
     }
 
     /// Returns how many requests there were so far.
@@ -66,7 +70,7 @@ impl Traces {
 
     /// Returns how many bytes of packs git says that it has received, where it was told to show its progress.
     pub(crate) fn received(&self) -> Option<u64> {
-        received(&fs_err::read(self.directory.join(EVENTS)).unwrap_or_default())
+        received(&fs_err::read(self.events()).unwrap_or_default())
     }
 }
 

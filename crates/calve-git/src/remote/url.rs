@@ -222,6 +222,19 @@ impl RepositoryUrl {
         Self::of(Transport::File, text.into())
     }
 
+    /// Returns the directory of a repository that is reached as a file.
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
+        match self.kind {
+            Transport::Local => self.path.clone(),
+            Transport::File => {
+                let bytes = self.text.as_os_str().as_bytes().strip_prefix(b"file://")?;
+                let path = &bytes[bytes.iter().position(|&byte| byte == b'/')?..];
+                Some(PathBuf::from(OsString::from_vec(decoded(path))))
+            }
+            Transport::Http | Transport::Ssh | Transport::Git => None,
+        }
+    }
+
     pub(crate) fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }

@@ -198,6 +198,9 @@ fn transfer(trouble: TransferFailure) -> &'static str {
         TransferFailure::CutShort => {
             "nothing was left behind; try again, and ask whoever runs the server when it happens again"
         }
+        TransferFailure::SourceShallow => {
+            "`git fetch --unshallow` there gives it its whole history; a new clone with `--for dev` or `--for ci` needs no more than it has"
+        }
         TransferFailure::DiskFull => "free some space; `--for ci` and `--sparse` need less",
         TransferFailure::Unknown => {
             "nothing was left behind; `git ls-remote URL` shows whether the server answers at all"

@@ -2,6 +2,7 @@
 
 mod advise;
 mod clone;
+mod endless;
 mod fetch;
 mod host;
 mod secrets;

@@ -102,8 +102,28 @@ pub struct GitCloneReport {
 pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), RemoteError> {
     let features = Features::ask(&Git::at("/"))?;
     let GitCloneOptions { purpose, url, tip, sparse, bundle_uri, .. } = options;
-    let wanted = RecipeRequest { purpose: *purpose, url, tip, sparse, bundle_uri: bundle_uri.as_ref() };
-    Ok((choose(&wanted, &features)?, features))
+    let bundle_uri = bundle_uri.as_ref();
+    let is_shallow = is_shallow_directory(url);
+    let recipe = choose(&RecipeRequest { purpose: *purpose, url, tip, sparse, bundle_uri, is_shallow }, &features)?;
+    if is_shallow && recipe.filter.is_none() && options.require.contains(&Property::Filter) {
+        let why = format!("`{url}` is shallow, and git can make no partial clone of a shallow repository");
+        return Err(RemoteError::Refused { property: Property::Filter, why });
+    }
+    Ok((recipe, features))
+}
+
+/// Returns whether the source is a directory with a shallow repository. Of any other source it can be known only when it was cloned.
+fn is_shallow_directory(url: &RepositoryUrl) -> bool {
+    let Some(directory) = url.directory() else { return false };
+    let mut with_ending = directory.clone().into_os_string();
+    with_ending.push(".git");
+    // As git looks for it.
+    let found = [directory, with_ending.into()].into_iter().find(|path| path.is_dir());
+    found.is_some_and(|path| {
+        let answer = Git::at(path).answer(&["rev-parse", "--is-shallow-repository"]);
+        // git may not be let in; then it says so when it is to clone.
+        answer.is_ok_and(|answer| answer.as_deref() == Some("true"))
+    })
 }
 
 /// Clones by the recipe that fits the purpose, and verifies that the server honoured it.

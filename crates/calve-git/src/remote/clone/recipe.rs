@@ -107,18 +107,22 @@ pub(crate) struct RecipeRequest<'w> {
     pub(crate) tip: &'w Tip,
     pub(crate) sparse: &'w [String],
     pub(crate) bundle_uri: Option<&'w Url>,
+    /// The source's history is cut off. In a partial clone of it, git would look for the rest without end.
+    pub(crate) is_shallow: bool,
 }
 
 /// Chooses the recipe for a purpose, with the git that is there.
 pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<Recipe, RemoteError> {
     check(wanted, features)?;
-    let RecipeRequest { purpose, url, tip, sparse, bundle_uri } = wanted.clone();
+    let RecipeRequest { purpose, url, tip, sparse, bundle_uri, is_shallow } = wanted.clone();
     let sparsely = !sparse.is_empty();
     let (filter, depth) = match purpose {
         Purpose::Dev => (sparsely.then_some(Filter::Blobs), None),
         Purpose::Ci => (sparsely.then_some(Filter::Blobs), Some(1)),
         Purpose::History | Purpose::Blobs => (Some(Filter::Blobs), None),
     };
+    // With a depth git knows where the history ends.
+    let filter = filter.filter(|_| depth.is_some() || !is_shallow);
     let start = match tip {
         Tip::Revision(_) if depth.is_none() => Start::Clone,
         Tip::Revision(_) if features.revision => Start::CloneRevision,
@@ -271,6 +275,12 @@ impl Step {
         Step { inside: true, ..Step::beside(words) }
     }
 
+    /// Returns its name for messages.
+    pub(crate) fn name(&self) -> String {
+        let word = self.arguments.first().map(|word| word.to_string_lossy().into_owned());
+        format!("git {}", word.unwrap_or_default())
+    }
+
     pub(crate) fn with(mut self, argument: impl Into<OsString>) -> Step {
         self.arguments.push(argument.into());
         self
@@ -320,7 +330,8 @@ mod tests {
     fn lines(purpose: Purpose, tip: Tip, sparse: &[&str], new: bool) -> Vec<String> {
         let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
         let sparse: Vec<_> = sparse.iter().map(|path| (*path).to_owned()).collect();
-        let wanted = RecipeRequest { purpose, url: &url, tip: &tip, sparse: &sparse, bundle_uri: None };
+        let wanted =
+            RecipeRequest { purpose, url: &url, tip: &tip, sparse: &sparse, bundle_uri: None, is_shallow: false };
         choose(&wanted, &features(new)).unwrap().spoken(Path::new("it's"))
     }
 
@@ -373,7 +384,7 @@ mod tests {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
         let bundle = Url::new("https://example.org/bundle?sig=secret");
         let refused = |purpose, tip: &Tip, sparse: &[String], bundle_uri, new| {
-            let wanted = RecipeRequest { purpose, url: &url, tip, sparse, bundle_uri };
+            let wanted = RecipeRequest { purpose, url: &url, tip, sparse, bundle_uri, is_shallow: false };
             choose(&wanted, &features(new)).unwrap_err().to_string()
         };
         refused(Purpose::Ci, &Tip::Revision("HEAD".into()), &[], None, true);

@@ -314,7 +314,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
     let fetch = |from: &str| {
         let refspec = format!("+refs/{from}/{number}/head:{kept}");
         let git = repository.git_to_fetch();
-        git.run(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec])
+        git.transfer(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--end-of-options", remote, &refspec])
     };
     if let Err(first) = fetch("pull")
         // GitLab's name for them.

@@ -44,6 +44,22 @@ fn a_server_without_filters_is_found_out() {
     spot.holds(&["source"]);
 }
 
+#[test]
+fn a_shallow_server_is_not_asked_without_end() {
+    let spot = Spot::anywhere();
+    repository(spot.join("source"), 3);
+    let source = format!("file://{}/source", spot.display());
+    git(&*spot, ["clone", "-q", "--bare", "--depth=1", &source, "shallow"]);
+    let url = format!("--server=file://{}/shallow", spot.display());
+    let ran = bench_git(".", [&url, "--tests=T1,T4", "--json"]).within(&spot).run();
+    ran.ended(1);
+    let report = ran.json();
+    let reason = of(&report["failed"], "T4", "clone")["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("the source is a shallow repository"), "{reason}");
+    of(&report["results"], "T1", "clone");
+    spot.holds(&["shallow", "source"]);
+}
+
 /// A server that answers each request with `answer`, and hangs up.
 fn answering(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,0 +1,124 @@
+//! How deep git's processes start each other, and an end to those that do so without end.
+//!
+//! A partial clone takes every object that is missing for one that was promised, and fetches it when it is needed. Where the source's history
+//! is cut off, the parent of its oldest commit is missing, and never comes: the git that fetches it finds it missing, too, and starts another
+//! one, and so on. No git before 2.44 can be told to fetch nothing by itself, and later ones need it for deltas.
+//!
+//! git's own trace says who was started by whom: an event has the identifiers of the processes above it, each with its number
+//! (git's Documentation/technical/api-trace2.txt, "sid").
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpgid, kill_process};
+
+use crate::error::Result;
+
+/// A fetch that fetches missing contents has a depth of 5; submodules, hooks and maintenance add to it.
+const DEEPEST: usize = 20;
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How often nobody new may show up before all count as ended.
+const QUIET_ROUNDS: u32 = 5;
+const MOST_ROUNDS: u32 = 250;
+
+/// The processes of one command.
+#[derive(Debug)]
+pub struct Nesting {
+    events: fs_err::File,
+    /// The beginning of a line whose end is not written yet.
+    line: Vec<u8>,
+    processes: BTreeSet<i32>,
+    depth: usize,
+}
+
+impl Nesting {
+    /// Makes git write its events to a file, which must not hold any yet, and reads them from there.
+    pub fn watch(command: &mut Command, events: &Path) -> Result<Nesting> {
+        fs_err::OpenOptions::new().create(true).append(true).open(events)?;
+        // Set where this process was itself started by a git, as an alias or a hook.
+        command.env("GIT_TRACE2_EVENT", events).env_remove("GIT_TRACE2_PARENT_SID");
+        let events = fs_err::File::open(events)?;
+        Ok(Nesting { events, line: Vec::new(), processes: BTreeSet::new(), depth: 0 })
+    }
+
+    /// Returns whether they are nested deeper than any git has reason to.
+    pub fn is_endless(&mut self) -> Result<bool> {
+        self.events.read_to_end(&mut self.line)?;
+        let end = self.line.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        for line in self.line[..end].split(|&byte| byte == b'\n') {
+            let (depth, process) = nested(line);
+            self.depth = self.depth.max(depth);
+            self.processes.extend(process);
+        }
+        self.line.drain(..end);
+        Ok(self.depth > DEEPEST)
+    }
+
+    /// Ends all of them, of whatever depth: each is in one of these process groups.
+    pub fn end(&mut self, groups: &[Pid]) -> Result<()> {
+        let mut quiet = 0;
+        for _ in 0..MOST_ROUNDS {
+            let known = self.processes.len();
+            self.is_endless()?;
+            for process in self.processes.iter().filter_map(|&process| Pid::from_raw(process)) {
+                // A number that somebody else has got meanwhile is none of theirs.
+                if getpgid(Some(process)).is_ok_and(|group| groups.contains(&group)) {
+                    let _ = kill_process(process, Signal::KILL);
+                }
+            }
+            quiet = if known == self.processes.len() { quiet + 1 } else { 0 };
+            if quiet > QUIET_ROUNDS {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Watches until `is_over` is set. Ends them where there is no end, and returns whether that was so.
+    pub fn guard(&mut self, is_over: &AtomicBool, groups: &[Pid]) -> Result<bool> {
+        while !is_over.load(Ordering::Relaxed) {
+            if self.is_endless()? {
+                self.end(groups)?;
+                return Ok(true);
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(false)
+    }
+}
+
+/// Returns the depth of the process that an event is of, and its number.
+fn nested(line: &[u8]) -> (usize, Option<i32>) {
+    let sid = |line: &[u8]| {
+        let at = memchr::memmem::find(line, b"\"sid\":\"")? + 7;
+        let rest = &line[at..];
+        Some(String::from_utf8_lossy(&rest[..memchr::memchr(b'"', rest)?]).into_owned())
+    };
+    let Some(sid) = sid(line) else { return (0, None) };
+    let process = sid.rsplit_once("-P").and_then(|(_, digits)| i32::from_str_radix(digits, 16).ok());
+    (sid.split('/').count(), process.filter(|&process| process > 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_tell_depth_and_process() {
+        let one = br#"{"event":"version","sid":"20261128T072358.459815Z-H0a7c9cdf-P00001be3","thread":"main"}"#;
+        assert_eq!(nested(one), (1, Some(0x1be3)));
+        let two = br#"{"event":"start","sid":"2026Z-H0-P00001be3/2026Z-H0-P000000ff","argv":["git","a/b/c"]}"#;
+        assert_eq!(nested(two), (2, Some(0xff)));
+        for other in [&b""[..], b"{}", br#"{"sid":""#, br#"{"sid":"a-P0000000000zz"}"#, br#"{"sid":"a-P00000001"}"#] {
+            assert_eq!(nested(other).1, None);
+        }
+    }
+}
