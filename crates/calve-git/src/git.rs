@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::process::getpgrp;
 
@@ -95,14 +96,18 @@ impl Git {
         command
     }
 
-    /// Runs git to its end, whatever its exit code.
+    /// Runs git to its end, whatever its exit code. Waits for a moment where another git has one of its files locked.
     pub fn output<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Output> {
-        let run = self.command().args(arguments).output();
-        run.map_err(Error::start(&self.directory))
+        unless_locked(|| self.command().args(arguments).output()).map_err(Error::start(&self.directory))
     }
 
     /// Returns git's output when it is given `input`; an exit code other than 0 is an error with git's words.
     pub fn fed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<Vec<u8>> {
+        self.fed_and_heard(arguments, input).map(|(output, _)| output)
+    }
+
+    /// Returns what [`Git::fed`] does, and what git and the programs that it started said on their standard error.
+    pub(crate) fn fed_and_heard<A: AsRef<OsStr>>(&self, arguments: &[A], input: &[u8]) -> Result<(Vec<u8>, String)> {
         let start = Error::start(&self.directory);
         let mut command = self.command();
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -115,7 +120,9 @@ impl Git {
             });
             child.wait_with_output()
         });
-        self.judged(arguments, output.map_err(start)?)
+        let output = output.map_err(start)?;
+        let said = redact::prose(String::from_utf8_lossy(&output.stderr).trim());
+        Ok((self.judged(arguments, output)?, said))
     }
 
     /// Returns git's output; an exit code other than 0 is an error with git's words.
@@ -149,8 +156,8 @@ impl Git {
     /// this process is killed before that.
     pub(crate) fn run_holding<A: AsRef<OsStr>>(&self, lock: &File, arguments: &[A]) -> Result<Vec<u8>> {
         let start = Error::start(&self.directory);
-        let lock = lock.try_clone().map_err(start)?;
-        let output = self.command().args(arguments).stdin(lock).output().map_err(start)?;
+        let run = || self.command().args(arguments).stdin(lock.try_clone()?).output();
+        let output = unless_locked(run).map_err(start)?;
         self.judged(arguments, output)
     }
 
@@ -191,5 +198,39 @@ impl Git {
             printed.pop();
         }
         Ok(OsString::from_vec(printed))
+    }
+}
+
+/// As long as git itself waits for the lock of a packed reference. For that of its configuration or an index it waits not at all.
+const LOCKED_AT_MOST: Duration = Duration::from_secs(1);
+
+/// Runs a git again while another one has a file locked that it wants to write. It has written nothing then, or the same.
+fn unless_locked(mut run: impl FnMut() -> std::io::Result<Output>) -> std::io::Result<Output> {
+    let give_up = Instant::now() + LOCKED_AT_MOST;
+    loop {
+        let output = run()?;
+        if output.status.success() || !is_locked(&String::from_utf8_lossy(&output.stderr)) || Instant::now() > give_up {
+            return Ok(output);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_locked(said: &str) -> bool {
+    let is_of_a_file = |line: &str| line.contains("could not lock config file") || line.contains("index.lock': ");
+    said.lines().any(|line| is_of_a_file(line) && line.contains("File exists"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_known_by_gits_words() {
+        assert!(is_locked("error: could not lock config file .git/config: File exists\n"));
+        assert!(is_locked("fatal: Unable to create '/a b/.git/index.lock': File exists.\n\nAnother git process seems"));
+        for other in ["error: could not lock config file .git/config: Permission denied", "File exists", ""] {
+            assert!(!is_locked(other), "{other}");
+        }
     }
 }

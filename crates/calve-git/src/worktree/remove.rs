@@ -145,7 +145,12 @@ fn take_away(
 fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<bool> {
     let _turn = RepositoryLock::take(&repository.common)?;
     let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
-    git.succeeds(&["branch", "--quiet", how, "--", branch])
+    let deleted = git.output(&["branch", "--quiet", how, "--", branch])?;
+    // Then git only warns, and the next branch of that name would have the settings of this one.
+    if deleted.status.success() && String::from_utf8_lossy(&deleted.stderr).contains("could not lock config file") {
+        git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
+    }
+    Ok(deleted.status.success())
 }
 
 fn check_linked(worktree: &Worktree) -> Result<()> {

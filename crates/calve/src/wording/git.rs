@@ -1,5 +1,7 @@
 //! Words for calve-git: what to type next, and what a repaired reference means.
 
+use std::path::Path;
+
 use calve_core::ShownPath;
 use calve_git::escape::{Explanation, Finding, ReferenceKind};
 use calve_git::remote::{Notice, NoticeCode, TransferFailure};
@@ -237,6 +239,10 @@ pub(crate) fn warning(warning: &AddWarning) -> String {
             ShownPath(filter),
             ShownPath(command)
         ),
+        AddWarning::Git(said) => {
+            let lines: Vec<String> = said.lines().map(|line| ShownPath(Path::new(line.trim())).to_string()).collect();
+            format!("git says of the files that it wrote: {}", lines.join("; "))
+        }
         AddWarning::Engine(warning) => warning.message.clone(),
         other => format!("{other:?}"),
     }

@@ -11,6 +11,7 @@ mod data;
 mod donors;
 mod env_file;
 mod kinds;
+mod locked;
 mod lost;
 mod mcp;
 mod merged;

@@ -105,6 +105,8 @@ pub enum AddWarning {
         /// How many files.
         files: u64,
     },
+    /// What git, or a filter that it ran, said of files that it wrote without an error.
+    Git(String),
     /// A warning of the clone engine.
     Engine(calve_core::Warning),
 }
@@ -411,6 +413,9 @@ fn build(
         threads,
     };
     let tracked = tracked.settle(&git, &checkout)?;
+    if !tracked.said.is_empty() {
+        warnings.push(AddWarning::Git(tracked.said.clone()));
+    }
     if may_show {
         remove_shown(staged, &git, &mut left)?;
     }

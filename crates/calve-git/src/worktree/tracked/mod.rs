@@ -70,6 +70,8 @@ impl NotClonedReason {
 pub(crate) struct TrackedCounts {
     pub(crate) cloned: u64,
     pub(crate) written: BTreeMap<NotClonedReason, u64>,
+    /// What git and its filters said of those that it wrote.
+    pub(crate) said: String,
 }
 
 /// The files to complete, and where.
@@ -229,6 +231,7 @@ impl TrackedFiles {
                 None => self.by_git.push((at, NotClonedReason::StaleIndex)),
             }
         }
+        let mut said = String::new();
         let entries = &self.index.entries;
         let mut by_git: Vec<(GitPath, String, NotClonedReason)> =
             self.by_git.iter().map(|&(at, why)| (entries[at].path.clone(), entries[at].hex(), why)).collect();
@@ -258,13 +261,14 @@ impl TrackedFiles {
                 list.extend_from_slice(path);
                 list.push(0);
             }
-            git.fed(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
+            // A filter that fails and is not required says so, and its files are as stored.
+            (_, said) = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
         }
         let mut written = BTreeMap::new();
         for (.., why) in by_git {
             *written.entry(why).or_default() += 1;
         }
-        Ok(TrackedCounts { cloned, written })
+        Ok(TrackedCounts { cloned, written, said })
     }
 
     /// Returns how many files are cloned, and how many git writes, as far as can be told ahead.

@@ -1,8 +1,9 @@
 //! Errors that name what is wrong and the command that helps, which is run here.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use super::repo::{Repo, git, is_clean, with_environment};
+use super::repo::{Repo, git, is_clean, with_environment, write};
 use crate::program::{PROGRAM, calve};
 use crate::spot::Spot;
 
@@ -89,4 +90,42 @@ fn no_hint_names_a_page_that_is_not_installed() {
     }
     let ran = with_environment(calve(["hook", "worktree-create"])).within(&repo.path).fails(2).hints();
     assert!(!ran.stderr.contains("docs/") && ran.stderr.contains("\"cwd\""), "{}", ran.stderr);
+}
+
+/// In each of them git ends without an error.
+#[test]
+fn what_git_and_its_filters_say_of_files_is_passed_on() {
+    let repo = Repo::anywhere();
+    let smudge = repo.spot.join("smudge");
+    write(
+        &smudge,
+        "#!/bin/sh\ncase $(git rev-parse --git-dir) in */worktrees/*) echo 'no key'>&2; exit 1;; esac\ncat\n",
+    );
+    fs_err::set_permissions(&smudge, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let smudge = smudge.to_str().unwrap().to_owned();
+    repo.git(["config", "filter.z.smudge", &smudge]);
+    repo.git(["config", "filter.z.clean", "cat"]);
+    repo.write(".gitattributes", "*.s filter=z\n");
+    repo.write("a.s", "hello\n");
+    repo.commit("filtered");
+    let added = |branch: &str| {
+        let ran = repo.calve(["add", "--json", branch]).succeeds();
+        let warnings = ran.json()["warnings"].to_string();
+        (warnings, ran.stderr)
+    };
+    // It fails; it is not there; it works, and warns.
+    for (branch, command, words) in [
+        ("one", smudge.as_str(), &["no key", "external filter"][..]),
+        ("two", "no-such-program", &["no-such-program", "not found"]),
+        ("three", "cat; echo 'the key \t is old' >&2", &["the key", "is old"]),
+    ] {
+        repo.git(["config", "filter.z.smudge", command]);
+        let (warnings, said) = added(branch);
+        for word in words {
+            assert!(warnings.contains(word) && said.contains(word), "{branch}: {word}: {warnings} {said}");
+        }
+        assert!(said.contains("warning: git says of the files that it wrote: "), "{said}");
+    }
+    repo.git(["config", "filter.z.smudge", "cat"]);
+    assert_eq!(added("four").0, "[]");
 }
