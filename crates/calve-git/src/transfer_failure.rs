@@ -3,6 +3,10 @@
 /// The kinds of failure that git's words tell apart. git has one exit code for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferFailure {
+    /// A program that files go through in a checkout failed, or is not there: git-lfs, for one.
+    Filter,
+    /// The repository is somebody else's, whom git does not trust.
+    Ownership,
     /// The server wants to know who asks, or does not let them in.
     Refused,
     /// There is no such repository, or nobody may know that there is.
@@ -28,6 +32,9 @@ pub const ENDLESS: &str = "the source is a shallow repository, and git asked it 
 
 const DISK_FULL: &[&str] =
     &["No space left on device", "Disk quota exceeded", "Out of diskspace", "file write error", "unable to write file"];
+/// The words of the checkout. What the program says of its own trouble stands before them.
+const FILTER: &[&str] = &["external filter '", "smudge filter ", "filter-process"];
+const OWNERSHIP: &[&str] = &["dubious ownership"];
 const REFUSED: &[&str] = &[
     "Authentication failed",
     "could not read Username",
@@ -68,7 +75,10 @@ const CUT_SHORT: &[&str] = &[
     "bad pack header",
 ];
 const NO_REPOSITORY: &[&str] = &[
-    "not found",
+    "' not found",
+    "epository not found",
+    "Not Found",
+    "returned error: 404",
     "does not exist",
     "does not appear to be a git repository",
     "not a git repository",
@@ -81,6 +91,8 @@ impl TransferFailure {
         let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
         let kinds = [
             (DISK_FULL, Self::DiskFull),
+            (FILTER, Self::Filter),
+            (OWNERSHIP, Self::Ownership),
             (REFUSED, Self::Refused),
             (NO_COMMIT, Self::NoCommit),
             (NO_BRANCH, Self::NoBranch),
@@ -94,6 +106,8 @@ impl TransferFailure {
     /// Returns a word for programs.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Filter => "filter",
+            Self::Ownership => "ownership",
             Self::Refused => "refused",
             Self::NoRepository => "no_repository",
             Self::Unreachable => "unreachable",
@@ -122,6 +136,21 @@ mod tests {
             ("error: RPC failed; curl 18 transfer closed\nfatal: early EOF", TransferFailure::CutShort),
             ("fatal: write error: No space left on device\nfatal: early EOF", TransferFailure::DiskFull),
             ("fatal: unable to access 'http://x/': Failed to connect to x", TransferFailure::Unreachable),
+            (
+                "git-lfs smudge -- %f: git-lfs: not found\nerror: external filter 'git-lfs smudge -- %f' failed 127",
+                TransferFailure::Filter,
+            ),
+            (
+                "batch request: Connection refused\nerror: external filter 'git-lfs filter-process' failed",
+                TransferFailure::Filter,
+            ),
+            ("fatal: the remote end hung up\nfatal: a.bin: smudge filter lfs failed", TransferFailure::Filter),
+            ("fatal: detected dubious ownership in repository at '/srv/a.git'", TransferFailure::Ownership),
+            (
+                "ERROR: Repository not found.\nfatal: Could not read from remote repository.",
+                TransferFailure::NoRepository,
+            ),
+            ("sh: 1: ssh-wrapper: not found", TransferFailure::Unknown),
             ("fatal: something else", TransferFailure::Unknown),
         ];
         for (said, trouble) in cases {

@@ -55,7 +55,8 @@ pub(crate) enum Maintenance {
     AsConfigured,
 }
 
-const WITHOUT_MAINTENANCE: [&str; 4] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false"];
+/// The settings of a clone: no maintenance, and objects stay in the pack that they came in, whose size is what was received.
+const OF_A_CLONE: [&str; 6] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "fetch.unpackLimit=1"];
 
 /// Tells git's credentials from the environment, which only this user can read. Arguments, all can.
 const HELPER: &str = "!f() { test \"$1\" = get || exit 0; printf 'username=%s\\n' \"$CALVE_GIT_USERNAME\"; \
@@ -114,7 +115,9 @@ impl Session<'_> {
     }
 
     fn hear(&self, piece: &str, said: &mut Transcript) {
-        let clean = self.url.censored(&calve_core::ShownPath(Path::new(piece)).to_string());
+        // git indents what the user is to type.
+        let piece = piece.replace('\t', "    ");
+        let clean = self.url.censored(&calve_core::ShownPath(Path::new(&piece)).to_string());
         (self.listener)(&clean);
         said.add(&clean);
     }
@@ -125,7 +128,7 @@ impl Session<'_> {
         let mut command = git.command();
         command.args(["-c", "clone.defaultRemoteName=origin"]);
         if self.maintenance == Maintenance::Off {
-            command.args(WITHOUT_MAINTENANCE);
+            command.args(OF_A_CLONE);
         }
         command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
         self.traces.apply(&mut command);
@@ -251,9 +254,12 @@ impl Transcript {
     }
 }
 
+/// What is told of a git that failed without a word.
+pub(crate) const SILENCE: &str = "it said nothing";
+
 fn failure(step: &Step, said: &Transcript) -> RemoteError {
     let text = said.text();
-    let said = if text.is_empty() { "it said nothing".to_owned() } else { text };
+    let said = if text.is_empty() { SILENCE.to_owned() } else { text };
     RemoteError::Git { what: step.name(), trouble: TransferFailure::of(&said), said }
 }
 

@@ -185,6 +185,12 @@ fn remote(remedy: &Remedy) -> Option<&'static str> {
 
 fn transfer(trouble: TransferFailure) -> &'static str {
     match trouble {
+        TransferFailure::Filter => {
+            "install the program of that filter, such as git-lfs, or see what it says; `git config --get-regexp '^filter'` shows its commands"
+        }
+        TransferFailure::Ownership => {
+            "run the `git config` command that git names above if you trust the repository's owner"
+        }
         TransferFailure::Refused => {
             "check that you may read it, and set up a credential helper (gitcredentials(7)) or an ssh key; git asks for a password only \
              on a terminal"

@@ -16,7 +16,7 @@ use crate::remote::clone::recipe::{Property, Recipe, RecipeRequest, Step, Tip, c
 use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
-use crate::remote::session::{Listener, Maintenance, Prompts, Session};
+use crate::remote::session::{Listener, Maintenance, Prompts, SILENCE, Session};
 use crate::remote::traffic::{Traces, Traffic, packed_bytes};
 use crate::remote::url::{RepositoryUrl, Transport};
 use crate::remote::{Notice, NoticeCode};
@@ -233,8 +233,7 @@ fn check_out(
             run(&Step::inside(["fetch", "--progress", "origin"]).with(id))?;
         }
     } else if !git.succeeds(&["rev-parse", "--quiet", "--verify", "HEAD"])? {
-        let heads = git.run(&["for-each-ref", "--count=1", "refs/remotes"])?;
-        notices.push(match heads.is_empty() {
+        notices.push(match is_empty(&git, run)? {
             true => Notice::new(NoticeCode::Empty, "the repository is empty: nothing is checked out"),
             false => Notice::new(
                 NoticeCode::NoHead,
@@ -258,6 +257,18 @@ fn check_out(
     }
     let head = git.line(&["rev-parse", "--verify", "HEAD"])?;
     Ok(Some(head.to_string_lossy().into_owned()))
+}
+
+/// Returns whether the source has no branch and no tag. A clone of a single branch may have none of those that there are.
+fn is_empty(git: &Git, run: &impl Fn(&Step) -> Result<String, RemoteError>) -> Result<bool, RemoteError> {
+    if !git.run(&["for-each-ref", "--count=1", "refs/remotes"])?.is_empty() {
+        return Ok(false);
+    }
+    match run(&Step::inside(["ls-remote", "--exit-code", "--heads", "--tags", "origin"])) {
+        Ok(_) => Ok(false),
+        Err(RemoteError::Git { said, .. }) if said == SILENCE => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns facts that are no surprise to the program, and may be one to the user.

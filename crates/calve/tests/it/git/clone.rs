@@ -300,3 +300,53 @@ fn a_sparse_directory_that_is_not_there_is_named() {
     let document = hosted.calve(&["clone", "--json", "--sparse", "nodir", &hosted.url(), "c"]).succeeds().json();
     assert!(document["warnings"].as_array().unwrap().iter().any(|one| one["code"] == "sparse_missing"), "{document}");
 }
+
+#[test]
+fn what_was_received_is_counted_however_little_it_is() {
+    let hosted = Hosted::new();
+    let head = git(&hosted.repository, ["rev-parse", "main"]);
+    let url = format!("file://{}", hosted.repository.display());
+    for (number, (purpose, url, revision)) in [
+        ("ci", hosted.url(), Some(&head)),
+        ("ci", url.clone(), Some(&head)),
+        ("ci", hosted.url(), None),
+        ("dev", hosted.url(), Some(&head)),
+        ("history", url, None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut arguments = vec!["clone", "--json", "--for", purpose];
+        arguments.extend(revision.iter().flat_map(|id| ["--rev", id.as_str()]));
+        let dst = number.to_string();
+        arguments.extend([url.as_str(), &dst]);
+        let received = hosted.calve(&arguments).succeeds().json()["bytes_received"].as_u64().unwrap();
+        let packs = fs_err::read_dir(hosted.spot.join(&dst).join(".git/objects/pack")).unwrap();
+        let packs = packs.map(|entry| entry.unwrap()).filter(|entry| entry.path().extension() == Some("pack".as_ref()));
+        assert_eq!(received, packs.map(|entry| entry.metadata().unwrap().len()).sum::<u64>(), "{arguments:?}");
+        assert!(received > 200, "{arguments:?}: {received}");
+    }
+}
+
+#[test]
+fn a_head_that_names_no_branch_is_a_warning_for_every_purpose() {
+    let hosted = Hosted::new();
+    git(&hosted.repository, ["symbolic-ref", "HEAD", "refs/heads/missing"]);
+    let local = hosted.repository.to_str().unwrap().to_owned();
+    for (number, (purpose, url)) in
+        [("ci", hosted.url()), ("ci", local), ("dev", hosted.url()), ("history", hosted.url())].into_iter().enumerate()
+    {
+        let ran = hosted.calve(&["clone", "-q", "--json", "--for", purpose, &url, &number.to_string()]).succeeds();
+        let codes = ran.json()["warnings"].to_string();
+        assert!(codes.contains("no_head") && !codes.contains("empty"), "{purpose}: {codes}");
+        ran.says(&["warning: the repository's HEAD names no branch that is there"]);
+    }
+    // Only a tag is left.
+    git(&hosted.repository, ["tag", "v1", "main"]);
+    git(&hosted.repository, ["update-ref", "-d", "refs/heads/main"]);
+    let tagged = hosted.calve(&["clone", "-q", "--json", "--for", "ci", &hosted.url(), "tagged"]).succeeds().json();
+    assert!(tagged["warnings"].to_string().contains("no_head"));
+    git(&hosted.repository, ["tag", "-d", "v1"]);
+    let empty = hosted.calve(&["clone", "-q", "--json", "--for", "ci", &hosted.url(), "empty"]).succeeds().json();
+    assert!(empty["warnings"].to_string().contains("`empty`") || empty["warnings"][0]["code"] == "empty", "{empty}");
+}

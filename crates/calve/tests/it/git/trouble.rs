@@ -268,3 +268,44 @@ fn processes_in(dir: &std::path::Path) -> Vec<u32> {
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     ids.filter(|id| fs_err::read_link(format!("/proc/{id}/cwd")).is_ok_and(|cwd| cwd.starts_with(dir))).collect()
 }
+
+#[test]
+fn what_failed_in_a_checkout_is_told_as_that() {
+    let hosted = Hosted::new();
+    let work = hosted.spot.join("work");
+    git(&hosted.spot, ["clone", "-q", hosted.repository.to_str().unwrap(), "work"]);
+    fs_err::write(work.join(".gitattributes"), "*.bin filter=lfs\n").unwrap();
+    fs_err::write(work.join("a.bin"), "pointer\n").unwrap();
+    git(&work, ["add", "-A"]);
+    git(&work, ["-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "-m", "large"]);
+    git(&work, ["push", "-q", "origin", "HEAD:main"]);
+    fs_err::remove_dir_all(&work).unwrap();
+    for command in ["no-such-lfs smudge -- %f", "echo 'batch request: Connection refused' >&2; false"] {
+        for purpose in ["dev", "history"] {
+            let ran = hosted.calve(&["clone", "--for", purpose, &hosted.url(), "new"]);
+            let ran = ran.env("GIT_CONFIG_COUNT", "2").env("GIT_CONFIG_KEY_0", "filter.lfs.required");
+            let ran = ran.env("GIT_CONFIG_VALUE_0", "true").env("GIT_CONFIG_KEY_1", "filter.lfs.smudge");
+            let ran = ran.env("GIT_CONFIG_VALUE_1", command).fails(1);
+            let ran = ran.says(&["git checkout failed", "install the program of that filter, such as git-lfs"]);
+            assert!(!ran.stderr.contains("spelling of the URL"), "{}", ran.stderr);
+            hosted.spot.holds(&[]);
+        }
+    }
+}
+
+#[test]
+fn somebody_elses_repository_is_told_with_gits_command() {
+    if !rustix::process::getuid().is_root() {
+        return calve_testkit::skip("needs root, for a repository of another user");
+    }
+    let hosted = Hosted::new();
+    std::os::unix::fs::chown(&hosted.repository, Some(12345), Some(12345)).unwrap();
+    let url = format!("file://{}", hosted.repository.display());
+    for purpose in ["dev", "history"] {
+        let ran = hosted.calve(&["clone", "--for", purpose, &url, "new"]).fails(1);
+        let ran = ran.says(&["dubious ownership", "    git config --global --add safe.directory"]);
+        assert!(!ran.stderr.contains("\\t") && !ran.stderr.contains("ls-remote"), "{}", ran.stderr);
+        ran.says(&["hint: run the `git config` command that git names above"]);
+    }
+    hosted.spot.holds(&[]);
+}
