@@ -217,8 +217,11 @@ fn unless_locked(mut run: impl FnMut() -> std::io::Result<Output>) -> std::io::R
 }
 
 fn is_locked(said: &str) -> bool {
-    let is_of_a_file = |line: &str| line.contains("could not lock config file") || line.contains("index.lock': ");
-    said.lines().any(|line| is_of_a_file(line) && line.contains("File exists"))
+    said.lines().any(|line| match line.split_once("could not lock config file ") {
+        // Some commands tell no reason.
+        Some((_, path)) => path.ends_with(": File exists") || !path.contains(": "),
+        None => line.contains("index.lock': File exists"),
+    })
 }
 
 #[cfg(test)]
@@ -228,6 +231,7 @@ mod tests {
     #[test]
     fn locks_are_known_by_gits_words() {
         assert!(is_locked("error: could not lock config file .git/config: File exists\n"));
+        assert!(is_locked("error: could not lock config file .git/config\nwarning: Update of config-file failed"));
         assert!(is_locked("fatal: Unable to create '/a b/.git/index.lock': File exists.\n\nAnother git process seems"));
         for other in ["error: could not lock config file .git/config: Permission denied", "File exists", ""] {
             assert!(!is_locked(other), "{other}");

@@ -111,7 +111,9 @@ fn a_shallow_source_that_cannot_be_looked_at_is_given_up() {
             let ran = if is_on_terminal { ends(command.on_a_terminal()) } else { ends(command) };
             assert_eq!(ran.status.code(), Some(1), "{url} {words:?}: {}", ran.stderr);
             if !is_on_terminal {
-                ran.says(&["the source is a shallow repository", "`--for dev`"]).hints();
+                let hint = "`git fetch --unshallow` there gives it its whole history; a new clone with `--for dev` or `--for ci` \
+                     needs no more than it has";
+                ran.says(&["the source is a shallow repository", hint]).hints();
             }
             assert!(!dst.exists());
             nobody_is_left_in(&hosted.spot);

@@ -271,6 +271,8 @@ fn processes_in(dir: &std::path::Path) -> Vec<u32> {
 
 #[test]
 fn what_failed_in_a_checkout_is_told_as_that() {
+    const FILTER: &str = "install the program of that filter, such as git-lfs, or see what it says; \
+        `git config --get-regexp '^filter'` shows its commands";
     let hosted = Hosted::new();
     let work = hosted.spot.join("work");
     git(&hosted.spot, ["clone", "-q", hosted.repository.to_str().unwrap(), "work"]);
@@ -286,7 +288,7 @@ fn what_failed_in_a_checkout_is_told_as_that() {
             let ran = ran.env("GIT_CONFIG_COUNT", "2").env("GIT_CONFIG_KEY_0", "filter.lfs.required");
             let ran = ran.env("GIT_CONFIG_VALUE_0", "true").env("GIT_CONFIG_KEY_1", "filter.lfs.smudge");
             let ran = ran.env("GIT_CONFIG_VALUE_1", command).fails(1);
-            let ran = ran.says(&["git checkout failed", "install the program of that filter, such as git-lfs"]);
+            let ran = ran.says(&["git checkout failed", FILTER]);
             assert!(!ran.stderr.contains("spelling of the URL"), "{}", ran.stderr);
             hosted.spot.holds(&[]);
         }
@@ -303,9 +305,9 @@ fn somebody_elses_repository_is_told_with_gits_command() {
     let url = format!("file://{}", hosted.repository.display());
     for purpose in ["dev", "history"] {
         let ran = hosted.calve(&["clone", "--for", purpose, &url, "new"]).fails(1);
-        let ran = ran.says(&["dubious ownership", "    git config --global --add safe.directory"]);
+        let ran = ran.says(&["dubious ownership", "git config --global --add safe.directory"]);
         assert!(!ran.stderr.contains("\\t") && !ran.stderr.contains("ls-remote"), "{}", ran.stderr);
-        ran.says(&["hint: run the `git config` command that git names above"]);
+        ran.says(&["hint: run the `git config` command that git names above if you trust the repository's owner"]);
     }
     hosted.spot.holds(&[]);
 }
