@@ -116,7 +116,7 @@ fn what_git_and_its_filters_say_of_files_is_passed_on() {
     // It fails; it is not there; it works, and warns.
     for (branch, command, words) in [
         ("one", smudge.as_str(), &["no key", "external filter"][..]),
-        ("two", "no-such-program", &["no-such-program", "not found"]),
+        ("two", "no-such-program", &["no-such-program", "failed"]),
         ("three", "cat; echo 'the key \t is old' >&2", &["the key", "is old"]),
     ] {
         repo.git(["config", "filter.z.smudge", command]);
