@@ -5,6 +5,7 @@
 //! Windows has no templates, and there the crate is empty.
 #![cfg(unix)]
 
+mod address;
 mod arrivals;
 mod assemble;
 mod connection;
@@ -29,6 +30,7 @@ mod signature;
 mod spool;
 mod work;
 
+pub use address::Transport;
 pub use connection::ConnectionOptions;
 pub use credentials::CredentialFiles;
 pub use data::{DataDescription, DataImage, DataSource, OldData, ReceivedData, push_data};
@@ -37,6 +39,6 @@ pub use operation::Operation;
 pub use policy::PolicyFiles;
 pub use pull::{PullOptions, PullReport, origin, pull};
 pub use push::{PushOptions, PushedImage, push};
-pub use reference::{Reference, Transport};
+pub use reference::Reference;
 pub use remedy::Remedy;
 pub use send::PushReport;

@@ -140,7 +140,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::Transport;
+    use crate::address::Transport;
 
     #[test]
     fn scopes_go_from_the_image_to_everything() {

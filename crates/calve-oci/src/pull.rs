@@ -13,6 +13,7 @@ use calve_core::{
     Template, TemplateError, TemplateOptions, Templates,
 };
 
+use crate::address::Transport;
 use crate::arrivals::Arrivals;
 use crate::assemble::{Parents, check_room};
 use crate::connection::ConnectionOptions;
@@ -21,7 +22,7 @@ use crate::frames::{self, Frame, OTHER_HASH};
 use crate::image::{self, Descriptor, FRAMES, ImageManifest, KEY};
 use crate::manifest::FetchedTemplate;
 use crate::operation::Operation;
-use crate::reference::{Reference, Transport};
+use crate::reference::Reference;
 use crate::registry::Registry;
 use crate::revision::Listing;
 use crate::spool::Spool;

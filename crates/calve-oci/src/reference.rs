@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::address::{Address, AddressFault, Host, Transport};
 use crate::error::Error;
 
 /// The tag of a reference that names none.
@@ -20,15 +21,6 @@ pub struct Reference {
     pub transport: Transport,
 }
 
-/// How a registry is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// Encrypted.
-    Https,
-    /// Not encrypted: for a registry on this machine.
-    PlainHttp,
-}
-
 impl Reference {
     /// Reads a reference. The tag is `latest` if none is named.
     ///
@@ -42,7 +34,11 @@ impl Reference {
         if !registry.contains(['.', ':']) && registry != "localhost" {
             return Err(refused("names no registry"));
         }
-        if !is_host(registry) {
+        // A password after it is not repeated.
+        if let Some((_, reference)) = text.split_once('@').filter(|_| registry.contains('@')) {
+            return Err(Error::BadReference { reference: reference.into(), what: "has a user name before it" });
+        }
+        if Host::parse(registry).is_none_or(|host| host.name().ends_with('.')) {
             return Err(refused("names a host that is not valid"));
         }
         let (repository, version) = match rest.split_once('@') {
@@ -55,9 +51,10 @@ impl Reference {
         if !(is_tag(version) && !rest.contains('@') || is_digest(version) && rest.contains('@')) {
             return Err(refused("has a tag or a digest that is not valid"));
         }
-        if transport == Transport::PlainHttp && !is_loopback(registry) {
-            return Err(Error::NotLoopback(registry.into()));
-        }
+        Address::of_registry(registry, transport).map_err(|fault| match fault {
+            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
+            AddressFault::Invalid | AddressFault::HasUserName => refused("names a host that is not valid"),
+        })?;
         let [registry, repository, version] = [registry, repository, version].map(str::to_owned);
         Ok(Self { registry, repository, version, transport })
     }
@@ -116,31 +113,6 @@ impl fmt::Display for Reference {
         let separator = if self.digest().is_some() { '@' } else { ':' };
         write!(f, "{}/{}{separator}{}", self.registry, self.repository, self.version)
     }
-}
-
-/// Accepts a name, an IPv4 address or an IPv6 address in brackets, and a port if there is one.
-fn is_host(text: &str) -> bool {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (text, None),
-    };
-    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
-    let is_valid = match bracketed {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !host.is_empty() && host.chars().all(is_name) && !host.starts_with(['-', '.']) && !host.ends_with('.'),
-    };
-    is_valid && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
-}
-
-/// Returns true if only this machine answers there.
-pub(crate) fn is_loopback(registry: &str) -> bool {
-    let host = match registry.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => host,
-        _ => registry,
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn is_repository(text: &str) -> bool {
@@ -206,6 +178,7 @@ mod tests {
             "ghcr.io./a",
             "ghcr.io.:443/a",
             "ghcr.io:99999/a",
+            "ghcr.io:+443/a",
             "user:password@ghcr.io/a",
             "-x.io/a",
             "a b.io/a",
@@ -214,6 +187,17 @@ mod tests {
             "ghcr.io/a:x\n",
         ] {
             assert_eq!(parsed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_a_reference_is_not_repeated() {
+        for text in ["user:password@ghcr.io/a", "password@localhost:80/a:x", "localhost:80@x:password@ghcr.io/a"] {
+            for transport in [Transport::Https, Transport::PlainHttp] {
+                let refused = Reference::parse(text, transport).unwrap_err().to_string();
+                assert!(refused.contains("has a user name before it"), "{refused}");
+                assert_eq!(refused.contains("password"), text.starts_with("localhost"), "{refused}");
+            }
         }
     }
 

@@ -14,19 +14,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use calve_core::CancelToken;
 use serde::Deserialize;
-use ureq::http::{Method, Request, Response, StatusCode, Uri, header};
+use ureq::http::{Method, Request, Response, StatusCode, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body, SendBody, Timeout};
 
 use self::attempt::{ATTEMPTS, is_busy, pause, redirect, try_again};
 use self::challenge::Challenge;
 use self::multipart::Parts;
+use crate::address::{Address, AddressFault, Transport};
 use crate::credentials::CredentialFiles;
 use crate::credentials::Credentials;
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{Descriptor, MANIFEST_TYPE};
 use crate::operation::Operation;
-use crate::reference::{Reference, Transport, is_loopback};
+use crate::reference::Reference;
 use crate::spool::{Spool, digest};
 use crate::work::THREADS;
 
@@ -41,8 +42,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Registry<'a> {
     agent: Agent,
     reference: &'a Reference,
-    /// `https://HOST`.
-    base: String,
+    base: Address,
     credentials: Option<Credentials>,
     /// The value of the header `Authorization`, once one was asked for.
     authorization: Mutex<Option<String>>,
@@ -77,10 +77,13 @@ impl<'a> Registry<'a> {
             "docker.io" => "registry-1.docker.io",
             other => other,
         };
-        let (scheme, encrypted) = match reference.transport {
-            Transport::Https => ("https", true),
-            Transport::PlainHttp => ("http", false),
-        };
+        let base = Address::of_registry(host, reference.transport).map_err(|fault| match fault {
+            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
+            AddressFault::Invalid | AddressFault::HasUserName => {
+                Error::BadReference { reference: reference.to_string(), what: "names a host that is not valid" }
+            }
+        })?;
+        let encrypted = reference.transport == Transport::Https;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .https_only(encrypted)
@@ -97,7 +100,7 @@ impl<'a> Registry<'a> {
         Ok(Self {
             agent: config.build().new_agent(),
             reference,
-            base: format!("{scheme}://{host}"),
+            base,
             credentials: credentials.find(&reference.registry, &reference.repository)?,
             authorization: Mutex::default(),
             cancel,
@@ -126,7 +129,7 @@ impl<'a> Registry<'a> {
 
     fn manifest_of(&self, version: &str) -> Result<Vec<u8>, Error> {
         const READ_IMAGE: Operation = Operation::ReadImage;
-        let url = self.url(&format!("manifests/{version}"));
+        let url = self.url(READ_IMAGE, &format!("manifests/{version}"))?;
         let accepted = format!(
             "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
              application/vnd.docker.distribution.manifest.v2+json"
@@ -145,7 +148,7 @@ impl<'a> Registry<'a> {
 
     pub(crate) fn put_manifest(&self, bytes: &[u8]) -> Result<(), Error> {
         const OPERATION: Operation = Operation::StoreImage;
-        let url = self.url(&format!("manifests/{}", self.reference.version));
+        let url = self.url(OPERATION, &format!("manifests/{}", self.reference.version))?;
         let headers = [(header::CONTENT_TYPE, MANIFEST_TYPE.to_owned())];
         let response = self.send(OPERATION, &Method::PUT, &url, &headers, &mut RequestBody::Bytes(bytes))?;
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::OK, StatusCode::ACCEPTED])
@@ -153,7 +156,7 @@ impl<'a> Registry<'a> {
 
     pub(crate) fn has_blob(&self, digest: &str) -> Result<bool, Error> {
         const OPERATION: Operation = Operation::LookForPart;
-        let url = self.url(&format!("blobs/{digest}"));
+        let url = self.url(OPERATION, &format!("blobs/{digest}"))?;
         let response = self.send(OPERATION, &Method::HEAD, &url, &[], &mut RequestBody::Nothing)?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(false);
@@ -164,14 +167,14 @@ impl<'a> Registry<'a> {
     pub(crate) fn put_blob(&self, blob: &mut Spool) -> Result<(), Error> {
         const OPERATION: Operation = Operation::StorePart;
         let digest = blob.digest();
-        let begin = self.url("blobs/uploads/");
+        let begin = self.url(OPERATION, "blobs/uploads/")?;
         let response = self.send(OPERATION, &Method::POST, &begin, &[], &mut RequestBody::Nothing)?;
         self.expect(OPERATION, &response, &[StatusCode::ACCEPTED])?;
         let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
         let location = location.ok_or_else(|| self.wrong("it does not say where to upload"))?;
-        let target = if location.starts_with('/') { format!("{}{location}", self.base) } else { location.to_owned() };
-        let separator = if target.contains('?') { '&' } else { '?' };
-        let target = format!("{target}{separator}digest={}", digest.replace(':', "%3A"));
+        let target = self.base.leads_to(location);
+        let target = target.and_then(|target| target.with_query(&format!("digest={}", digest.replace(':', "%3A"))));
+        let target = target.map_err(|fault| self.refused_address(OPERATION, fault))?;
         let headers = [(header::CONTENT_TYPE, "application/octet-stream".to_owned())];
         let response = self.send(OPERATION, &Method::PUT, &target, &headers, &mut RequestBody::Blob(blob))?;
         self.expect(OPERATION, &response, &[StatusCode::CREATED, StatusCode::NO_CONTENT])
@@ -213,7 +216,7 @@ impl<'a> Registry<'a> {
     /// registry sends others, because it has no parts.
     pub(crate) fn part(&self, of: &Descriptor, bytes: &Range<u64>, mut spool: Spool) -> Result<Option<Spool>, Error> {
         const OPERATION: Operation = Operation::FetchPart;
-        let url = self.url(&format!("blobs/{}", of.digest));
+        let url = self.url(OPERATION, &format!("blobs/{}", of.digest))?;
         let (size, is_whole) = (bytes.end - bytes.start, *bytes == (0..of.size));
         if spool.size() > size {
             spool.restart()?;
@@ -261,7 +264,7 @@ impl<'a> Registry<'a> {
         }
         let ranges: Vec<_> = parts.iter().map(|bytes| format!("{}-{}", bytes.start, bytes.end - 1)).collect();
         let range = (header::RANGE, format!("bytes={}", ranges.join(",")));
-        let url = self.url(&format!("blobs/{}", of.digest));
+        let url = self.url(Operation::FetchParts, &format!("blobs/{}", of.digest))?;
         let mut response = self.send(Operation::FetchParts, &Method::GET, &url, &[range], &mut RequestBody::Nothing)?;
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let boundary = kind.and_then(multipart::boundary).map(str::to_owned);
@@ -304,8 +307,9 @@ impl<'a> Registry<'a> {
         }
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("{}/v2/{}/{path}", self.base, self.reference.repository)
+    fn url(&self, operation: Operation, path: &str) -> Result<Address, Error> {
+        let url = self.base.leads_to(&format!("/v2/{}/{path}", self.reference.repository));
+        url.map_err(|fault| self.refused_address(operation, fault))
     }
 
     /// Sends a request until it is answered: asks for a token if one is needed, and waits while the registry is busy.
@@ -313,7 +317,7 @@ impl<'a> Registry<'a> {
         &self,
         operation: Operation,
         method: &Method,
-        url: &str,
+        url: &Address,
         headers: &[(header::HeaderName, String)],
         sent: &mut RequestBody<'_>,
     ) -> Result<Response<Body>, Error> {
@@ -324,7 +328,7 @@ impl<'a> Registry<'a> {
             if let Ok(response) = &answer
                 && response.status() == StatusCode::UNAUTHORIZED
                 && !asked
-                && self.is_own(url)
+                && url.is_same_server(&self.base)
             {
                 asked = true;
                 if self.authorize(operation, response)? {
@@ -344,52 +348,44 @@ impl<'a> Registry<'a> {
         &self,
         operation: Operation,
         method: &Method,
-        url: &str,
+        url: &Address,
         headers: &[(header::HeaderName, String)],
         sent: &mut RequestBody<'_>,
     ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
         let authorization = self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // An upload may go to another host, which is not to see it.
-        let authorization = authorization.filter(|_| self.is_own(url));
+        let authorization = authorization.filter(|_| url.is_same_server(&self.base));
         let mut answer = self.request(operation, (method, url), headers, authorization.as_deref(), sent)?;
-        let mut from = url.to_owned();
+        let mut from = url.clone();
         for _ in 0..REDIRECTS {
             let next = match (&answer, &*sent) {
                 (Ok(response), RequestBody::Nothing) => redirect(response, &from),
                 _ => None,
             };
             let Some(next) = next else { break };
+            let next = next.map_err(|fault| self.refused_address(operation, fault))?;
             answer = self.request(operation, (method, &next), headers, None, sent)?;
             from = next;
         }
         Ok(answer)
     }
 
-    /// Fails unless an address is encrypted, or on this machine as the registry is.
-    fn check_address(&self, uri: &Uri) -> Result<(), Error> {
-        let host = uri.authority().map_or("", |authority| authority.as_str());
-        let is_local = self.reference.transport == Transport::PlainHttp && is_loopback(host);
-        if uri.scheme_str() == Some("https") || is_local { Ok(()) } else { Err(Error::NotLoopback(host.into())) }
-    }
-
     fn request(
         &self,
         operation: Operation,
-        (method, url): (&Method, &str),
+        (method, to): (&Method, &Address),
         headers: &[(header::HeaderName, String)],
         authorization: Option<&str>,
         sent: &mut RequestBody<'_>,
     ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
-        let not_valid = || self.wrong(&format!("an address that is not valid, to {operation}"));
-        self.check_address(&url.parse().map_err(|_| not_valid())?)?;
-        let mut request = Request::builder().method(method).uri(url);
+        let mut request = Request::builder().method(method).uri(to.uri().clone());
         for (name, value) in headers {
             request = request.header(name, value);
         }
         if let Some(authorization) = authorization {
             request = request.header(header::AUTHORIZATION, authorization);
         }
-        let invalid = |_| not_valid();
+        let invalid = |_| self.refused_address(operation, AddressFault::Invalid);
         Ok(match sent {
             RequestBody::Nothing => {
                 // Not in chunks, which not every proxy takes.
@@ -408,9 +404,13 @@ impl<'a> Registry<'a> {
         })
     }
 
-    /// Returns true for an address of the registry's own.
-    fn is_own(&self, url: &str) -> bool {
-        url.strip_prefix(&self.base).is_some_and(|rest| rest.starts_with('/'))
+    /// Returns the error for an address that the registry sent.
+    fn refused_address(&self, operation: Operation, fault: AddressFault) -> Error {
+        match fault {
+            AddressFault::Invalid => self.wrong(&format!("an address that is not valid, to {operation}")),
+            AddressFault::HasUserName => self.wrong(&format!("an address with a user name, to {operation}")),
+            AddressFault::Unencrypted(host) => Error::NotLoopback(host),
+        }
     }
 
     /// Gets what a registry wants to see. Returns whether there is something new to try.
@@ -434,9 +434,8 @@ impl<'a> Registry<'a> {
     /// Asks for a token, with the credentials if there are any.
     fn token(&self, operation: Operation, challenge: &Challenge) -> Result<Option<String>, Error> {
         let realm = challenge.value("realm").ok_or_else(|| self.wrong("it does not say where tokens are to be had"))?;
-        let uri: Uri = realm.parse().map_err(|_| self.wrong("an address for tokens that is not valid"))?;
         // The credentials go there.
-        self.check_address(&uri)?;
+        let place = self.base.leads_to(&realm).map_err(|fault| self.refused_address(operation, fault))?;
         let scope = challenge.value("scope").unwrap_or_default();
         let service = challenge.value("service").unwrap_or_default();
         let pairs = |request: Vec<(&'static str, String)>| request.into_iter().filter(|(_, value)| !value.is_empty());
@@ -448,10 +447,10 @@ impl<'a> Registry<'a> {
                     ("client_id", "calve".into()),
                     ("refresh_token", token.clone()),
                 ];
-                self.agent.post(&*realm).send_form(pairs(asked.iter().cloned().chain(grant).collect()))
+                self.agent.post(place.uri()).send_form(pairs(asked.iter().cloned().chain(grant).collect()))
             }
             credentials => {
-                let mut request = self.agent.get(&*realm).query_pairs(pairs(asked.clone()));
+                let mut request = self.agent.get(place.uri()).query_pairs(pairs(asked.clone()));
                 if let Some(value) = credentials.as_ref().and_then(basic) {
                     request = request.header(header::AUTHORIZATION, value);
                 }

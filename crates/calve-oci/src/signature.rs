@@ -9,10 +9,11 @@ use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
 
+use crate::address::Transport;
 use crate::error::Error;
 use crate::image::{Descriptor, ImageManifest};
 use crate::operation::Operation;
-use crate::reference::{Reference, Transport, is_digest};
+use crate::reference::{Reference, is_digest};
 use crate::registry::Registry;
 use crate::spool::Spool;
 

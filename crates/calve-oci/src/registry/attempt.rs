@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ureq::Body;
-use ureq::http::{Response, StatusCode, Uri, header};
+use ureq::http::{Response, StatusCode, header};
+
+use crate::address::{Address, AddressFault};
 
 pub(super) const ATTEMPTS: u32 = 5;
 /// The longest time that a registry may ask to wait.
@@ -27,17 +29,12 @@ pub(super) fn try_again(answer: &Result<Response<Body>, ureq::Error>, failures: 
     }
 }
 
-/// Returns the address that an answer leads to.
-pub(super) fn redirect(response: &Response<Body>, from: &str) -> Option<String> {
+/// Returns the address that an answer leads to, if it leads to another one.
+pub(super) fn redirect(response: &Response<Body>, from: &Address) -> Option<Result<Address, AddressFault>> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
-    let location = response.headers().get(header::LOCATION)?.to_str().ok()?;
-    if !location.starts_with('/') {
-        return Some(location.to_owned());
-    }
-    let uri: Uri = from.parse().ok()?;
-    Some(format!("{}://{}{location}", uri.scheme_str()?, uri.authority()?))
+    Some(from.leads_to(response.headers().get(header::LOCATION)?.to_str().ok()?))
 }
 
 /// Returns true for errors that may pass.

@@ -160,6 +160,62 @@ fn a_redirect_leads_to_parts_and_never_away_from_this_machine_without_encryption
     has_nothing(&spot, "third");
 }
 
+#[test]
+fn no_address_that_a_registry_sends_has_a_user_name() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    let file = format!(r#"{{"auths": {{"{}": {{"auth": "dXNlcjpzZWNyZXQ="}}}}}}"#, server.host);
+    spot.tree("right").file("config.json", file);
+    pushed(&spot, &server);
+    let elsewhere = Server::of(HashMap::new());
+    let refuses = |line: &'static str, status: &'static str, headers: String| {
+        server.rule(move |asked| match asked.line.starts_with(line) {
+            true => Answer::Bytes(answer(status, &headers, b"")),
+            false => Answer::Pass,
+        });
+        let image = if line == "POST" { push(&spot, &server, "again") } else { pull(&spot, "other", &server, "shop") };
+        let refused = image.env("DOCKER_CONFIG", spot.join("right")).fails(1);
+        let refused = refused.says(&["sent something wrong: an address with a user name, to"]);
+        assert!(!refused.stderr.contains("hidden"), "{}", refused.stderr);
+    };
+    for before in ["http://localhost:80@192.0.2.1", "http://user:hidden@HOST", "https://localhost:hidden@HOST"] {
+        let address = format!("{}/x", before.replace("HOST", &elsewhere.host));
+        refuses("GET /v2/shop/manifests/", "307 Temporary Redirect", format!("Location: {address}\r\n"));
+        refuses("GET /v2/shop/blobs/", "302 Found", format!("Location: {address}\r\n"));
+        refuses("POST", "202 Accepted", format!("Location: {address}\r\n"));
+        refuses("GET", "401 Unauthorized", format!("WWW-Authenticate: Bearer realm=\"{address}\"\r\n"));
+    }
+    assert!(elsewhere.asked().is_empty());
+    has_nothing(&spot, "other");
+}
+
+#[test]
+fn a_spelling_that_another_parser_may_take_for_this_machine_is_not() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    pushed(&spot, &server);
+    let elsewhere = Server::of(HashMap::new());
+    let port = elsewhere.host.rsplit(':').next().unwrap();
+    let leads = |host: &str| {
+        let location = format!("Location: http://{host}/x\r\n");
+        server.rule(move |_| Answer::Bytes(answer("307 Temporary Redirect", &location, b"")));
+        pull(&spot, "other", &server, "shop")
+    };
+    // The resolver would find this machine for most of them: the server there is asked nothing.
+    for host in
+        ["0x7f.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "0.0.0.0", "127.0.0.1.nip.example", "localhost."]
+    {
+        leads(&format!("{host}:{port}")).fails(2).says(&[&format!("`{host}:{port}` is not this machine")]);
+    }
+    for host in ["localhost%40evil.example", "evil.example\\@localhost", "[::1]evil.example", "localhost:80:80"] {
+        leads(host).fails(1).says(&["an address that is not valid"]);
+    }
+    assert!(elsewhere.asked().is_empty());
+    // Written in another way, and the same.
+    leads(&format!("LOCALHOST:{port}")).fails(1).says(&["no such image"]);
+    assert!(!elsewhere.asked().is_empty());
+}
+
 const ROOT: &str = ". type=dir mode=0755 time=1.000000000\n";
 
 /// A line of the manifest for a file that has `contents`.
@@ -389,7 +445,8 @@ fn what_is_no_image_is_told_before_anything_is_asked() {
     let spot = Spot::anywhere();
     for (reference, what) in [
         ("team/shop", "names no registry"),
-        ("user:password@ghcr.io/shop", "names a host that is not valid"),
+        ("user:password@ghcr.io/shop", "`ghcr.io/shop` has a user name before it"),
+        ("localhost:80@ghcr.io/shop", "`ghcr.io/shop` has a user name before it"),
         ("ghcr.io/Shop", "names a repository that is not valid"),
         ("ghcr.io/shop:", "has a tag or a digest that is not valid"),
     ] {
