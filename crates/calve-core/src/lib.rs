@@ -138,5 +138,6 @@ pub use {
         SweptTemplates, Template, TemplateOptions, Templates, Verification, is_template_name, split_name, sync_during,
         template_name, with_source,
     },
+    tree::fill::room::NewEntries,
     tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor},
 };

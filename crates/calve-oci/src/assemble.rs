@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CheckedFiles, PortableEntry, PortableKind, PortableTemplate, split_name};
+use calve_core::{CheckedFiles, NewEntries, PortableEntry, PortableKind, PortableTemplate, split_name};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::Errno;
 
@@ -41,6 +41,10 @@ impl Parents {
         let opened = rustix::fs::openat(CWD, root, DIRECTORY, Mode::empty());
         let opened = opened.map_err(|errno| Error::io(Operation::Open, root, errno))?;
         Ok(Self { root: opened, root_path: root.into(), open: Vec::new(), buffer: vec![0; BUFFER_BYTES] })
+    }
+
+    pub(crate) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
     }
 
     /// Opens a file for reading.
@@ -259,15 +263,28 @@ pub(crate) fn path_of(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// Fails where there is no room for so much. Names the directory that is so many levels above.
-pub(crate) fn check_room(root: &Path, levels: usize, needed: u64) -> Result<(), Error> {
-    let found = rustix::fs::statvfs(root).map_err(|errno| Error::io(Operation::StatFileSystem, root, errno))?;
-    let available = found.f_bavail.saturating_mul(found.f_frsize);
-    if needed <= available {
-        return Ok(());
+/// Counts the room that a template's entries take where `root` is. A root that is there already needs none.
+pub(crate) fn room_of(root: BorrowedFd<'_>, template: &PortableTemplate) -> NewEntries {
+    let mut entries = NewEntries::in_directory(root);
+    for entry in template.entries.iter().skip(1) {
+        match &entry.kind {
+            PortableKind::Directory => entries.add_directory(),
+            PortableKind::File { size, .. } => entries.add_file(*size),
+            PortableKind::Symlink(target) => entries.add_symlink(target.count_bytes() as u64),
+            PortableKind::HardLink(_) => continue,
+        }
+        entries.add_blocks(entry.xattrs.iter().map(|(_, value)| value.len() as u64).sum());
     }
-    let path = root.ancestors().nth(levels).unwrap_or(root).to_path_buf();
-    Err(calve_core::Error::NoRoom { path, needed, available, unit: calve_core::RoomUnit::Bytes }.into())
+    entries
+}
+
+/// Fails where there is no room for these entries. Names the directory that is so many levels above.
+pub(crate) fn check_room(
+    (root, path): (BorrowedFd<'_>, &Path),
+    levels: usize,
+    needed: &NewEntries,
+) -> Result<(), Error> {
+    Ok(needed.check_room(root, path.ancestors().nth(levels).unwrap_or(path))?)
 }
 
 #[cfg(test)]

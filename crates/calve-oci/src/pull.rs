@@ -4,18 +4,19 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use calve_core::{
-    CheckedFiles, HeldTemplate, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate, SweptTemplates,
-    Template, TemplateError, TemplateOptions, Templates,
+    CheckedFiles, HeldTemplate, NewEntries, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate,
+    SweptTemplates, Template, TemplateError, TemplateOptions, Templates,
 };
 
 use crate::address::Transport;
 use crate::arrivals::Arrivals;
-use crate::assemble::{Parents, check_room};
+use crate::assemble::{Parents, check_room, room_of};
 use crate::connection::ConnectionOptions;
 use crate::error::Error;
 use crate::frames::{self, Frame, OTHER_HASH};
@@ -189,8 +190,8 @@ struct Reuse {
     held: HeldTemplate,
     key: String,
     files: HashMap<[u8; 32], Vec<u8>>,
-    /// The sum of the sizes of all files, repeated contents included.
-    bytes: u64,
+    /// The sizes of all files, repeated contents included.
+    sizes: Vec<u64>,
 }
 
 impl Reuse {
@@ -204,8 +205,19 @@ impl Reuse {
             _ => None,
         };
         let files = template.entries.iter().filter_map(file).collect();
-        let bytes = template.bytes();
-        Some((Self { held, key, files, bytes }, Arc::new(template)))
+        let size = |entry: &PortableEntry| match entry.kind {
+            PortableKind::File { size, .. } => Some(size),
+            _ => None,
+        };
+        let sizes = template.entries.iter().filter_map(size).collect();
+        Some((Self { held, key, files, sizes }, Arc::new(template)))
+    }
+
+    /// Counts the room of its files, whose blocks a new version may share.
+    fn room(&self, root: BorrowedFd<'_>) -> NewEntries {
+        let mut room = NewEntries::in_directory(root);
+        self.sizes.iter().for_each(|&size| room.add_file(size));
+        room
     }
 }
 
@@ -265,10 +277,12 @@ impl Pull<'_> {
         sent: &FetchedTemplate<'_>,
         checked: &CheckedFiles,
     ) -> Result<(), Error> {
-        // As much as is here may be shared.
-        let here = self.reuse.map_or(0, |reuse| reuse.bytes);
-        check_room(root, 1, self.sent.bytes().saturating_sub(here))?;
         let mut parents = Parents::open(root)?;
+        let mut needed = room_of(parents.root(), self.sent);
+        if let Some(reuse) = self.reuse {
+            needed.share_contents(&reuse.room(parents.root()));
+        }
+        check_room((parents.root(), root), 1, &needed)?;
         parents.make_directories(self.sent)?;
         let here: Vec<_> = sent.is_elsewhere.iter().enumerate().map(|(number, here)| here.then_some(number)).collect();
         let ranges = if sent.is_elsewhere.contains(&true) { image::ranges(&self.sent.entries) } else { Vec::new() };

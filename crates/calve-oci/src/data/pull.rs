@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use calve_core::Templates;
+use calve_core::{NewEntries, Templates};
 use zstd::bulk::Decompressor;
 
 use super::fetch::{MissingChunk, batches, runs, together};
@@ -109,25 +109,36 @@ impl<'a> DataImage<'a> {
 
     fn fill(&self, data: &Path, index_path: &Path, old: Option<OldData<'_>>) -> Result<ReceivedData, Error> {
         let (index, compressed, index_bytes) = self.index()?;
-        let written = fs_err::write(index_path, &compressed);
-        written.map_err(|error| Error::io(Operation::Write, index_path, error))?;
         let old = old.and_then(Reuse::open);
+        let mut parents = Parents::open(data)?;
         let is_new = |chunk: &&Chunk| old.as_ref().is_none_or(|old| !old.chunks.contains_key(&chunk.hash));
         let chunks = index.files.iter().flat_map(|file| &file.chunks);
-        let new = chunks.filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
+        let new: u64 = chunks.filter(is_new).map(|chunk| u64::from(chunk.size)).sum();
         // Contents that are here may be wanted more often than they are here. Zeros stay holes: those that matter are in the largest chunks.
         let largest =
             index.files.iter().flat_map(|file| &file.chunks).map(|chunk| chunk.size).max().unwrap_or_default();
         let zeros = hash(&vec![0; largest as usize]);
         let is_hole = |chunk: &&Chunk| chunk.size == largest && chunk.hash == zeros;
-        let bytes = |index: &Index| {
-            let chunks = index.files.iter().flat_map(|file| &file.chunks).filter(|chunk| !is_hole(chunk));
-            chunks.fold(0_u64, |sum, chunk| sum.saturating_add(chunk.size.into()))
+        let room_of = |index: &Index| {
+            let mut room = NewEntries::in_directory(parents.root());
+            for file in &index.files {
+                let chunks = file.chunks.iter().filter(|chunk| !is_hole(chunk));
+                room.add_file(chunks.fold(0_u64, |sum, chunk| sum.saturating_add(chunk.size.into())));
+            }
+            room
         };
-        let more = bytes(&index).saturating_sub(old.as_ref().map_or(0, |old| bytes(&old.index)));
+        let mut needed = room_of(&index);
+        index.directories.iter().for_each(|_| needed.add_directory());
+        if let Some(old) = &old {
+            needed.share_contents(&room_of(&old.index));
+        }
         // The directory above is hidden: its own parent is named.
-        check_room(data, 2, more.max(new))?;
-        let mut parents = Parents::open(data)?;
+        check_room((parents.root(), data), 2, &needed)?;
+        let mut new_contents = NewEntries::in_directory(parents.root());
+        new_contents.add_blocks(new);
+        check_room((parents.root(), data), 2, &new_contents)?;
+        let written = fs_err::write(index_path, &compressed);
+        written.map_err(|error| Error::io(Operation::Write, index_path, error))?;
         for directory in &index.directories {
             parents.make_directory(directory.path.as_bytes())?;
         }

@@ -33,12 +33,66 @@ pub(crate) fn check(
     if Room::used(&from).fits(&Room::free(&to)) {
         return Ok(());
     }
-    let needed = needed(src, exclude, cancel)
+    let needed = needed(src, NewEntries::in_directory(dst), exclude, cancel)
         .map_err(|(path, errno)| Error::io(Operation::ReadDirectory, src_path.join(path), errno))?;
     check_room(&needed, dst, dst_path)
 }
 
-/// Returns whether so much is free where `dst` is.
+/// Counts the room that entries will take which are to be made in one place: each takes an inode, and its contents whole blocks of the file
+/// system there. File systems that keep short contents in the inode need less.
+#[derive(Debug, Clone)]
+pub struct NewEntries {
+    block_bytes: u64,
+    room: Room,
+}
+
+impl NewEntries {
+    /// Ext4 keeps targets of symlinks that are shorter in the inode (fs/ext4/namei.c); XFS and btrfs keep longer ones there.
+    const SHORT_TARGET_BYTES: u64 = 60;
+
+    /// Begins with no entries.
+    pub fn in_directory(directory: BorrowedFd<'_>) -> Self {
+        let block_bytes = rustix::fs::fstatvfs(directory).map_or(4096, |fs| fs.f_frsize.max(1));
+        Self { block_bytes, room: Room { bytes: 0, inodes: 0 } }
+    }
+
+    /// Adds a file with so many bytes of contents.
+    pub fn add_file(&mut self, bytes: u64) {
+        self.room.inodes += 1;
+        self.add_blocks(bytes);
+    }
+
+    /// Adds a directory, whose entries are added for themselves.
+    pub fn add_directory(&mut self) {
+        self.add_file(1);
+    }
+
+    /// Adds a symlink whose target has this length.
+    pub fn add_symlink(&mut self, target_bytes: u64) {
+        self.add_file(if target_bytes < Self::SHORT_TARGET_BYTES { 0 } else { target_bytes });
+    }
+
+    /// Adds what belongs to an entry that is counted already, such as its extended attributes.
+    pub fn add_blocks(&mut self, bytes: u64) {
+        let whole = bytes.checked_next_multiple_of(self.block_bytes).unwrap_or(u64::MAX);
+        self.room.bytes = self.room.bytes.saturating_add(whole);
+    }
+
+    /// Takes off the contents that `shared` counts, because the new entries may share their blocks. Each still needs its inode.
+    pub fn share_contents(&mut self, shared: &Self) {
+        self.room.bytes = self.room.bytes.saturating_sub(shared.room.bytes);
+    }
+
+    /// Fails unless there is room for them in this directory, which errors call `path`.
+    ///
+    /// # Errors
+    /// Fails with [`Error::NoRoom`]. A file system that does not say how full it is lets everything in.
+    pub fn check_room(&self, directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+        check_room(&self.room, directory, path)
+    }
+}
+
+/// Fails unless so much is free where `dst` is.
 pub(crate) fn check_room(needed: &Room, dst: BorrowedFd<'_>, dst_path: &Path) -> Result<(), Error> {
     let no_room = |needed, available, unit| {
         let path = dst_path.to_path_buf();
@@ -57,6 +111,7 @@ pub(crate) fn check_room(needed: &Room, dst: BorrowedFd<'_>, dst_path: &Path) ->
     Ok(())
 }
 
+#[derive(Debug, Clone)]
 pub(crate) struct Room {
     pub(crate) bytes: u64,
     pub(crate) inodes: u64,
@@ -92,10 +147,11 @@ impl Room {
 /// Counts allocated bytes (without holes) and inodes. A file with several names counts once.
 fn needed(
     src: BorrowedFd<'_>,
+    mut entries: NewEntries,
     exclude: &Exclusions,
     cancel: &CancelToken,
 ) -> Result<Room, (std::path::PathBuf, Errno)> {
-    let mut room = Room { bytes: 0, inodes: 1 };
+    entries.add_directory();
     let mut buffer = ListingBuffer::new();
     let mut directories = vec![Node::root()];
     let mut several_names = HashSet::new();
@@ -110,7 +166,7 @@ fn needed(
         while let Some(entry) = listing.next() {
             let entry = entry.map_err(failed)?;
             if cancel.is_cancelled() {
-                return Ok(room);
+                return Ok(entries.room);
             }
             if is_calves_own(entry.name.to_bytes()) {
                 continue;
@@ -128,7 +184,7 @@ fn needed(
                 continue;
             }
             if is_directory {
-                room.inodes += 1;
+                entries.add_directory();
                 directories.push(Node::child(&node, entry.name));
                 continue;
             }
@@ -136,13 +192,12 @@ fn needed(
             if stat.st_nlink > 1 && !several_names.insert(identity(&stat)) {
                 continue;
             }
-            room.inodes += 1;
             let allocated = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
             let size = u64::try_from(stat.st_size).unwrap_or(0);
-            room.bytes += allocated.min(size.next_multiple_of(4096));
+            entries.add_file(allocated.min(size));
         }
     }
-    Ok(room)
+    Ok(entries.room)
 }
 
 /// Fails if `needed` bytes are not free where `dst` is: [`check`] for one entry that is not a directory.
@@ -177,8 +232,27 @@ mod tests {
         let root = rustix::fs::openat(CWD, folder.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         crate::sys::sync_file_system(root.as_fd()).unwrap();
         let exclude = Exclusions::new(&[]).unwrap();
-        let needed = needed(root.as_fd(), &exclude, &CancelToken::default()).unwrap();
+        let entries = NewEntries { block_bytes: 1024, room: Room { bytes: 0, inodes: 0 } };
+        let needed = needed(root.as_fd(), entries, &exclude, &CancelToken::default()).unwrap();
         // The root, `sub`, and two files.
-        assert_eq!((needed.inodes, needed.bytes), (4, 2 * 8192));
+        assert_eq!((needed.inodes, needed.bytes), (4, 2 * 1024 + 2 * 8192));
+    }
+
+    #[test]
+    fn each_entry_takes_an_inode_and_whole_blocks() {
+        let mut entries = NewEntries { block_bytes: 4096, room: Room { bytes: 0, inodes: 0 } };
+        let counted = |entries: &NewEntries| (entries.room.inodes, entries.room.bytes / 4096);
+        [0, 1, 4096, 4097].iter().for_each(|&bytes| entries.add_file(bytes));
+        assert_eq!(counted(&entries), (4, 4));
+        entries.add_directory();
+        [59, 60].iter().for_each(|&bytes| entries.add_symlink(bytes));
+        entries.add_blocks(10);
+        assert_eq!(counted(&entries), (7, 7));
+        let mut shared = NewEntries { block_bytes: 4096, room: Room { bytes: 0, inodes: 0 } };
+        shared.add_file(1);
+        entries.share_contents(&shared);
+        assert_eq!(counted(&entries), (7, 6), "inodes are not shared");
+        entries.add_file(u64::MAX);
+        assert_eq!(entries.room.bytes, u64::MAX);
     }
 }

@@ -441,6 +441,41 @@ fn an_image_that_is_too_large_is_not_unpacked() {
 }
 
 #[test]
+fn many_small_entries_are_measured_in_blocks_and_inodes() {
+    let ext4 = Volume::builder(FileSystem::Ext4).size_bytes(24 << 20).mkfs_args(["-b", "4096", "-N", "20000"]).mount();
+    let Some(volume) = ext4 else { return };
+    let spot = Spot::anywhere();
+    let lines = |count: usize, line: &dyn Fn(String) -> String| {
+        (0..count).map(|number| line(format!("./e{number:06}"))).collect::<String>()
+    };
+    let directory = |path: String| format!("{path} type=dir mode=0755 time=1.000000000\n");
+    let link = |path: String| format!("{path} type=link time=1.000000000 link={}\n", "x".repeat(100));
+    let free = || {
+        let room = rustix::fs::statvfs(volume.path()).unwrap();
+        (room.f_bavail, room.f_favail)
+    };
+    for (entries, needs) in [
+        // 8 kB of contents.
+        (lines(8_000, &|path| file(&path, b"1")), "needs 32.8 MB, and only"),
+        (lines(8_000, &directory), "needs 32.8 MB, and only"),
+        (lines(8_000, &link), "needs 32.8 MB, and only"),
+        (lines(30_000, &|path| file(&path, b"")), "needs 30000 inodes, and only"),
+    ] {
+        let server = Server::of(image(&format!("{ROOT}{entries}"), &tar(&[])));
+        let pull = || pull(&spot, "other", &server, "t").env("CALVE_HOME", volume.path().join("home"));
+        // What is made for any pull is made by the first.
+        pull().fails(1);
+        let before = free();
+        pull().fails(1).says(&[needs, "free some space"]);
+        let now = free();
+        assert!(before.0 - now.0 < 100 && before.1 - now.1 < 10, "{needs}: {before:?} {now:?}");
+    }
+    // What fits is unpacked as far as the registry has it.
+    let server = Server::of(image(&format!("{ROOT}{}", lines(100, &directory)), &tar(&[])));
+    pull(&spot, "other", &server, "t").env("CALVE_HOME", volume.path().join("home")).succeeds();
+}
+
+#[test]
 fn what_is_no_image_is_told_before_anything_is_asked() {
     let spot = Spot::anywhere();
     for (reference, what) in [

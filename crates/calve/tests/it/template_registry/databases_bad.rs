@@ -139,6 +139,48 @@ fn hash(contents: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD_NO_PAD.encode(&blake3::hash(contents).as_bytes()[..16])
 }
 
+/// A registry with an image of Redis that has this index, as `t`.
+fn indexed(version: &str, index: &Value, layer: &[u8]) -> Server {
+    let annotations = json!({
+        "dev.calve.database.engine": "redis",
+        "dev.calve.database.version": version,
+        "dev.calve.database.architecture": std::env::consts::ARCH,
+        "dev.calve.database.key": "key",
+        "dev.calve.database.files": "1",
+        "dev.calve.database.bytes": "16",
+    });
+    let index = index.to_string();
+    Server::of(image_of(annotations, (layer, json!({})), (index.as_bytes(), "dev.calve.database.index")))
+}
+
+#[test]
+fn an_index_of_many_small_files_is_measured_in_blocks_and_inodes() {
+    let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
+    let ext4 = Volume::builder(FileSystem::Ext4).size_bytes(24 << 20).mkfs_args(["-b", "4096", "-N", "20000"]).mount();
+    let Some(volume) = ext4 else { return };
+    let small = Spot::at(volume);
+    let version = machines.templates("home")[0]["version"].as_str().unwrap().to_owned();
+    let (frame, hash) = (zstd(b"1"), hash(b"1"));
+    let size = frame.len();
+    let file = |number: usize, chunks: Value| {
+        let offset = if chunks == json!([]) { 0 } else { number * size };
+        json!({ "path": format!("f{number}"), "mode": 0o600, "layer": 0, "offset": offset, "chunks": chunks })
+    };
+    let files =
+        |count: usize, chunks: &Value| (0..count).map(|number| file(number, chunks.clone())).collect::<Vec<_>>();
+    let directories: Vec<_> = (0..8_000).map(|number| json!({ "path": format!("d{number}"), "mode": 0o700 })).collect();
+    for (directories, files, needs) in [
+        (json!([]), files(8_000, &json!([[hash, 1, size]])), "needs 32.8 MB"),
+        (json!([]), files(30_000, &json!([])), "needs 30000 inodes"),
+        (json!(directories), Vec::new(), "needs 32.8 MB"),
+    ] {
+        let index = json!({ "format": 1, "directories": directories, "files": files });
+        let server = indexed(&version, &index, &frame.repeat(8_000));
+        let pull = machines.db("other", &["template", "pull", "--plain-http", &format!("{}/t", server.host)]);
+        pull.env("CALVE_HOME", small.join("home")).fails(1).says(&[needs, ", and only", "hint: free some space"]);
+    }
+}
+
 #[test]
 fn an_index_that_lies_is_refused() {
     let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
@@ -146,17 +188,7 @@ fn an_index_that_lies_is_refused() {
     let right = (hash(b"no dump of redis"), 16, frame.len() as u64);
     let version = machines.templates("home")[0]["version"].as_str().unwrap().to_owned();
     let pulled = |index: &Value, layer: &[u8]| {
-        let annotations = json!({
-            "dev.calve.database.engine": "redis",
-            "dev.calve.database.version": version,
-            "dev.calve.database.architecture": std::env::consts::ARCH,
-            "dev.calve.database.key": "key",
-            "dev.calve.database.files": "1",
-            "dev.calve.database.bytes": "16",
-        });
-        let index = index.to_string();
-        let server =
-            Server::of(image_of(annotations, (layer, json!({})), (index.as_bytes(), "dev.calve.database.index")));
+        let server = indexed(&version, index, layer);
         machines.db("other", &["template", "pull", "--plain-http", &format!("{}/t", server.host)])
     };
     let (right_hash, size, compressed) = (right.0.as_str(), right.1, right.2);
