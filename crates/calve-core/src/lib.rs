@@ -53,6 +53,8 @@ mod probe;
 #[cfg(unix)]
 mod remove;
 #[cfg(unix)]
+mod replaced;
+#[cfg(unix)]
 mod scan;
 #[cfg(unix)]
 mod space;
@@ -120,6 +122,7 @@ pub use {
     private::{Beginning, Change, Changes, PrivateOverlay, StartRefusal, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
+    replaced::{KeptOwner, ReplacedFile},
     scan::{ScanOptions, scan_tree},
     space::{
         DedupeMode, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftFiles, PathUsage, Usage,

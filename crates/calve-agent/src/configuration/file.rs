@@ -1,8 +1,10 @@
 //! Planning the changes of one file, and making them.
 
 use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
+use calve_core::ReplacedFile;
 use fs_err as fs;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
@@ -97,7 +99,7 @@ pub fn apply(root: &Path, change: &FileChange) -> io::Result<()> {
             let text = format!("`{}` has changed meanwhile", calve_core::ShownPath(&path));
             return Err(io::Error::other(text));
         }
-        Edit::Write(text) => replace(&path, text, change.before.is_none())?,
+        Edit::Write(text) => replace(&path, text)?,
         Edit::Remove => {
             fs::remove_file(&path)?;
             // The directories that only it was in, as far as they are of an agent.
@@ -111,21 +113,22 @@ pub fn apply(root: &Path, change: &FileChange) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file a new text: it has the former or the new one at any time.
-fn replace(path: &Path, text: &str, is_new: bool) -> io::Result<()> {
+/// Gives a file a new text: it has the former or the new one at any time. A file that was there keeps its owner and permissions.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
     let parent = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent)?;
+    let name = path.file_name().unwrap_or_default();
+    let replaced = ReplacedFile::find(fs::File::open(parent)?.as_fd(), name)?;
     let mut word = [0; 8];
     getrandom::fill(&mut word)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let staged = parent.join(format!(".{name}.{:016x}", u64::from_ne_bytes(word)));
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o666).open(&staged)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| match is_new {
-        true => publish(&staged, path),
-        false => {
-            fs::set_permissions(&staged, fs::metadata(path)?.permissions())?;
-            fs::rename(&staged, path)
-        }
+    let staged = parent.join(format!(".{}.{:016x}", name.to_string_lossy(), u64::from_ne_bytes(word)));
+    let mode = if replaced.is_some() { ReplacedFile::NEW_MODE } else { 0o666 };
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&staged)?;
+    let kept = replaced.as_ref().map_or(Ok(()), |replaced| replaced.keep_in(file.as_fd()).map(drop));
+    let written = kept.and_then(|()| file.write_all(text.as_bytes())).and_then(|()| file.sync_all());
+    let written = written.and_then(|()| match replaced {
+        None => publish(&staged, path),
+        Some(_) => fs::rename(&staged, path),
     });
     if written.is_err() {
         let _ = fs::remove_file(&staged);

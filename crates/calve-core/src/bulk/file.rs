@@ -1,15 +1,18 @@
 //! One file, written.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::plan::Item;
 use super::{ExistingFile, Flush, Placement, WriteOptions};
 use crate::error::Error;
 use crate::operation::Operation;
+use crate::replaced::ReplacedFile;
 use crate::sys;
 
 /// Where `write` stops to look whether it should go on.
@@ -81,13 +84,17 @@ fn by_rename(
 ) -> Result<(), Error> {
     let hidden = format!(".calve-write-{:016x}", sys::random());
     let hidden = hidden.as_bytes();
-    let replaced = replaced(directory, item, options);
-    // Nobody who may not read the old contents gets hold of the new ones before its mode is set.
-    let mode = if replaced.is_some() { 0o600 } else { options.mode };
+    let replaced = match options.existing {
+        ExistingFile::Overwrite => ReplacedFile::find(directory, OsStr::from_bytes(item.name)),
+        ExistingFile::Refuse => Ok(None),
+    };
+    let replaced =
+        replaced.map_err(|source| Error::Io { operation: Operation::Stat, path: path(item.name), source })?;
+    let mode = if replaced.is_some() { ReplacedFile::NEW_MODE } else { options.mode };
     let file =
         create(directory, hidden, mode).map_err(|errno| Error::io(Operation::CreateFile, path(hidden), errno))?;
-    let kept = replaced.map_or(Ok(()), |old| keep(file.as_fd(), &old));
-    let kept = kept.map_err(|errno| Error::io(Operation::SetFileMode, path(hidden), errno));
+    let kept = replaced.map_or(Ok(()), |old| old.keep_in(file.as_fd()).map(drop));
+    let kept = kept.map_err(|source| Error::Io { operation: Operation::SetFileMode, path: path(hidden), source });
     let written = kept.and_then(|()| fill(file, item, options, path)).and_then(|()| {
         let failed = |errno| Error::io(Operation::CreateFile, path(item.name), errno);
         match options.existing {
@@ -102,29 +109,6 @@ fn by_rename(
     written.inspect_err(|_| {
         let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
     })
-}
-
-/// Returns the attributes of the regular file that a rename will replace, or `None` if there is none.
-fn replaced(directory: BorrowedFd<'_>, item: &Item<'_>, options: &WriteOptions) -> Option<Stat> {
-    if options.existing == ExistingFile::Refuse {
-        return None;
-    }
-    let stat = rustix::fs::statat(directory, item.name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(stat)
-}
-
-/// Gives a new file the permission bits of `old`, and its owner and group where the system permits that. If the group differs, it gets no
-/// more than everybody.
-fn keep(file: BorrowedFd<'_>, old: &Stat) -> sys::Result<()> {
-    let new = rustix::fs::fstat(file)?;
-    let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
-    let group_stays = new.st_gid == old.st_gid || rustix::fs::fchown(file, None, Some(group)).is_ok();
-    if new.st_uid != old.st_uid {
-        let _ = rustix::fs::fchown(file, Some(owner), None);
-    }
-    let bits = Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
-    let everybody = Mode::from_raw_mode((bits & Mode::RWXO).as_raw_mode() << 3);
-    rustix::fs::fchmod(file, if group_stays { bits } else { bits & (Mode::RWXU | Mode::RWXO | everybody) })
 }
 
 enum WriteRefusal {

@@ -44,8 +44,8 @@ pub struct WriteEntry<'a> {
 /// The treatment of a file that is there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExistingFile {
-    /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placement::Rename`] it keeps its permission bits,
-    /// and its owner and group where the system permits that.
+    /// Its contents are replaced. It keeps its mode, its owner and its other names. With [`Placement::Rename`] it is a new file, which keeps
+    /// what [`ReplacedFile::keep_in`](crate::ReplacedFile::keep_in) says.
     #[default]
     Overwrite,
     /// It is an error.

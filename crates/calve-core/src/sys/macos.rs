@@ -184,6 +184,12 @@ pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     }
 }
 
+/// Takes the access control list away that a new file has from its directory.
+pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
+    drop_inherited_acls(file);
+    Ok(())
+}
+
 /// Gives a clone the source's list, or none if it has none: the root of a clone was seen to get what its parent bequeaths.
 pub(crate) fn keep_acl(src: BorrowedFd<'_>, clone: BorrowedFd<'_>) -> Result<()> {
     let wanted = kernel::read_acl(src)?;

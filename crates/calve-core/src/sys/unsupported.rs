@@ -128,6 +128,11 @@ pub(crate) fn random() -> u64 {
 
 pub(crate) fn drop_inherited_acls(_directory: BorrowedFd<'_>) {}
 
+/// There are none.
+pub(crate) fn drop_acl(_file: BorrowedFd<'_>) -> Result<()> {
+    Ok(())
+}
+
 /// The owner of the attributes.
 #[derive(Clone, Copy)]
 pub(crate) enum XattrTarget<'a> {

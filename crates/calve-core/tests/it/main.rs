@@ -38,6 +38,8 @@ mod plain;
 #[cfg(target_os = "linux")]
 mod regression;
 #[cfg(target_os = "linux")]
+mod replaced;
+#[cfg(target_os = "linux")]
 mod revert;
 #[cfg(target_os = "linux")]
 mod space;

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use calve_core::{KeptOwner, ReplacedFile};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
@@ -134,7 +135,7 @@ impl Directory {
         Ok(file.into())
     }
 
-    /// Replaces the contents of an existing regular file, as a whole or not at all. Keeps its owner and permissions.
+    /// Replaces the contents of an existing regular file, as a whole or not at all. Keeps its owner and permissions: fails if it cannot.
     pub(crate) fn rewrite(&self, name: impl AsRef<OsStr>, contents: &[u8]) -> Result<()> {
         let name = name.as_ref();
         let path = self.path.join(name);
@@ -142,18 +143,22 @@ impl Directory {
             let path = &path;
             move |errno| Error::io(operation, path, errno)
         };
-        let old = self.file(name)?.ok_or_else(|| failed(Operation::Open)(Errno::NOENT))?;
-        let old = rustix::fs::fstat(&old).map_err(failed(Operation::Stat))?;
+        // What is no regular file is refused here.
+        self.file(name)?.ok_or_else(|| failed(Operation::Open)(Errno::NOENT))?;
+        let old = ReplacedFile::find(self.descriptor.as_fd(), plain(name).map_err(failed(Operation::Stat))?);
+        let old = old.map_err(|error| Error::io(Operation::Stat, &path, error))?;
+        let old = old.ok_or_else(|| failed(Operation::Open)(Errno::NOENT))?;
         let mut staged = name.to_owned();
         staged.push(format!(".{}", random::letters(8)?));
-        let mut file = self.create_new(&staged, 0o600)?;
-        let written =
-            file.write_all(contents).map_err(|error| Error::io(Operation::Write, &path, error)).and_then(|()| {
-                give(&file, old.st_uid, old.st_gid).map_err(failed(Operation::ChangeOwner))?;
-                rustix::fs::fchmod(&file, Mode::from_raw_mode(old.st_mode)).map_err(failed(Operation::SetMode))?;
-                rustix::fs::renameat(&self.descriptor, &staged, &self.descriptor, name)
-                    .map_err(failed(Operation::Replace))
-            });
+        let mut file = self.create_new(&staged, ReplacedFile::NEW_MODE)?;
+        let kept = old.keep_in(file.as_fd()).map_err(|error| Error::io(Operation::SetMode, &path, error));
+        let written = kept.and_then(|kept| {
+            if kept == KeptOwner::NotBoth {
+                return Err(failed(Operation::ChangeOwner)(Errno::PERM));
+            }
+            file.write_all(contents).map_err(|error| Error::io(Operation::Write, &path, error))?;
+            rustix::fs::renameat(&self.descriptor, &staged, &self.descriptor, name).map_err(failed(Operation::Replace))
+        });
         written.inspect_err(|_| {
             let _ = rustix::fs::unlinkat(&self.descriptor, &staged, AtFlags::empty());
         })
@@ -350,5 +355,27 @@ mod tests {
         assert_eq!(fs::read_to_string(place.path().join("other name")).unwrap(), "old");
         assert_eq!(fs::metadata(place.path().join("file")).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(root.entries().unwrap().len(), 2);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_with_new_contents_is_open_to_whom_the_old_one_was() {
+        let place = tempfile::tempdir().unwrap();
+        let run = |program: &str, words: &[&str]| {
+            let output = std::process::Command::new(program).args(words).current_dir(place.path()).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            output.stdout
+        };
+        let root = Directory::open(place.path()).unwrap();
+        for (name, entries) in [("named", "u:1001:r"), ("plain", "g::r")] {
+            root.create_new(name, 0o600).unwrap();
+            run("setfacl", &["-m", entries, name]);
+        }
+        run("setfacl", &["-d", "-m", "u:1002:rw,o::rw", "."]);
+        for name in ["named", "plain"] {
+            let before = run("getfacl", &["-cnE", name]);
+            root.rewrite(name, b"new").unwrap();
+            assert_eq!(run("getfacl", &["-cnE", name]), before, "{name}");
+        }
     }
 }

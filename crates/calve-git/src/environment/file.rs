@@ -4,10 +4,10 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::{ReplacedFile, ShownPath};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 #[cfg(target_os = "linux")]
@@ -80,31 +80,43 @@ pub fn remove_own_env_files(root: &Path, paths: &[PathBuf]) -> Result<Vec<PathBu
 
 /// Writes the variables to the file at `path`, relative to the root. Replaces only a file that Calve made, and follows no symlink.
 pub fn write_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
+    write(root, path, None, variables)
+}
+
+/// Writes a file. If there is none yet, it gets the permissions that the donor's has.
+fn write(root: &Path, path: &Path, donor: Option<&Path>, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
     if is_tracked(&git, path)? {
         return Ok(EnvFile::Tracked);
     }
     let place = EnvFilePlace::open(root, path)?;
-    match place.find()? {
+    let replaced = match place.find()? {
         PresentFile::Foreign => return Ok(EnvFile::Foreign),
         PresentFile::Own => {
-            unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?
+            let replaced = place.replaced()?;
+            unlinkat(&place.directory, &place.name, AtFlags::empty()).map_err(place.failed("remove"))?;
+            replaced
         }
-        PresentFile::Nothing => {}
-    }
-    let file = NewFile::create(&place).map_err(place.failed("create"))?;
-    file.write(&place, &env_file_text(&place.name, variables)).map_err(|error| place.error("write", &error))?;
+        PresentFile::Nothing => match donor.map(|donor| EnvFilePlace::open(donor, path)) {
+            Some(Ok(donors)) => donors.replaced()?,
+            // The donor has lost it meanwhile.
+            Some(Err(_)) | None => None,
+        },
+    };
+    let file = NewFile::create(&place, replaced.as_ref()).map_err(|error| place.error("create", &error))?;
+    let text = env_file_text(&place.name, variables);
+    file.write(&place, replaced.as_ref(), &text).map_err(|error| place.error("write", &error))?;
     Ok(if is_ignored(&git, path)? { EnvFile::Written } else { EnvFile::WrittenUnignored })
 }
 
 /// Writes the env file that the donor has too, if git ignores or tracks it here.
-pub fn follow_env_file(root: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
+pub fn follow_env_file(root: &Path, donor: &Path, path: &Path, variables: &[(String, String)]) -> Result<EnvFile> {
     let git = Git::at(root);
     match EnvFilePlace::open(root, path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(error.into()),
         Err(_) => Ok(EnvFile::NoDirectory),
         Ok(_) if !is_ignored(&git, path)? && !is_tracked(&git, path)? => Ok(EnvFile::NotIgnored),
-        Ok(_) => write_env_file(root, path, variables),
+        Ok(_) => write(root, path, Some(donor), variables),
     }
 }
 
@@ -118,7 +130,7 @@ pub(crate) fn is_ignored(git: &Git, path: &Path) -> Result<bool> {
 }
 
 /// As of any file.
-const MODE: Mode = Mode::from_raw_mode(0o644);
+const MODE: u32 = 0o644;
 
 /// A file to be written: with no name before it is complete, where the file system has such files.
 enum NewFile {
@@ -128,21 +140,27 @@ enum NewFile {
 }
 
 impl NewFile {
-    fn create(place: &EnvFilePlace) -> rustix::io::Result<Self> {
+    /// Makes an empty file, with the permissions of the one that it replaces.
+    fn create(place: &EnvFilePlace, replaced: Option<&ReplacedFile>) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        if let Ok(file) = openat(&place.directory, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, MODE) {
+        if let Ok(file) =
+            openat(&place.directory, ".", OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode(replaced))
+        {
+            keep(replaced, &file)?;
             return Ok(Self::Unnamed(file.into()));
         }
-        Self::named(place)
+        Self::named(place, replaced)
     }
 
-    fn named(place: &EnvFilePlace) -> rustix::io::Result<Self> {
+    fn named(place: &EnvFilePlace, replaced: Option<&ReplacedFile>) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&place.directory, &place.name, flags, MODE).map(|file| Self::Named(file.into()))
+        let file = openat(&place.directory, &place.name, flags, mode(replaced))?;
+        keep(replaced, &file)?;
+        Ok(Self::Named(file.into()))
     }
 
     #[cfg_attr(not(target_os = "linux"), allow(unused_variables, reason = "the file has its name already"))]
-    fn write(self, place: &EnvFilePlace, text: &str) -> io::Result<()> {
+    fn write(self, place: &EnvFilePlace, replaced: Option<&ReplacedFile>, text: &str) -> io::Result<()> {
         match self {
             Self::Named(mut file) => file.write_all(text.as_bytes()),
             #[cfg(target_os = "linux")]
@@ -151,12 +169,20 @@ impl NewFile {
                 let own = format!("/proc/self/fd/{}", file.as_raw_fd());
                 match linkat(CWD, own, &place.directory, &place.name, AtFlags::SYMLINK_FOLLOW) {
                     // Nothing is mounted at `/proc`.
-                    Err(Errno::NOENT) => Self::named(place)?.write(place, text),
+                    Err(Errno::NOENT) => Self::named(place, replaced)?.write(place, replaced, text),
                     other => Ok(other?),
                 }
             }
         }
     }
+}
+
+fn mode(replaced: Option<&ReplacedFile>) -> Mode {
+    Mode::from_raw_mode(replaced.map_or(MODE, |_| ReplacedFile::NEW_MODE) as _)
+}
+
+fn keep(replaced: Option<&ReplacedFile>, file: &OwnedFd) -> io::Result<()> {
+    replaced.map_or(Ok(()), |replaced| replaced.keep_in(file.as_fd()).map(drop))
 }
 
 enum PresentFile {
@@ -202,6 +228,11 @@ impl EnvFilePlace {
         let mut text = Vec::new();
         file.take(LARGEST_BYTES).read_to_end(&mut text).map_err(|error| self.error("read", &error))?;
         Ok(if is_own(&text) { PresentFile::Own } else { PresentFile::Foreign })
+    }
+
+    fn replaced(&self) -> io::Result<Option<ReplacedFile>> {
+        let found = ReplacedFile::find(self.directory.as_fd(), self.name.as_os_str());
+        found.map_err(|error| self.error("look at", &error))
     }
 
     fn failed(&self, what: &'static str) -> impl Fn(Errno) -> io::Error {

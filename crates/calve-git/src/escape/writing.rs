@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Component, Path, PathBuf};
 
+use calve_core::{KeptOwner, ReplacedFile};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, Result};
 
@@ -64,22 +65,21 @@ pub(super) fn write(root: BorrowedFd<'_>, path: &Path, bytes: &[u8], time: Time)
     let (held, name) = parent_of(root, path)?;
     let parent = &held.directory;
     let before = stat(parent, name)?;
-    if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
-        return Err(Errno::NOENT);
-    }
+    let failed = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let replaced = ReplacedFile::find(parent.as_fd(), name).map_err(failed)?.ok_or(Errno::NOENT)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut made = None;
     let temporary = with_temporary_name(|temporary| {
-        made = Some(rustix::fs::openat(parent, temporary, flags, Mode::RUSR | Mode::WUSR)?);
+        made = Some(rustix::fs::openat(parent, temporary, flags, Mode::from_raw_mode(ReplacedFile::NEW_MODE as _))?);
         Ok(())
     })?;
     let Some(made) = made else { return Err(Errno::INVAL) };
     let mut file = File::from(made);
     let filled = || -> Result<()> {
-        file.write_all(bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        keep_owner(parent, &temporary, &before)?;
-        keep_attributes(parent, name, &file);
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(before.st_mode & 0o7777))?;
+        if replaced.keep_in(file.as_fd()).map_err(failed)? == KeptOwner::NotBoth {
+            return Err(Errno::PERM);
+        }
+        file.write_all(bytes).map_err(failed)?;
         match time {
             Time::Kept => keep_time(parent, &temporary, &before),
             Time::Now => Ok(()),
@@ -166,19 +166,5 @@ fn times(of: &Stat) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: of.st_atime as _, tv_nsec: of.st_atime_nsec as _ },
         last_modification: Timespec { tv_sec: of.st_mtime as _, tv_nsec: of.st_mtime_nsec as _ },
-    }
-}
-
-/// Copies extended attributes, as far as this user may set them. ACLs are among them.
-fn keep_attributes(parent: &File, name: &OsStr, to: &File) {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(from) = rustix::fs::openat(parent, name, flags, Mode::empty()) else { return };
-    let mut names = vec![0_u8; 64 * 1024];
-    let Ok(length) = rustix::fs::flistxattr(from.as_fd(), names.as_mut_slice()) else { return };
-    let mut value = vec![0_u8; 64 * 1024];
-    for name in names[..length].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
-        if let Ok(length) = rustix::fs::fgetxattr(from.as_fd(), name, value.as_mut_slice()) {
-            let _ = rustix::fs::fsetxattr(to, name, &value[..length], rustix::fs::XattrFlags::empty());
-        }
     }
 }

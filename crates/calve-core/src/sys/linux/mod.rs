@@ -37,7 +37,7 @@ pub(crate) use overlay::{detach_mount, is_opaque, mount_overlay, opaque_attribut
 pub(crate) use private::{Steps, contain};
 pub(crate) use stores::{shows_stores, write_back_stores};
 pub(crate) use watches::{Watches, lease, most_watches, tells_watches};
-pub(crate) use xattr::{XattrTarget, drop_inherited_acls, list_xattrs, remove_xattr};
+pub(crate) use xattr::{XattrTarget, drop_acl, drop_inherited_acls, list_xattrs, remove_xattr};
 use xfs::XFS_MAGIC;
 pub(crate) use xfs::{allocation_group_shift, unnamed_file_on_xfs, xfs_inodes};
 

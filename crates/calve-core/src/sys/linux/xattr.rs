@@ -60,6 +60,14 @@ pub(crate) fn drop_inherited_acls(directory: BorrowedFd<'_>) {
     }
 }
 
+/// Takes the access control list away that a new file has from its directory.
+pub(crate) fn drop_acl(file: BorrowedFd<'_>) -> Result<()> {
+    match rustix::fs::fremovexattr(file, c"system.posix_acl_access") {
+        Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// Removes one attribute.
 pub(crate) fn remove_xattr(file: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     rustix::fs::fremovexattr(file, name)

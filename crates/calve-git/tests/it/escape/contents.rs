@@ -97,6 +97,26 @@ fn modes_and_times_of_directories_stay() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn access_control_lists_stay() {
+    use calve_testkit::Tree;
+    if !calve_testkit::require_program("setfacl") {
+        return;
+    }
+    let pair = Pair::new();
+    pair.file("bin/x", "#!{old}/x\n").file("bin/y", "#!{old}/y\n");
+    let tree = Tree::new(pair.new_tree()).mode("bin/x", 0o700).acl("bin/x", "u:1001:rx").mode("bin/y", 0o750);
+    let tree = tree.acl("bin", "d:u:1002:rwx");
+    let acls = || {
+        let mut getfacl = std::process::Command::new("getfacl");
+        String::from_utf8(getfacl.args(["-cnE", "bin/x", "bin/y"]).current_dir(tree.path()).output().unwrap().stdout)
+    };
+    let before = acls();
+    assert_eq!(pair.fixed().len(), 2);
+    assert_eq!(acls(), before);
+}
+
+#[test]
 fn a_longer_name_is_another_name() {
     let pair = Pair::new();
     for (number, text) in

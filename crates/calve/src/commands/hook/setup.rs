@@ -57,7 +57,7 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     }
     if !variables.is_empty() {
         for path in donors {
-            env::say_file(path, follow_env_file(root, path, &variables)?);
+            env::say_file(path, follow_env_file(root, &filled.donor, path, &variables)?);
         }
     }
     Ok(variables)

@@ -128,8 +128,7 @@ fn environment(
         services.make(&added.path, source.filter(|_| !added.is_untrusted), ahead, cancel)?;
     }
     forget_data_source(&added.path)?;
-    let files =
-        env_files(&added.path, arguments.env_file.as_deref(), &added.env_files, &env::variables(&ports, &services)?)?;
+    let files = env_files(added, arguments.env_file.as_deref(), &env::variables(&ports, &services)?)?;
     Ok(Environment { ports, services, files })
 }
 
@@ -339,9 +338,8 @@ fn say_services(services: &Services) -> Result<(), Failure> {
 
 /// Writes the variables where they are wanted, and where the donor has its own.
 fn env_files(
-    root: &Path,
+    added: &AddReport,
     wanted: Option<&Path>,
-    donors: &[PathBuf],
     variables: &[(String, String)],
 ) -> Result<Vec<(PathBuf, EnvFile)>, Failure> {
     if variables.is_empty() {
@@ -350,9 +348,10 @@ fn env_files(
         }
         return Ok(Vec::new());
     }
-    let wanted_one = wanted.map(|path| Ok((path.to_path_buf(), write_env_file(root, path, variables)?)));
-    let followed = donors.iter().filter(|path| Some(path.as_path()) != wanted);
-    let followed = followed.map(|path| Ok((path.clone(), follow_env_file(root, path, variables)?)));
+    let wanted_one = wanted.map(|path| Ok((path.to_path_buf(), write_env_file(&added.path, path, variables)?)));
+    let followed = added.env_files.iter().filter(|path| Some(path.as_path()) != wanted);
+    let followed =
+        followed.map(|path| Ok((path.clone(), follow_env_file(&added.path, &added.donor, path, variables)?)));
     wanted_one.into_iter().chain(followed).collect()
 }
 

@@ -4,10 +4,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use calve_testkit::{Tree, require_program};
 use serde_json::Value;
 
 use super::ports::{number, with_ports};
-use super::repo::{Repo, git_at as git, with_environment};
+use super::repo::{Repo, acl, git_at as git, with_environment};
 use crate::program::{Calve, calve};
 use crate::terminal::Terminal;
 
@@ -75,6 +76,23 @@ fn what_else_is_in_the_files_of_an_agent_stays() {
     AGENTS.iter().for_each(|agent| drop(hook(&repo, &["uninstall", agent, "--yes"]).succeeds()));
     let expected: Vec<_> = before.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
     assert_eq!(files(&repo.path), expected);
+}
+
+#[test]
+fn the_files_of_an_agent_stay_open_to_whom_they_were() {
+    if !require_program("setfacl") {
+        return;
+    }
+    let repo = Repo::anywhere();
+    let tree = Tree::new(&repo.path).file(".mcp.json", "{}").mode(".mcp.json", 0o600).acl(".mcp.json", "u:1001:r");
+    let tree =
+        tree.file(".claude/settings.json", "{}").mode(".claude/settings.json", 0o640).acl(".claude", "d:u:1001:rw");
+    let before = [".mcp.json", ".claude/settings.json"].map(|name| acl(tree.path().join(name)));
+    hook(&repo, &["install", "claude", "--yes"]).succeeds();
+    for (name, before) in [".mcp.json", ".claude/settings.json"].into_iter().zip(before) {
+        assert_ne!(fs_err::read_to_string(repo.join(name)).unwrap(), "{}", "{name}");
+        assert_eq!(acl(repo.join(name)), before, "{name}");
+    }
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use calve_testkit::{Tree, require_program};
+
 use super::ports::{number, with_ports};
-use super::repo::{Repo, git, is_clean};
+use super::repo::{Repo, acl, git, is_clean};
 
 fn read(path: impl AsRef<Path>) -> String {
     fs_err::read_to_string(path.as_ref()).unwrap()
@@ -46,6 +48,22 @@ fn the_ports_are_written_and_follow_into_every_worktree_made_from_there() {
     let document = repo.adding("four").args(["--json", "--env-file", ".env.main"]).succeeds().json();
     let expected = serde_json::json!([{ "path": ".env.main", "outcome": "written", "ignored": true }]);
     assert_eq!(document["env_files"], expected);
+}
+
+#[test]
+fn a_file_that_is_written_anew_stays_open_to_whom_it_was() {
+    if !require_program("setfacl") {
+        return;
+    }
+    let repo = with_ports(&format!("web = {}", number(170)));
+    let (one, _) = repo.with_file("one", ".env.local");
+    for (mode, entries) in [(0o600, "u:1001:r"), (0o640, "u:1001:---")] {
+        let tree = Tree::new(&one).mode(".env.local", mode).acl(".env.local", entries);
+        let before = acl(tree.path().join(".env.local"));
+        let name = format!("with-{mode:o}");
+        repo.within(&one, &["worktree", "add", &name]).succeeds().says(&["wrote the variables to `.env.local`"]);
+        assert_eq!(acl(repo.spot.join(format!("proj.{name}/.env.local"))), before);
+    }
 }
 
 #[test]

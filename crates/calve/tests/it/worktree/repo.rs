@@ -189,3 +189,11 @@ pub(super) fn opened_by_status(worktree: &Path) -> Vec<String> {
     // git reads the rules of what to ignore each time.
     listed.lines().filter(|path| !path.ends_with(".gitignore")).filter(opened).map(str::to_owned).collect()
 }
+
+/// The access control list of a file, and its permission bits.
+#[track_caller]
+pub(crate) fn acl(path: impl AsRef<Path>) -> String {
+    let output = Command::new("getfacl").args(["-cnE"]).arg(path.as_ref()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
