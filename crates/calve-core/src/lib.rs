@@ -47,6 +47,8 @@ mod bulk;
 #[cfg(unix)]
 mod held_lock;
 #[cfg(unix)]
+mod own;
+#[cfg(unix)]
 mod private;
 #[cfg(unix)]
 mod probe;
@@ -119,6 +121,7 @@ pub use {
     clone::merge::{OverwriteRule, merge_tree},
     clone::revert::{CloneState, RevertOptions, RevertReport, revert},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, stage_in, supersede},
+    own::is_own,
     private::{Beginning, Change, Changes, PrivateOverlay, StartRefusal, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},

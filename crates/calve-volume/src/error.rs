@@ -68,6 +68,9 @@ pub enum Error {
         /// The processes that use it, as far as that can be seen.
         processes: Vec<String>,
     },
+    /// Another user could choose what is mounted as root, and where.
+    #[error("`{}` belongs to another user, or others can write to it", ShownPath(.0))]
+    NotOwn(PathBuf),
     /// There are entries in its directory that are not Calve's.
     #[error("`{}` was not made with the volume", ShownPath(.0))]
     Foreign(PathBuf),
@@ -109,6 +112,7 @@ impl Error {
             Self::Unusable { name, .. } => Remedy::AskDoctor(name.clone()),
             Self::Attached(name) => Remedy::Detach(name.clone()),
             Self::Busy { .. } => Remedy::EndProcesses,
+            Self::NotOwn(_) => Remedy::RunAsOwner,
             Self::Foreign(_) => Remedy::MoveAway,
             Self::HiddenImage => Remedy::WaitForDetaching,
             Self::NotPermitted { .. } => Remedy::RunAsRoot,

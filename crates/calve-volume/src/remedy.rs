@@ -35,6 +35,8 @@ pub enum Remedy {
     MoveAway,
     /// The volume of somebody else has to be detached for a moment, or its directory may be searched by all.
     WaitForDetaching,
+    /// The volume's owner has to run the command.
+    RunAsOwner,
     /// Somebody else has to run the commands as root.
     RunAsRoot,
     /// The kernel's log has the reason.

@@ -126,6 +126,7 @@ impl Volumes {
         let home = self.directory.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(home).map_err(|error| Error::io(Operation::Create, home, error))?;
         make_directory(&self.directory)?;
+        self.check_own()?;
         let path = self.directory.join(".lock");
         let mut options = fs::OpenOptions::new();
         options.read(true).write(true).create(true).mode(0o600).custom_flags(no_follow());
@@ -135,6 +136,19 @@ impl Volumes {
             self.clear_away(name)?;
         }
         Ok(OwnedFd::from(File::from(file)))
+    }
+
+    /// Fails if another user may have made the directory, whose records say what is mounted as root, and where. Root's own must be in a home of
+    /// root's too, because whoever owns that could exchange the directory.
+    fn check_own(&self) -> Result<()> {
+        let home = self.directory.parent().filter(|_| rustix::process::geteuid().is_root());
+        for directory in [home, Some(&*self.directory)].into_iter().flatten() {
+            match fs::metadata(directory) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                found => own(directory, found)?,
+            }
+        }
+        Ok(())
     }
 
     fn clear_away(&self, name: &str) -> Result<()> {
@@ -218,15 +232,14 @@ impl Volumes {
     /// Returns a volume by its name. Its image may be anything.
     pub fn find(&self, name: &str) -> Result<Volume> {
         let place = self.directory_of(name)?;
+        self.check_own()?;
         if !exists(&place)? {
             return Err(Error::NotFound(name.into()));
         }
+        own(&place, fs::symlink_metadata(&place))?;
         let path = place.join(RECORD);
         let damaged = || Error::Unusable { name: name.into(), problem: Problem::RecordDamaged };
-        let text = match read_record(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(damaged()),
-            text => text.map_err(|error| Error::io(Operation::Read, &path, error))?,
-        };
+        let text = read_record(&path)?.ok_or_else(damaged)?;
         let record: Record = serde_json::from_slice(&text).map_err(|_| damaged())?;
         if !record.mount_point.is_absolute() {
             return Err(damaged());
@@ -390,6 +403,7 @@ impl Volume {
         if !metadata.is_file() {
             return Err(unusable(Problem::ImageNotAFile));
         }
+        own(&self.image, Ok(metadata.clone()))?;
         let read = superblock::read(&file).map_err(|error| Error::io(Operation::Read, &self.image, error))?;
         match read {
             None => Err(unusable(Problem::NoFileSystem)),
@@ -479,11 +493,23 @@ fn make_directory(directory: &Path) -> Result<()> {
     }
 }
 
-fn read_record(path: &Path) -> std::io::Result<Vec<u8>> {
+/// Reads a record. `None` if there is none.
+fn read_record(path: &Path) -> Result<Option<Vec<u8>>> {
+    let failed = |error| Error::io(Operation::Read, path, error);
+    let file = match fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(failed)?,
+    };
+    own(path, file.metadata())?;
     let mut text = Vec::new();
-    let file = fs::OpenOptions::new().read(true).custom_flags(no_follow()).open(path)?;
-    file.take(1 << 16).read_to_end(&mut text)?;
-    Ok(text)
+    file.take(1 << 16).read_to_end(&mut text).map_err(failed)?;
+    Ok(Some(text))
+}
+
+/// Fails if another user may have made or changed what was found.
+fn own(path: &Path, found: std::io::Result<Metadata>) -> Result<()> {
+    let found = found.map_err(|error| Error::io(Operation::Stat, path, error))?;
+    if calve_core::is_own(found.uid(), found.mode()) { Ok(()) } else { Err(Error::NotOwn(path.into())) }
 }
 
 /// Replaces the record at once, so that a killed process leaves the old one or the new one.

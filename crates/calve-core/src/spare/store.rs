@@ -477,7 +477,7 @@ fn lock(
     }
 }
 
-/// Opens a directory that is this user's own. `None` if there is none. Refuses one that somebody else owns.
+/// Opens a directory that is this user's own. `None` if there is none. Refuses one that somebody else owns or may write to.
 fn open_own(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Option<OwnedFd>, Error> {
     let opened = match sys::open_at(at, name, DIRECTORY, Mode::empty()) {
         Ok(opened) => opened,
@@ -485,7 +485,7 @@ fn open_own(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Option<Owned
         Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
     };
     let stat = rustix::fs::fstat(&opened).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
-    if stat.st_uid != rustix::process::geteuid().as_raw() {
+    if !crate::own::is_own(stat.st_uid, stat.st_mode) {
         return Err(Error::io(Operation::OpenDirectory, path, Errno::PERM));
     }
     Ok(Some(opened))

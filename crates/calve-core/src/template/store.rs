@@ -29,6 +29,7 @@ use crate::error::{Error, TemplateError};
 use crate::held_lock::HeldLock;
 use crate::operation::Operation;
 use crate::options::RemoveOptions;
+use crate::own::is_own;
 use crate::remove::remove_tree;
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, identity};
@@ -287,7 +288,7 @@ pub(super) fn open_own(path: &Path) -> Result<Option<OwnedFd>, Error> {
         Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
     };
     let stat = stat(opened.as_fd(), path)?;
-    if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o022 != 0 {
+    if !is_own(stat.st_uid, stat.st_mode) {
         return Err(TemplateError::NotOwn(path.into()).into());
     }
     Ok(Some(opened))

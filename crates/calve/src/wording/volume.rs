@@ -40,6 +40,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::WaitForDetaching => {
             "have its owner detach it for a moment, or let everybody search its directories: `chmod o+x`; `losetup -l` shows where they are"
         }
+        Remedy::RunAsOwner => {
+            "have its owner run this, without `sudo`: it asks before it runs `mount` as root; or set CALVE_HOME to a directory of your own"
+        }
         Remedy::RunAsRoot => {
             "have those commands run as root (`--print` prints them for a shell), then run this one again"
         }

@@ -203,6 +203,7 @@ const VOLUME: &[(&str, HintTest)] = &[
     ("MakeSparse", By(VOLUMES, "where_no_room_can_be_kept_a_volume_must_be_sparse")),
     ("MoveAway", By(DAMAGED, "what_was_not_made_with_the_volume_is_not_deleted")),
     ("NameLargerSize", By(VOLUMES, "names_sizes_and_places_are_checked")),
+    ("RunAsOwner", By(DAMAGED, "root_attaches_nothing_that_another_user_could_choose")),
     ("RunAsRoot", By(VOLUMES, "sudo_that_refuses_changes_nothing")),
     ("ReadKernelLog", Nowhere("each failure of mount that could be made is found out before")),
     ("WaitForDetaching", By(VOLUMES, "somebody_elses_hidden_image_is_told")),

@@ -40,6 +40,55 @@ fn an_image_that_is_not_the_volumes_own_is_never_mounted() {
 }
 
 #[test]
+fn root_attaches_nothing_that_another_user_could_choose() {
+    let Some(host) = Host::new(1024 * MIB) else { return };
+    let (his, target) = (host.path().join("his"), host.path().join("target"));
+    for directory in [&his, &target] {
+        fs_err::create_dir(directory).unwrap();
+    }
+    let give = |path: &Path| {
+        let (user, group) = (rustix::fs::Uid::from_raw(UnprivilegedUser::UID), rustix::fs::Gid::from_raw(12345));
+        rustix::fs::chown(path, Some(user), Some(group)).unwrap();
+    };
+    give(&his);
+    let refuses = |home: &Path, named: &Path| {
+        for command in [&["attach", "work"][..], &["attach", "work", "--print"], &["doctor", "work"]] {
+            let ran = host.calve(command.iter().copied()).env("CALVE_HOME", home).fails(1);
+            let says = format!("`{}` belongs to another user, or others can write to it", named.display());
+            assert!(!ran.says(&[&says, "hint: have its owner run this, without `sudo`: it asks before it runs `mount` as root; or set CALVE_HOME to a directory of your own"]).stdout.contains("mount"));
+        }
+        assert_eq!(names(&target), [""; 0]);
+    };
+    // His record says where.
+    let create = ["create", "work", "--size", "256M", "--sparse"];
+    host.calve(create).env("CALVE_HOME", &his).by_somebody_else(&Reachable::new()).succeeds();
+    let record = his.join("volumes/work/volume.json");
+    let text = fs_err::read_to_string(&record).unwrap();
+    let elsewhere = text.replace(&*his.join("volumes/work/tree").to_string_lossy(), &target.to_string_lossy());
+    assert_ne!(text, elsewhere);
+    fs_err::write(&record, elsewhere).unwrap();
+    refuses(&his, &his);
+    // A home of root's that leads to his, and root's own with one part that is his or that others may change.
+    let home = host.path().join("home");
+    std::os::unix::fs::symlink(his.join("volumes"), home.join("volumes")).unwrap();
+    refuses(&home, &home.join("volumes"));
+    fs_err::remove_file(home.join("volumes")).unwrap();
+    host.calve(create).succeeds();
+    for part in ["volumes/work/image", "volumes/work/volume.json", "volumes/work", "volumes"] {
+        let part = home.join(part);
+        let mode = fs_err::metadata(&part).unwrap().mode() & 0o7777;
+        rustix::fs::chmod(&part, (mode | 0o020).into()).unwrap();
+        refuses(&home, &part);
+        rustix::fs::chmod(&part, mode.into()).unwrap();
+        give(&part);
+        refuses(&home, &part);
+        rustix::fs::chown(&part, Some(rustix::fs::Uid::ROOT), None).unwrap();
+    }
+    host.attach("work");
+    host.detach("work");
+}
+
+#[test]
 fn what_was_not_made_with_the_volume_is_not_deleted() {
     let Some(host) = Host::new(512 * MIB) else { return };
     host.calve(["create", "work", "--size", "256M"]).succeeds();
