@@ -57,11 +57,6 @@ pub enum Error {
         /// True if it has the data of a database server.
         is_database: bool,
     },
-    #[error("the policy `{}` does not let `{reference}` in: {reason}", ShownPath(.path))]
-    NotAllowed { reference: String, path: PathBuf, reason: String },
-    /// The user's policy, or a key that it names, could not be read.
-    #[error("the policy `{}` is not valid: {reason}", ShownPath(.path))]
-    Policy { path: PathBuf, reason: String },
     #[error("`{}` was replaced while it was sent; nothing was published", ShownPath(.0))]
     DataReplaced(PathBuf),
     #[error("the template `{name}` already exists, and was not pulled from `{repository}`")]
@@ -139,8 +134,6 @@ impl Error {
             Self::OtherKind { is_database: false, .. } => Remedy::PullFiles,
             Self::NameTaken { .. } => Remedy::PullUnderAnotherName,
             Self::DataReplaced(_) => Remedy::TryLater,
-            Self::NotAllowed { .. } => Remedy::SignImage,
-            Self::Policy { .. } => Remedy::RepairPolicy,
             Self::DataNotPortable { .. } => Remedy::RemakeWithoutEntry,
             Self::DataTooLarge(_) => Remedy::RemakeSmaller,
             Self::Credentials { registry, .. } => Remedy::LogIn(registry.clone()),

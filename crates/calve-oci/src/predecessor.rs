@@ -12,7 +12,6 @@ use calve_core::{PortableDelta, PortableKind, PortableTemplate, Templates, split
 
 use crate::arrivals::Arrivals;
 use crate::assemble::path_of;
-use crate::connection::ConnectionOptions;
 use crate::error::{Error, RegistryRefusal};
 use crate::image::{self, DELTA, Descriptor, ImageConfig, ImageManifest, KEY, MANIFEST, RANGE, weight};
 use crate::manifest::{self, DeltaAmounts, LARGEST_DELTAS_BYTES};
@@ -39,7 +38,6 @@ pub(crate) struct Place<'a> {
     pub(crate) templates: &'a Templates,
     pub(crate) registry: &'a Registry<'a>,
     pub(crate) reference: &'a Reference,
-    pub(crate) connection: &'a ConnectionOptions,
 }
 
 /// The layers of an image, which stay, and the difference to the template.
@@ -63,9 +61,9 @@ pub(crate) struct Difference {
 pub(crate) fn find(place: &Place<'_>, template: &Arc<PortableTemplate>) -> Result<Option<Predecessor>, Error> {
     let arrivals = Arrivals::open(place.templates)?;
     let found = match look(place, &arrivals, template) {
-        // No image, one of something else, a damaged one, or one that this user would not pull.
+        // No image, one of something else, or a damaged one.
         Err(Error::Refused { refusal, .. }) if !matches!(refusal, RegistryRefusal::Busy(_)) => Ok(None),
-        Err(Error::BadAnswer { .. } | Error::NotATemplate { .. } | Error::NotAllowed { .. }) => Ok(None),
+        Err(Error::BadAnswer { .. } | Error::NotATemplate { .. }) => Ok(None),
         other => other,
     };
     arrivals.clear();
@@ -73,11 +71,11 @@ pub(crate) fn find(place: &Place<'_>, template: &Arc<PortableTemplate>) -> Resul
 }
 
 fn look(
-    Place { registry, reference, connection, .. }: &Place<'_>,
+    Place { registry, reference, .. }: &Place<'_>,
     arrivals: &Arrivals,
     template: &Arc<PortableTemplate>,
 ) -> Result<Option<Predecessor>, Error> {
-    let (bytes, _) = connection.allowed_manifest(registry, reference)?;
+    let (bytes, _) = registry.manifest()?;
     let image = image::read_image(reference, &bytes)?;
     let is_same = image.annotations.get(KEY).is_some_and(|key| *key == template.key());
     // A full push of the same template gives the same digest.

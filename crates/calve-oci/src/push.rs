@@ -59,7 +59,7 @@ pub fn push(
     let held = templates.hold(name)?;
     let template = Arc::new(templates.portable(&held)?);
     let registry = options.connection.open(reference, &options.template.cancel)?;
-    let place = Place { templates, registry: &registry, reference, connection: &options.connection };
+    let place = Place { templates, registry: &registry, reference };
     let predecessor = match options.image {
         PushedImage::DeltaOrFull => predecessor::find(&place, &template)?,
         PushedImage::Full => None,

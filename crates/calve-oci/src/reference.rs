@@ -29,7 +29,7 @@ impl Reference {
     pub fn parse(text: &str, transport: Transport) -> Result<Self, Error> {
         let refused = |what| Error::BadReference { reference: text.into(), what };
         let (registry, rest) = text.split_once('/').ok_or_else(|| refused("names no registry"))?;
-        // The older of its two names: policies and credentials have the other one.
+        // The older of its two names: credentials have the other one.
         let registry = if registry == "index.docker.io" { "docker.io" } else { registry };
         if !registry.contains(['.', ':']) && registry != "localhost" {
             return Err(refused("names no registry"));

@@ -109,27 +109,10 @@ impl<'a> Registry<'a> {
         })
     }
 
-    /// Returns the manifest of the image, as it was sent.
-    pub(crate) fn manifest(&self) -> Result<Vec<u8>, Error> {
-        let bytes = self.manifest_of(&self.reference.version)?;
-        if self.reference.digest().is_some_and(|expected| digest(&bytes) != expected) {
-            return Err(self.wrong("the image's manifest does not have the digest that was asked for"));
-        }
-        Ok(bytes)
-    }
-
-    /// Returns the manifest of an image with another tag in the same repository. `None` if there is none.
-    pub(crate) fn other_manifest(&self, tag: &str) -> Result<Option<Vec<u8>>, Error> {
-        match self.manifest_of(tag) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.is_missing_image() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn manifest_of(&self, version: &str) -> Result<Vec<u8>, Error> {
+    /// Returns the manifest of the image, as it was sent, and its digest.
+    pub(crate) fn manifest(&self) -> Result<(Vec<u8>, String), Error> {
         const READ_IMAGE: Operation = Operation::ReadImage;
-        let url = self.url(READ_IMAGE, &format!("manifests/{version}"))?;
+        let url = self.url(READ_IMAGE, &format!("manifests/{}", self.reference.version))?;
         let accepted = format!(
             "{MANIFEST_TYPE}, application/vnd.oci.image.index.v1+json, \
              application/vnd.docker.distribution.manifest.v2+json"
@@ -143,7 +126,12 @@ impl<'a> Registry<'a> {
             other => other,
         })?;
         let read = response.body_mut().with_config().limit(LARGEST_MANIFEST_BYTES).read_to_vec();
-        read.map_err(|error| self.network(READ_IMAGE, &error))
+        let bytes = read.map_err(|error| self.network(READ_IMAGE, &error))?;
+        let digest = digest(&bytes);
+        if self.reference.digest().is_some_and(|expected| digest != expected) {
+            return Err(self.wrong("the image's manifest does not have the digest that was asked for"));
+        }
+        Ok((bytes, digest))
     }
 
     pub(crate) fn put_manifest(&self, bytes: &[u8]) -> Result<(), Error> {

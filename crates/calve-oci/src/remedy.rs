@@ -37,9 +37,6 @@ pub enum Remedy {
     /// Make the template again with less data.
     RemakeSmaller,
     PullUnderAnotherName,
-    /// Sign the image with a key that the policy names, or change the policy.
-    SignImage,
-    RepairPolicy,
     /// Free space where templates are kept.
     FreeSpace,
     /// Check what the system says.

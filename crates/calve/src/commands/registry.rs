@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, Progress, ShownPath, TemplateOptions};
-use calve_oci::{ConnectionOptions, CredentialFiles, PolicyFiles, PushReport, Reference, Remedy, Transport};
+use calve_oci::{ConnectionOptions, CredentialFiles, PushReport, Reference, Remedy, Transport};
 use calve_receipt::human::{duration, size};
 use calve_receipt::{PullFields, PushFields};
 
@@ -145,7 +145,6 @@ const TIMEOUT: &str = "CALVE_REGISTRY_TIMEOUT";
 fn connection() -> Result<ConnectionOptions, Failure> {
     let mut options = ConnectionOptions::default();
     options.credentials = credential_files();
-    options.policy = policy_files();
     if let Some(seconds) = env::var_os(TIMEOUT).filter(|value| !value.is_empty()) {
         // As a clock can count, which `u64` is not.
         let parsed = seconds.to_str().and_then(|seconds| seconds.parse::<u32>().ok()).filter(|&seconds| seconds > 0);
@@ -169,10 +168,4 @@ fn credential_files() -> CredentialFiles {
         named("DOCKER_CONFIG").or_else(|| below_home(".docker")).map(|directory| directory.join("config.json")),
     ];
     CredentialFiles(files.into_iter().flatten().collect())
-}
-
-/// Returns where podman and skopeo look for the policy, in their order.
-fn policy_files() -> PolicyFiles {
-    let own = env::home_dir().map(|home| home.join(".config/containers/policy.json"));
-    PolicyFiles(own.into_iter().chain([PathBuf::from("/etc/containers/policy.json")]).collect())
 }

@@ -28,10 +28,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::RemakeWithoutEntry => "make the template again without it",
         Remedy::RemakeSmaller => "make a template with less data",
         Remedy::PullUnderAnotherName => "pull it under another name with `--name NAME`",
-        Remedy::SignImage => {
-            "sign it with a key that the policy names (`cosign sign --key`), or change the policy: see containers-policy.json(5)"
-        }
-        Remedy::RepairPolicy => "repair it, or move it away: see containers-policy.json(5)",
         Remedy::FreeSpace => {
             "free some space there, or keep the template elsewhere: `--at DIRECTORY` for one of files, CALVE_HOME for a database"
         }

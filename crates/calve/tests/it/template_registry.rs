@@ -8,7 +8,6 @@ mod encrypted;
 mod interrupted;
 mod jobs;
 mod server;
-mod signed;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -425,6 +424,33 @@ fn credentials_come_from_the_files_of_docker_and_from_helpers() {
     let pulled = pull(&spot, "other", &server, "shop").env("DOCKER_CONFIG", spot.join("helped")).env("PATH", path);
     pulled.succeeds();
     assert_eq!(fs_err::read_to_string(spot.join("other.asked")).unwrap(), format!("get {}\n", server.host));
+}
+
+#[test]
+fn a_digest_is_pulled_whatever_the_tag_and_a_policy_say() {
+    let Some(server) = Server::new() else { return };
+    let spot = Spot::anywhere();
+    spot.tree("src").file("a", b"verified");
+    template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
+    let digest = push(&spot, &server, "shop").succeeds().json()["digest"].as_str().unwrap().to_owned();
+    // Somebody else pushes something else to the tag.
+    spot.tree("src").file("a", b"exchanged");
+    template(&spot, "home", &["refresh", "-q", "shop"]).succeeds();
+    push(&spot, &server, "shop").succeeds();
+    // Podman and skopeo would follow it.
+    spot.tree("user/.config/containers").file("policy.json", br#"{"default": [{"type": "reject"}]}"#);
+    let image = format!("shop@{digest}");
+    let pulled = pull(&spot, "other", &server, &image).env("HOME", spot.join("user")).succeeds().json();
+    assert_eq!(pulled["digest"], *digest);
+    assert_eq!(fs_err::read(tree(&spot, "other", "shop").join("a")).unwrap(), b"verified");
+    // A registry that sends another image for it is not believed.
+    let other = server.manifest("shop");
+    server.rule(move |asked| match asked.is_manifest() {
+        true => Answer::Bytes(answer("200 OK", "", &other)),
+        false => Answer::Pass,
+    });
+    pull(&spot, "third", &server, &image).fails(1).says(&["does not have the digest that was asked for"]);
+    has_nothing(&spot, "third");
 }
 
 #[test]

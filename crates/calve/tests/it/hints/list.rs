@@ -184,7 +184,6 @@ const BENCH: &[(&str, HintTest)] = &[
 const REGISTRY: &str = "calve/tests/it/template_registry.rs";
 const DB_REGISTRY: &str = "calve/tests/it/template_registry/databases.rs";
 const BAD_REGISTRY: &str = "calve/tests/it/template_registry/bad.rs";
-const SIGNED: &str = "calve/tests/it/template_registry/signed.rs";
 
 const VOLUMES: &str = "calve/tests/it/volume.rs";
 const DAMAGED: &str = "calve/tests/it/volume/damaged.rs";
@@ -226,8 +225,6 @@ const OCI: &[(&str, HintTest)] = &[
     ("PushTemplate", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
     ("RemakeSmaller", By(DB_REGISTRY, "data_that_cannot_travel_are_refused_before_anything_is_sent")),
     ("RemakeWithoutEntry", By(DB_REGISTRY, "data_that_cannot_travel_are_refused_before_anything_is_sent")),
-    ("RepairPolicy", By(SIGNED, "a_policy_that_cannot_be_followed_lets_nothing_in")),
-    ("SignImage", By(SIGNED, "only_what_the_policy_lets_in_is_pulled")),
     ("TryLater", By(BAD_REGISTRY, "a_registry_that_lies_or_fails_publishes_nothing")),
     ("UseEncryption", By(BAD_REGISTRY, "what_is_no_image_is_told_before_anything_is_asked")),
 ];
