@@ -268,7 +268,50 @@ ErrorCode = Literal[
 ]
 
 
-class ErrorReceipt(TypedDict):
+class _UnsavedReceipt(TypedDict):
+    """Something in a worktree, or in its entry, that exists nowhere else."""
+
+    kind: Literal[
+        "uncommitted",
+        "staged",
+        "hidden",
+        "operation",
+        "commits",
+        "reflog",
+        "reference",
+        "unpushed",
+        "locked",
+        "repository_of",
+        "orphaned",
+        "unreadable",
+        "misplaced",
+        "inside",
+        "ignored",
+        "service",
+    ]
+    """Its kind."""
+    needs_force: bool
+    """True if `-f` is needed to remove it. Other items are moved aside."""
+    text: str
+    """The item in words, for people."""
+
+
+class UnsavedReceipt(_UnsavedReceipt, total=False):
+    """Something in a worktree, or in its entry, that exists nowhere else."""
+
+    inside: Optional[ReceiptPath]
+    """The repository, worktree or submodule inside that it is in. Absent if it is in the worktree itself."""
+    paths: list[ReceiptPath]
+    """The files concerned. Absent if there are none."""
+    commit: Optional[str]
+    """The newest of the commits concerned. Absent if there are none."""
+    commits: Optional[int]
+    """How many commits there are, up to 1,000. Absent if there are none."""
+    bytes: Optional[int]
+    """The size of ignored files. Absent for other kinds."""
+
+
+class _ErrorReceipt(TypedDict):
     """An error. Whoever talks to people words the `hint`, from the name of the `remedy`."""
 
     schema: Literal["calve.error/1"]
@@ -291,6 +334,13 @@ class ErrorReceipt(TypedDict):
     """The strategies that were refused, with their reasons."""
     remedy: Optional[str]
     """A stable name of what to do next."""
+
+
+class ErrorReceipt(_ErrorReceipt, total=False):
+    """An error. Whoever talks to people words the `hint`, from the name of the `remedy`."""
+
+    unsaved: Optional[list[UnsavedReceipt]]
+    """Everything in a worktree that exists nowhere else, if that is why it was not removed. Absent for other errors."""
 
 
 class WriteFailure(TypedDict):

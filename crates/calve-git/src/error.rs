@@ -8,6 +8,7 @@ use calve_core::ShownPath;
 
 use crate::redact;
 use crate::remedy::Remedy;
+use crate::worktree::UnsavedItem;
 
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -44,6 +45,15 @@ pub enum Error {
         /// Why, in lower case and without a full stop.
         reason: String,
         remedy: Remedy,
+    },
+    /// A worktree has something that exists nowhere else, and that would go with it. Nothing was done.
+    #[error("the worktree `{}` has {}", ShownPath(path), crate::worktree::all_of(items))]
+    Unsaved {
+        /// The worktree, or its entry if git does not list it.
+        path: PathBuf,
+        /// Its directory is gone, or something else is there.
+        is_gone: bool,
+        items: Vec<UnsavedItem>,
     },
     /// The caller cancelled. Nothing is left behind.
     #[error("interrupted")]
@@ -89,6 +99,8 @@ impl Error {
             Error::Git { .. } => Some(Remedy::RunGitCommand),
             Error::Config { .. } => Some(Remedy::CorrectConfig),
             Error::Refused { remedy, .. } => Some(remedy.clone()),
+            Error::Unsaved { is_gone: true, .. } => Some(Remedy::RecoverOrForget),
+            Error::Unsaved { items, .. } => Some(crate::worktree::remedy_of(items)),
             Error::Io(_) => Some(Remedy::CheckPath),
             Error::Clone(_) | Error::Interrupted => None,
         }

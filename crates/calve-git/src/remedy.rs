@@ -93,9 +93,16 @@ pub enum Remedy {
     FinishOrForce(UnfinishedOperation),
     /// Keep this commit with a branch, or force the removal.
     BranchOrForce(String),
-    /// Recover the staged contents, then forget the entry.
-    RecoverStaged,
-    PushSubmoduleOrForce,
+    /// Tell git the worktree's new path, or recover what it had and forget the entry.
+    RecoverOrForget,
+    /// Keep each of several things in its own way, or force the removal.
+    SaveEachOrForce,
+    /// Move large ignored files out, or force the removal.
+    MoveIgnoredOrForce,
+    /// Keep the worktree with its data, or force the removal.
+    KeepDataOrForce,
+    /// Give an age from which also branches without commits of their own count as merged.
+    GiveAge,
     MoveNestedOrForce,
     CommitNestedOrForce,
     PushNestedOrForce,

@@ -8,6 +8,7 @@ use strum::{IntoStaticStr, VariantNames};
 
 use crate::sys;
 use crate::values::{ReceiptPath, Refusal, path, refusals};
+use crate::worktree::UnsavedReceipt;
 
 /// The kind of an error. A later version may have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantNames, Serialize)]
@@ -73,6 +74,9 @@ pub struct ErrorReceipt {
     pub refused: Option<Vec<Refusal>>,
     /// A stable name of what to do next.
     pub remedy: Option<&'static str>,
+    /// Everything in a worktree that exists nowhere else, if that is why it was not removed. Absent for other errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<Vec<UnsavedReceipt>>,
 }
 
 impl ErrorReceipt {
@@ -88,6 +92,7 @@ impl ErrorReceipt {
             hint,
             refused: None,
             remedy: None,
+            unsaved: None,
         }
     }
 

@@ -384,6 +384,49 @@ pub struct KeptWorktree {
     pub reason: String,
     /// The next step.
     pub hint: String,
+    /// Everything that exists only there, if that is the reason. Absent otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsaved: Vec<UnsavedReceipt>,
+}
+
+/// Something in a worktree, or in its entry, that exists nowhere else.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnsavedReceipt {
+    /// Its kind.
+    #[cfg_attr(all(test, unix), schemars(extend("enum" = calve_git::worktree::UnsavedItem::NAMES)))]
+    pub kind: &'static str,
+    /// The repository, worktree or submodule inside that it is in. Absent if it is in the worktree itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inside: Option<ReceiptPath>,
+    /// The files concerned. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<ReceiptPath>,
+    /// The newest of the commits concerned. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// How many commits there are, up to 1,000. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commits: Option<u64>,
+    /// The size of ignored files. Absent for other kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// True if `-f` is needed to remove it. Other items are moved aside.
+    pub needs_force: bool,
+    /// The item in words, for people.
+    pub text: String,
+}
+
+/// Ignored files that only a removed worktree had, and that were moved aside for seven days.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct KeptFilesReceipt {
+    /// The directory that they are in, below git's own directory.
+    pub directory: ReceiptPath,
+    /// Their paths in the worktree and in the directory.
+    pub files: Vec<ReceiptPath>,
+    /// The size of all of them.
+    pub bytes: u64,
 }
 
 /// The report of `calve worktree remove`.
@@ -397,8 +440,17 @@ pub struct WorktreeRemoveReceipt {
     pub branch: Option<String>,
     /// True if the branch was deleted.
     pub branch_deleted: bool,
+    /// The commit of the branch that was deleted. Absent if it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_commit: Option<String>,
+    /// How many of its commits no other reference leads to. Absent if it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_own_commits: Option<u64>,
     /// True if the directory was gone before.
     pub was_gone: bool,
+    /// Ignored files that only it had, and where they are. Absent if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptFilesReceipt>,
     /// True if files wait to be deleted in the background.
     pub trashed: bool,
     /// The time that it took in milliseconds, without deletion in the background.
@@ -414,8 +466,17 @@ pub struct WorktreeRemovePlanReceipt {
     pub path: ReceiptPath,
     /// The branch that is checked out. Null if HEAD is detached.
     pub branch: Option<String>,
+    /// The commit of the branch, if that would be deleted. Absent if it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_commit: Option<String>,
+    /// How many of its commits no other reference leads to. Absent if it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_own_commits: Option<u64>,
     /// True if the directory is gone.
     pub gone: bool,
+    /// Everything that exists only there. It would be lost with `-f`, and moved aside without. Absent if there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsaved: Vec<UnsavedReceipt>,
 }
 
 /// A removal of a worktree, or its dry run.

@@ -199,6 +199,17 @@ impl Failure {
             Self::Reported(_) => return None,
             Self::Usage(text) => (ErrorCode::Usage, text.clone(), Some("see `calve cp --help`".into()), None),
             #[cfg(unix)]
+            Self::Git(error @ calve_git::Error::Unsaved { path, items, .. }) => {
+                let remedy = error.remedy();
+                let hint = remedy.as_ref().map(wording::git::hint);
+                return Some(ErrorReceipt {
+                    path: Some(calve_receipt::path(path)),
+                    unsaved: Some(crate::commands::worktree::unsaved::receipts(items)),
+                    remedy: remedy.map(|remedy| remedy.name()),
+                    ..ErrorReceipt::new(ErrorCode::Git, error.to_string(), hint)
+                });
+            }
+            #[cfg(unix)]
             Self::Git(error) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::git::hint);

@@ -96,10 +96,42 @@ pub(super) struct Service {
     data_directory: Option<PathText>,
 }
 
+/// The document of `calve worktree remove --dry-run`.
+#[derive(Deserialize)]
+pub(super) struct PlannedRemoval {
+    #[serde(default)]
+    pub(super) unsaved: Vec<Unsaved>,
+}
+
+/// Something that only a worktree has.
+#[derive(Deserialize, Serialize)]
+pub(super) struct Unsaved {
+    kind: String,
+    text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "first_few")]
+    paths: Vec<PathText>,
+}
+
+/// Ignored files that were moved aside.
+#[derive(Deserialize, Serialize)]
+struct KeptFiles {
+    directory: PathText,
+    #[serde(serialize_with = "first_few")]
+    files: Vec<PathText>,
+}
+
+/// Serialises the first paths of a list that may be too long for an agent.
+fn first_few<S: Serializer>(paths: &[PathText], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(paths.iter().take(20))
+}
+
 /// The first answer of `remove_worktree`.
 #[derive(Serialize)]
 pub(super) struct RemovalPlan {
     pub(super) would_remove: Worktree,
+    /// Everything that exists only there. It is moved aside for seven days.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) moves_aside: Vec<Unsaved>,
     pub(super) token: String,
     pub(super) next: &'static str,
 }
@@ -110,6 +142,7 @@ pub(super) struct Removal {
     path: PathText,
     branch: Option<String>,
     branch_deleted: bool,
+    kept: Option<KeptFiles>,
 }
 
 /// The second answer of `remove_worktree`.
@@ -118,11 +151,13 @@ pub(super) struct RemovalResult {
     removed: PathText,
     branch: Option<String>,
     branch_deleted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<KeptFiles>,
 }
 
 impl From<Removal> for RemovalResult {
-    fn from(Removal { path, branch, branch_deleted }: Removal) -> Self {
-        Self { removed: path, branch, branch_deleted }
+    fn from(Removal { path, branch, branch_deleted, kept }: Removal) -> Self {
+        Self { removed: path, branch, branch_deleted, kept }
     }
 }
 

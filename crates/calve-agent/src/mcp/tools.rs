@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde::Serialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::Server;
 use super::arguments::Arguments;
 use super::documents::{
-    CreationQuestion, DiskUsage, DiskUsageResult, Problem, Removal, RemovalPlan, RemovalResult, ResetPlan, ResetResult,
-    Service, Services, Worktree, Worktrees,
+    CreationQuestion, DiskUsage, DiskUsageResult, PlannedRemoval, Problem, Removal, RemovalPlan, RemovalResult,
+    ResetPlan, ResetResult, Service, Services, Worktree, Worktrees,
 };
 use super::repositories::worktree;
 use crate::configuration::Agent;
@@ -54,8 +53,8 @@ pub(super) fn all() -> Vec<Tool> {
         ),
         (
             "remove_worktree",
-            "Remove a worktree with its servers, ports and data. The first call checks that nothing would be lost and returns a token; the \
-            second, with that token, removes it. Its branch stays.",
+            "Remove a worktree with its servers, ports and data. The first call checks that nothing would be lost, names ignored files that \
+            only it has, and returns a token; the second, with that token, moves those aside for a week and removes it. Its branch stays.",
             json!({"worktree": text(WORKTREE), "token": token}),
             &["worktree"],
         ),
@@ -174,9 +173,9 @@ impl Call<'_> {
         };
         match self.arguments.text("token") {
             None => {
-                let _: IgnoredAny = self.server.program.json(self.repository, &line(&["--dry-run"])).await?;
-                let token = self.server.confirmations.announce(plan)?;
-                value(RemovalPlan { would_remove, token, next: "call again with this token to remove it" })
+                let planned: PlannedRemoval = self.server.program.json(self.repository, &line(&["--dry-run"])).await?;
+                let (moves_aside, token) = (planned.unsaved, self.server.confirmations.announce(plan)?);
+                value(RemovalPlan { would_remove, moves_aside, token, next: "call again with this token to remove it" })
             }
             Some(token) => {
                 self.server.confirmations.confirm(token, &plan)?;

@@ -60,6 +60,8 @@ pub(crate) struct Repository {
     asked_from: PathBuf,
     /// The root of the worktree that git was asked from, if it was one.
     pub(crate) here: Option<PathBuf>,
+    /// Where that one's own files are: its entry, or those of all worktrees.
+    pub(crate) own: PathBuf,
     pub(crate) worktrees: Vec<Worktree>,
     settings: HashMap<String, String>,
 }
@@ -75,19 +77,20 @@ impl Repository {
             let worktrees = list(&git);
             (joined(places), joined(settings), worktrees)
         });
-        let (common, here) = match places {
-            Ok((common, here)) => (fs_err::canonicalize(start.join(common))?, here),
+        let (common, own, here) = match places {
+            Ok(Places { common, own, here }) => (fs_err::canonicalize(start.join(common))?, real(&own), here),
             Err(Error::Git { said, .. }) => return Err(not_a_repository(start, &said)),
             Err(other) => return Err(other),
         };
         let (settings, mut worktrees) = (settings?, worktrees?);
-        state::look(&common, &mut worktrees)?;
+        state::look(&common, here.as_deref().map(|here| (here, own.as_path())), &mut worktrees)?;
         Ok(Repository {
             worktrees,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),
             asked_from: start.to_path_buf(),
             settings: parse_settings(&settings),
             common,
+            own,
             here,
         })
     }
@@ -172,7 +175,10 @@ impl Repository {
     /// Finds the worktree that a user means: by its branch, its path, or the last name of its path.
     pub(crate) fn find(&self, what: &Path) -> Result<&Worktree> {
         let there = real(&self.asked_from.join(what));
-        let by_path = |worktree: &&Worktree| real(&worktree.path) == there;
+        let by_path = |worktree: &&Worktree| match &worktree.standing {
+            WorktreeState::Moved(here) => real(here) == there || worktree.path == there,
+            _ => real(&worktree.path) == there,
+        };
         let by_branch =
             |worktree: &&Worktree| worktree.branch.as_deref().is_some_and(|branch| OsStr::new(branch) == what);
         let by_name = |worktree: &&Worktree| worktree.path.file_name() == Some(what.as_os_str());
@@ -206,14 +212,14 @@ impl Repository {
     /// Refuses where git was asked from the copy of a linked worktree, and so works on the files of another one.
     pub(crate) fn check_here(&self) -> Result<()> {
         let Some(here) = &self.here else { return Ok(()) };
-        let own = PathBuf::from(self.git().line(&["rev-parse", "--absolute-git-dir"])?);
+        let own = &self.own;
         if own.parent() != Some(&self.common.join("worktrees")) {
             return Ok(());
         }
-        LinkedWorktree::open(&own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
+        LinkedWorktree::open(own, here).map(|_| ()).map_err(|standing| standing.refusal(here))?;
         let entries = crate::repository::entries::by_worktree(&self.common)?;
-        let back = entries.iter().find(|(_, entry)| *entry == own).map(|(path, _)| path);
-        match back.map(|path| (path, LinkedWorktree::open(&own, path))) {
+        let back = entries.iter().find(|(_, entry)| entry == own).map(|(path, _)| path);
+        match back.map(|path| (path, LinkedWorktree::open(own, path))) {
             Some((_, Ok(linked))) if linked.is_at(here) => Ok(()),
             Some((path, Ok(_))) => Err(Error::refused(
                 format!(
@@ -314,19 +320,33 @@ fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1" | "")
 }
 
-/// Returns where all worktrees' common files are, and the root of the worktree that git is in, if it is in one.
-fn places(git: &Git) -> Result<(PathBuf, Option<PathBuf>)> {
+/// The places of a repository, as git names them.
+struct Places {
+    common: PathBuf,
+    own: PathBuf,
+    here: Option<PathBuf>,
+}
+
+/// Asks where all worktrees' common files are, and the root and the own files of the worktree that git is in, if it is in one.
+fn places(git: &Git) -> Result<Places> {
     const COMMON: &str = "--git-common-dir";
+    const OWN: &str = "--absolute-git-dir";
     const HERE: &str = "--show-toplevel";
-    let printed = git.output(&["rev-parse", COMMON, HERE])?;
+    let printed = git.output(&["rev-parse", COMMON, OWN, HERE])?;
     let lines: Vec<&[u8]> = trimmed(&printed.stdout).split(|&byte| byte == b'\n').collect();
     match (printed.status.success(), lines.as_slice()) {
-        (true, [common, here]) => Ok((path_of(common), Some(path_of(here)))),
+        (true, [common, own, here]) => {
+            Ok(Places { common: path_of(common), own: path_of(own), here: Some(path_of(here)) })
+        }
         // There is none, or a name has a line feed in it.
         _ => {
             let here = git.output(&["rev-parse", HERE])?;
-            let common = git.line(&["rev-parse", COMMON])?;
-            Ok((common.into(), here.status.success().then(|| path_of(trimmed(&here.stdout)))))
+            let here = here.status.success().then(|| path_of(trimmed(&here.stdout)));
+            Ok(Places {
+                common: git.line(&["rev-parse", COMMON])?.into(),
+                own: git.line(&["rev-parse", OWN])?.into(),
+                here,
+            })
         }
     }
 }

@@ -29,15 +29,15 @@ pub enum WorktreeState {
     Intact,
     /// Nothing is there.
     Gone,
-    /// A directory without `.git`.
-    Unlinked,
-    /// Its `.git` file names a place that does not exist: the repository was moved.
+    /// It was moved here, and git does not know it: the user is in it.
+    Moved(PathBuf),
+    /// Its `.git` file names its entry at a place that does not exist: the repository was moved.
     Adrift,
     /// It is a worktree of the repository at this path, from which this one was copied.
     Foreign(PathBuf),
     /// A link to it, which is at this place: it was moved there, and git still finds it.
     Linked(PathBuf),
-    /// Something else: a repository of its own, a file, a link to anything else.
+    /// Something else: a repository of its own, a directory without `.git`, a file, a link to anything else.
     Replaced(&'static str),
     /// Two entries name this place.
     Duplicate,
@@ -66,9 +66,9 @@ impl WorktreeState {
             WorktreeState::Intact | WorktreeState::Gone => {
                 Error::refused(format!("the worktree `{path}` is gone"), Remedy::Prune)
             }
-            WorktreeState::Unlinked => Error::refused(
-                format!("the directory `{path}` has no `.git`, so it may not be the worktree"),
-                Remedy::RepairFromMain,
+            WorktreeState::Moved(here) => Error::refused(
+                format!("the worktree `{path}` was moved to `{}`, and git does not know it", ShownPath(here)),
+                Remedy::RepairWorktree,
             ),
             WorktreeState::Adrift => Error::refused(
                 format!("the `.git` file of `{path}` names a place in a repository that is not there"),
@@ -144,7 +144,7 @@ impl LinkedWorktree {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let pointer = match rustix::fs::openat(&self.root, ".git", flags, Mode::empty()) {
             Ok(pointer) => std::fs::File::from(pointer),
-            Err(Errno::NOENT) => return Err(WorktreeState::Unlinked),
+            Err(Errno::NOENT) => return Err(WorktreeState::Replaced("a directory without `.git`")),
             Err(Errno::LOOP) => return Err(WorktreeState::Replaced(OTHER)),
             Err(errno) => return Err(unseen("open the `.git` of", &self.path, errno)),
         };
@@ -157,7 +157,8 @@ impl LinkedWorktree {
         // Relative to the worktree, where git is told to write it so.
         let there = match rustix::fs::openat(&self.root, &named, PATH_ONLY, Mode::empty()) {
             Ok(there) => there,
-            Err(Errno::NOENT | Errno::NOTDIR) => return Err(WorktreeState::Adrift),
+            Err(Errno::NOENT | Errno::NOTDIR) if self.has_name_of_entry(&named) => return Err(WorktreeState::Adrift),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Err(WorktreeState::Replaced(ORPHAN)),
             Err(errno) => return Err(unseen("open", &named, errno)),
         };
         let entry = rustix::fs::openat(CWD, &self.entry, PATH_ONLY, Mode::empty());
@@ -176,14 +177,25 @@ impl LinkedWorktree {
             None => WorktreeState::Replaced(OTHER),
         })
     }
+
+    /// Returns whether a path ends as that of the entry does: `worktrees/ID`.
+    fn has_name_of_entry(&self, named: &Path) -> bool {
+        let end =
+            |path: &Path| path.components().rev().take(2).map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+        end(named) == end(&self.entry)
+    }
 }
 
 fn are_same(a: &OwnedFd, b: &OwnedFd) -> bool {
     matches!((rustix::fs::fstat(a), rustix::fs::fstat(b)), (Ok(a), Ok(b)) if same(&a, &b))
 }
 
-/// Sets the standing and the entry of each worktree that git lists.
-pub(crate) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::Result<()> {
+/// Sets the standing and the entry of each worktree that git lists. `here`: the worktree that git was asked from, with its entry.
+pub(crate) fn look(
+    common: &Path,
+    here: Option<(&Path, &Path)>,
+    worktrees: &mut [Worktree],
+) -> crate::error::Result<()> {
     let entries = entries::by_worktree(common)?;
     for worktree in worktrees.iter_mut().filter(|worktree| !worktree.is_main) {
         let mut of_it = entries.iter().filter(|(path, _)| *path == worktree.path).map(|(_, entry)| entry);
@@ -195,12 +207,20 @@ pub(crate) fn look(common: &Path, worktrees: &mut [Worktree]) -> crate::error::R
             (Some(_), Some(_)) => WorktreeState::Duplicate,
             (None, _) => WorktreeState::Unseen("cannot find its entry in the repository".into()),
         };
+        if let (Some((root, own)), Some(entry)) = (here, entry)
+            && worktree.standing != WorktreeState::Intact
+            && own == entry
+            && LinkedWorktree::open(entry, root).is_ok()
+        {
+            worktree.standing = WorktreeState::Moved(root.to_path_buf());
+        }
         worktree.is_gone = worktree.standing == WorktreeState::Gone;
     }
     Ok(())
 }
 
 const OTHER: &str = "another repository";
+const ORPHAN: &str = "a worktree of a repository that is not there";
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PATH_ONLY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// git takes no longer ones.
@@ -216,11 +236,8 @@ fn no_directory(entry: &Path, path: &Path) -> WorktreeState {
         Ok(found) if found.is_symlink() => {
             match fs_err::canonicalize(path).map(|real| (LinkedWorktree::open(entry, &real), real)) {
                 Ok((Ok(_), real)) => WorktreeState::Linked(real),
-                // It may be the worktree, as it may be where no link leads to it.
-                Ok((
-                    Err(standing @ (WorktreeState::Unlinked | WorktreeState::Adrift | WorktreeState::Unseen(_))),
-                    _,
-                )) => standing,
+                // It may be the worktree.
+                Ok((Err(standing @ WorktreeState::Unseen(_)), _)) => standing,
                 _ => WorktreeState::Replaced("a link"),
             }
         }

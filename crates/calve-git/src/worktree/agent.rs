@@ -13,7 +13,7 @@ use crate::repository::{Repository, Worktree};
 use crate::trust::entry_of;
 use crate::worktree::add::{AddReport, target};
 use crate::worktree::registration::delete_unmoved;
-use crate::worktree::remove::{RemoveWorktreeOptions, WorktreeRemoveReport, remove};
+use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, WorktreeRemoveReport, remove};
 
 /// The mark's name. In it is the word for the agent.
 const MARK: &str = "calve-agent";
@@ -112,9 +112,9 @@ pub fn take_back(added: &AddReport, options: &RemoveOptions) -> Result<WorktreeR
         remove: options.clone(),
         ..RemoveWorktreeOptions::default()
     };
-    let mut removed = remove(&options, |_| Ok::<_, Error>(()))?;
+    let removed = remove(&options, &mut NoSteps)?;
     if let Some(branch) = added.branch.as_deref().filter(|_| added.is_new_branch) {
-        removed.is_branch_deleted = delete_unmoved(&Repository::open(&added.donor)?.common, branch, &added.head)?;
+        delete_unmoved(&Repository::open(&added.donor)?.common, branch, &added.head)?;
     }
     Ok(removed)
 }

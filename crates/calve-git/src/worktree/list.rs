@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::repository::state::WorktreeState;
 use crate::repository::{Repository, Worktree};
 use crate::trust;
 use crate::worktree::agent;
@@ -57,7 +58,10 @@ pub fn list(start: &Path) -> Result<Vec<WorktreeInfo>> {
 fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Result<WorktreeInfo> {
     let mut listed = WorktreeInfo {
         worktree: worktree.clone(),
-        is_here: repository.here.as_ref() == Some(&worktree.path),
+        is_here: match &worktree.standing {
+            WorktreeState::Moved(here) => repository.here.as_ref() == Some(here),
+            _ => repository.here.as_ref() == Some(&worktree.path),
+        },
         is_dirty: None,
         ahead: None,
         behind: None,

@@ -11,7 +11,8 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::worktree::convert::check_idle;
-use crate::worktree::remove::{RemoveWorktreeOptions, plan_removal};
+use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, plan_removal};
+use crate::worktree::unsaved::reflog;
 
 /// A worktree all of whose commits another branch has.
 #[derive(Debug)]
@@ -33,16 +34,21 @@ pub struct MergedWorktree {
 /// the main worktree's branch (a squashed merge), the oldest first. They were made `older_than` ago, or earlier.
 ///
 /// A worktree is refused for the reasons for which [`super::remove`] refuses, while a process is inside (those of other users cannot be
-/// seen without privilege), and if it is the one that `start` is in.
-pub fn merged(start: &Path, older_than: Duration, cancel: &CancelToken) -> Result<Vec<MergedWorktree>> {
+/// seen without privilege), and if it is the one that `start` is in. Without `older_than`, also if no commit was ever made on its branch:
+/// that is new, and not merged.
+pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) -> Result<Vec<MergedWorktree>> {
     let repository = Repository::open(start)?;
     let mut found = Vec::new();
     for worktree in &repository.worktrees {
         let age = made(worktree).and_then(|made| made.elapsed().ok());
-        if age.unwrap_or_default() >= older_than
+        if age.unwrap_or_default() >= older_than.unwrap_or_default()
             && let Some((merged_into, is_squashed)) = branch_with(&repository, worktree)?
         {
-            let refused = check(&repository, worktree, cancel).err();
+            let is_new = older_than.is_none() && !is_squashed && !has_own_commits(&repository, worktree, &merged_into)?;
+            let refused = match is_new {
+                true => Some(Error::refused("no commit was ever made on its branch", Remedy::GiveAge)),
+                false => check(&repository, worktree, cancel).err(),
+            };
             found.push(MergedWorktree { worktree: worktree.clone(), merged_into, is_squashed, age, refused });
         }
         if cancel.is_cancelled() {
@@ -68,6 +74,23 @@ pub fn is_still_merged(start: &Path, found: &MergedWorktree, cancel: &CancelToke
 /// Returns when a worktree was made.
 pub(super) fn made(worktree: &Worktree) -> Option<SystemTime> {
     fs_err::metadata(worktree.entry.as_ref()?.join("commondir")).ok()?.modified().ok()
+}
+
+/// Returns whether a commit was ever made on a worktree's branch, or in it if HEAD is detached, by the log. Without a log, that is known only
+/// of a branch that was merged by a commit.
+fn has_own_commits(repository: &Repository, worktree: &Worktree, merged_into: &str) -> Result<bool> {
+    let log = match (&worktree.branch, &worktree.entry) {
+        (Some(branch), _) => repository.common.join("logs/refs/heads").join(branch),
+        (None, Some(entry)) => entry.join("logs/HEAD"),
+        (None, None) => return Ok(false),
+    };
+    if let Some(has_made) = reflog::has_made_commits(&log) {
+        return Ok(has_made);
+    }
+    let Some(head) = &worktree.head else { return Ok(false) };
+    let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
+    let straight = git.run(&["rev-list", "--first-parent", "--end-of-options", merged_into])?;
+    Ok(!straight.split(|&byte| byte == b'\n').any(|commit| commit == head.as_bytes()))
 }
 
 /// Returns the branch that has all commits of a linked worktree, and whether it has them as one. The worktree's own branch does not count.
@@ -138,6 +161,6 @@ fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> 
     options.start.clone_from(&repository.common);
     options.what = Some(worktree.path.clone());
     options.remove.cancel = cancel.clone();
-    plan_removal(&options)?;
+    plan_removal(&options, &mut NoSteps)?;
     check_idle(&worktree.path)
 }

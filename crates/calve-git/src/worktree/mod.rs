@@ -26,8 +26,13 @@ pub use convert::{ConvertReport, convert};
 pub use list::{WorktreeInfo, list};
 pub use merged::{MergedWorktree, is_still_merged, merged};
 pub use prune::{KeptEntry, PruneReport, plan_prune, prune};
-pub use remove::{BranchFate, RemoveWorktreeOptions, WorktreeRemoveReport, find_all, plan_removal, remove};
+pub use remove::{
+    BranchFate, GoingBranch, Meanwhile, NoSteps, RemovalPlan, RemovalSteps, RemoveWorktreeOptions,
+    WorktreeRemoveReport, find_all, plan_removal, remove,
+};
 pub use tracked::NotClonedReason;
+pub use unsaved::{IgnoredFile, KeptFiles, LooseCommits, UnsavedItem};
+pub(crate) use unsaved::{all_of, remedy_of};
 
 pub use crate::repository::Worktree;
 pub use crate::repository::state::WorktreeState;

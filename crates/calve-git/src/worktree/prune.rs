@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::repository::state::WorktreeState;
 use crate::worktree::add::target;
 use crate::worktree::registration::{self, sweep};
-use crate::worktree::unsaved::{check_broken, check_forgettable};
+use crate::worktree::unsaved::{self, UnsavedItem};
 
 /// The leftovers that were cleaned up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct KeptEntry {
     pub path: PathBuf,
     pub reason: String,
     pub remedy: Option<Remedy>,
+    /// The items that only its entry has, if that is the reason.
+    pub unsaved: Vec<UnsavedItem>,
 }
 
 /// Makes git forget worktrees that are gone or were replaced by something else, unless they are locked or their entry has the last copy of
@@ -50,7 +52,10 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
     let common = repository.common.clone();
     let mut pruned = PruneReport { common, swept: swept.trees, ..PruneReport::default() };
     registration::remove_broken(&repository.common, |entry| {
-        pruned.may_go(entry.to_path_buf(), check_broken(&repository, entry))
+        let unsaved = unsaved::of_broken(&repository, entry);
+        repository.own != entry
+            && pruned
+                .may_go(entry.to_path_buf(), unsaved.and_then(|items| unsaved::check_none_lost(entry, true, &items)))
     })?;
     target::sweep_fetched(&repository.git())?;
     pruned.find_gone(&repository);
@@ -91,7 +96,8 @@ impl PruneReport {
             };
             let forgettable = match worktree.standing {
                 WorktreeState::Gone | WorktreeState::Foreign(_) | WorktreeState::Replaced(_) => {
-                    check_forgettable(repository, worktree, entry)
+                    unsaved::of_entry(repository, worktree, entry)
+                        .and_then(|items| unsaved::check_none_lost(&worktree.path, true, &items))
                 }
                 _ => Err(problem),
             };
@@ -104,7 +110,9 @@ impl PruneReport {
 
     fn may_go(&mut self, path: PathBuf, checked: Result<()>) -> bool {
         let Err(error) = checked else { return true };
-        self.kept.push(KeptEntry { path, reason: error.to_string(), remedy: error.remedy() });
+        let (reason, remedy) = (error.to_string(), error.remedy());
+        let unsaved = if let Error::Unsaved { items, .. } = error { items } else { Vec::new() };
+        self.kept.push(KeptEntry { path, reason, remedy, unsaved });
         false
     }
 }

@@ -1,22 +1,17 @@
 //! Removes a worktree.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use calve_core::{CancelToken, RemoveOptions, ShownPath, TrashedTree};
+use calve_core::{RemoveOptions, ShownPath, TrashedTree};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::real;
 use crate::remedy::Remedy;
 use crate::repository::state::{LinkedWorktree, WorktreeState};
-use crate::repository::{Repository, Worktree, joined};
+use crate::repository::{Repository, Worktree};
 use crate::worktree::registration::{self, RepositoryLock};
-use crate::worktree::unsaved::hidden::check_hidden;
-use crate::worktree::unsaved::nested;
-use crate::worktree::unsaved::submodules;
-use crate::worktree::unsaved::{check_at_rest, check_forgettable, check_reached};
+use crate::worktree::unsaved::{self, IgnoredFile, KeptFiles, UnsavedItem};
 
 /// The fate of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +39,62 @@ pub struct RemoveWorktreeOptions {
     pub remove: RemoveOptions,
 }
 
+/// The caller's part in a removal.
+pub trait RemovalSteps<E> {
+    /// Lists what the caller knows of that would be lost, such as the data of services.
+    fn unsaved(&mut self, worktree: &Worktree) -> std::result::Result<Vec<UnsavedItem>, E>;
+
+    /// Is called when nothing stands in the way any more, with the worktree still whole.
+    fn before(&mut self, worktree: &Worktree) -> std::result::Result<Meanwhile, E>;
+}
+
+/// What may have happened during [`RemovalSteps::before`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meanwhile {
+    /// It took no time.
+    Nothing,
+    /// It took time, in which somebody may have saved something: everything is looked at once more.
+    Changes,
+}
+
+/// A caller who knows of nothing more.
+#[derive(Debug, Clone, Copy)]
+pub struct NoSteps;
+
+impl RemovalSteps<Error> for NoSteps {
+    fn unsaved(&mut self, _: &Worktree) -> Result<Vec<UnsavedItem>> {
+        Ok(Vec::new())
+    }
+
+    fn before(&mut self, _: &Worktree) -> Result<Meanwhile> {
+        Ok(Meanwhile::Nothing)
+    }
+}
+
+/// The removal of a worktree, if nothing changes until then.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct RemovalPlan {
+    /// git's facts about it.
+    pub worktree: Worktree,
+    /// Everything in it that exists nowhere else. Ignored files are moved aside, unless the removal is forced; all else is lost by force.
+    pub unsaved: Vec<UnsavedItem>,
+    /// Its branch, if that goes too.
+    pub branch: Option<GoingBranch>,
+}
+
+/// A branch that is deleted with its worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GoingBranch {
+    /// Without `refs/heads/`.
+    pub name: String,
+    /// Its commit.
+    pub commit: String,
+    /// How many of its commits no other reference leads to.
+    pub own_commits: u64,
+}
+
 /// A worktree that is gone.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -52,10 +103,12 @@ pub struct WorktreeRemoveReport {
     pub path: PathBuf,
     /// The branch it had.
     pub branch: Option<String>,
-    /// Whether that was deleted.
-    pub is_branch_deleted: bool,
+    /// That branch, if it was deleted.
+    pub deleted_branch: Option<GoingBranch>,
     /// Its directory was gone before, so that only its entry was removed.
     pub was_gone: bool,
+    /// Ignored files that only it had.
+    pub kept: Option<KeptFiles>,
     /// A directory to go to from one that is not there any more: the main worktree, or in a bare repository the directory that the
     /// worktree was in.
     pub home: PathBuf,
@@ -65,20 +118,32 @@ pub struct WorktreeRemoveReport {
     pub elapsed: Duration,
 }
 
-/// Removes a worktree. `before` is called when nothing stands in the way any more, with the worktree still whole.
+/// Removes a worktree. Refuses to lose anything that exists nowhere else, unless that is forced.
 pub fn remove<E: From<Error>>(
     options: &RemoveWorktreeOptions,
-    before: impl FnOnce(&Worktree) -> std::result::Result<(), E>,
+    steps: &mut impl RemovalSteps<E>,
 ) -> std::result::Result<WorktreeRemoveReport, E> {
     let started = Instant::now();
-    let (repository, worktree, linked) = checked(options)?;
-    before(&worktree)?;
-    Ok(take_away(&repository, worktree, linked, options, started)?)
+    let going = Going::find(options)?;
+    let mut unsaved = going.checked(options, steps)?;
+    if steps.before(&going.worktree)? == Meanwhile::Changes {
+        unsaved = going.checked(options, steps)?;
+    }
+    Ok(going.take_away(options, &unsaved, started)?)
 }
 
-/// Returns the worktree that [`remove`] would remove. Fails as that would, and changes nothing.
-pub fn plan_removal(options: &RemoveWorktreeOptions) -> Result<Worktree> {
-    checked(options).map(|(_, worktree, _)| worktree)
+/// Plans [`remove`]. Fails as that would, and changes nothing.
+pub fn plan_removal<E: From<Error>>(
+    options: &RemoveWorktreeOptions,
+    steps: &mut impl RemovalSteps<E>,
+) -> std::result::Result<RemovalPlan, E> {
+    let going = Going::find(options)?;
+    let unsaved = match options.is_forced {
+        true => going.unsaved(options, steps)?,
+        false => going.checked(options, steps)?,
+    };
+    let branch = going.branch(options.branch)?;
+    Ok(RemovalPlan { worktree: going.worktree, unsaved, branch })
 }
 
 /// Returns the paths of the worktrees that `names` mean, and the directory to remove them from.
@@ -88,57 +153,126 @@ pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<
     Ok((repository.common, found))
 }
 
-/// Finds the worktree, and refuses if it must not be removed.
-fn checked(options: &RemoveWorktreeOptions) -> Result<(Repository, Worktree, Option<LinkedWorktree>)> {
-    let repository = Repository::open(&options.start)?;
-    let what = options.what.as_ref().or(repository.here.as_ref());
-    let what = what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameListedWorktree))?;
-    let worktree = repository.find(what)?.clone();
-    check_linked(&worktree)?;
-    if !options.is_forced {
-        check_unlocked(&worktree)?;
-    }
-    let linked = match worktree.standing {
-        WorktreeState::Gone => None,
-        _ => Some(repository.linked(&worktree)?),
-    };
-    match &linked {
-        _ if options.is_forced => {}
-        Some(linked) => check(&repository, &worktree, linked, &options.remove.cancel)?,
-        None => worktree.entry.iter().try_for_each(|entry| check_forgettable(&repository, &worktree, entry))?,
-    }
-    Ok((repository, worktree, linked))
-}
-
-fn take_away(
-    repository: &Repository,
+/// A worktree that is to be removed, held open unless it is gone.
+struct Going {
+    repository: Repository,
     worktree: Worktree,
     linked: Option<LinkedWorktree>,
-    options: &RemoveWorktreeOptions,
-    started: Instant,
-) -> Result<WorktreeRemoveReport> {
-    let mut trashed = None;
-    let mut was_gone = linked.is_none();
-    if let Some(linked) = linked {
-        let mut remove = options.remove.clone();
-        remove.protect.push(repository.common.clone());
-        match calve_core::remove_opened(linked.path(), linked.root(), &remove) {
-            Ok(report) => trashed = report.trashed,
-            Err(calve_core::Error::Missing(_)) => was_gone = true,
-            Err(error) => return Err(error.into()),
+}
+
+impl Going {
+    /// Finds the worktree. Refuses the main one, a locked one, and whatever is not the worktree.
+    fn find(options: &RemoveWorktreeOptions) -> Result<Going> {
+        let repository = Repository::open(&options.start)?;
+        let what = options.what.as_ref().or(repository.here.as_ref());
+        let what =
+            what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameListedWorktree))?;
+        let worktree = repository.find(what)?.clone();
+        check_linked(&worktree)?;
+        if !options.is_forced {
+            check_unlocked(&worktree)?;
         }
+        let linked = match worktree.standing {
+            WorktreeState::Gone => None,
+            _ => Some(repository.linked(&worktree)?),
+        };
+        Ok(Going { repository, worktree, linked })
     }
-    if let Some(entry) = &worktree.entry {
-        registration::remove(entry)?;
+
+    /// Lists what would be lost. Refuses if something needs force, and there is none.
+    fn checked<E: From<Error>>(
+        &self,
+        options: &RemoveWorktreeOptions,
+        steps: &mut impl RemovalSteps<E>,
+    ) -> std::result::Result<Vec<UnsavedItem>, E> {
+        if options.is_forced {
+            return Ok(Vec::new());
+        }
+        let items = self.unsaved(options, steps)?;
+        unsaved::check_none_lost(&self.worktree.path, self.linked.is_none(), &items)?;
+        Ok(items)
     }
-    let is_branch_deleted = match (&worktree.branch, options.branch) {
-        (Some(branch), BranchFate::Deleted) => delete_branch(repository, branch, "-D")?,
-        (Some(branch), BranchFate::DeletedIfMerged) => delete_branch(repository, branch, "-d")?,
-        _ => false,
-    };
-    let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
-    let Worktree { path, branch, .. } = worktree;
-    Ok(WorktreeRemoveReport { path, branch, is_branch_deleted, was_gone, home, trashed, elapsed: started.elapsed() })
+
+    fn unsaved<E: From<Error>>(
+        &self,
+        options: &RemoveWorktreeOptions,
+        steps: &mut impl RemovalSteps<E>,
+    ) -> std::result::Result<Vec<UnsavedItem>, E> {
+        let (repository, worktree) = (&self.repository, &self.worktree);
+        let mut items = match (&self.linked, &worktree.entry) {
+            (Some(linked), _) => unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel)?,
+            (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry)?,
+            (None, None) => Vec::new(),
+        };
+        items.extend(steps.unsaved(worktree)?);
+        Ok(items)
+    }
+
+    fn take_away(
+        self,
+        options: &RemoveWorktreeOptions,
+        unsaved: &[UnsavedItem],
+        started: Instant,
+    ) -> Result<WorktreeRemoveReport> {
+        let going_branch = self.branch(options.branch)?;
+        let Going { repository, worktree, linked } = self;
+        let (mut trashed, mut kept) = (None, None);
+        let mut was_gone = linked.is_none();
+        if let Some(linked) = linked {
+            let mut remove = options.remove.clone();
+            remove.protect.push(repository.common.clone());
+            let keeping = unsaved::keep(&repository.common, linked.path(), linked.root(), &ignored(unsaved))?;
+            match calve_core::remove_opened(linked.path(), linked.root(), &remove) {
+                Ok(report) => {
+                    kept = keeping.map(unsaved::Keeping::finish);
+                    trashed = report.trashed;
+                }
+                Err(error) => {
+                    keeping.into_iter().for_each(unsaved::Keeping::undo);
+                    match error {
+                        calve_core::Error::Missing(_) => was_gone = true,
+                        error => return Err(error.into()),
+                    }
+                }
+            }
+        }
+        if let Some(entry) = &worktree.entry {
+            registration::remove(entry)?;
+        }
+        unsaved::sweep_kept(&repository.common);
+        let how = if options.branch == BranchFate::Deleted { "-D" } else { "-d" };
+        let deleted_branch = match going_branch {
+            Some(branch) if delete_branch(&repository, &branch.name, how)? => Some(branch),
+            _ => None,
+        };
+        let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
+        let Worktree { path, branch, .. } = worktree;
+        let elapsed = started.elapsed();
+        Ok(WorktreeRemoveReport { path, branch, deleted_branch, was_gone, kept, home, trashed, elapsed })
+    }
+
+    /// Returns the branch that goes too, or may.
+    fn branch(&self, fate: BranchFate) -> Result<Option<GoingBranch>> {
+        let (Some(name), Some(commit)) = (&self.worktree.branch, &self.worktree.head) else { return Ok(None) };
+        if fate == BranchFate::Stays {
+            return Ok(None);
+        }
+        let common = &self.repository.common;
+        let git = Git::at(common).with("GIT_DIR", common);
+        let (own, exclude) = (format!("refs/heads/{name}"), format!("--exclude=refs/heads/{name}"));
+        let counted = git.run(&[
+            "rev-list",
+            "--count",
+            "--single-worktree",
+            &own,
+            "--not",
+            &exclude,
+            "--all",
+            "--end-of-options",
+        ]);
+        let own_commits = String::from_utf8_lossy(&counted?).trim().parse().unwrap_or_default();
+        Ok(Some(GoingBranch { name: name.clone(), commit: commit.clone(), own_commits }))
+    }
 }
 
 /// Deletes a branch in the repository itself: the directory that `calve` was started from may just have been removed.
@@ -151,6 +285,15 @@ fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<boo
         git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
     }
     Ok(deleted.status.success())
+}
+
+/// Returns the files that are moved aside.
+fn ignored(items: &[UnsavedItem]) -> Vec<IgnoredFile> {
+    let files = items.iter().filter_map(|item| match item {
+        UnsavedItem::Ignored(files) if !item.needs_force() => Some(files.clone()),
+        _ => None,
+    });
+    files.flatten().collect()
 }
 
 fn check_linked(worktree: &Worktree) -> Result<()> {
@@ -167,76 +310,4 @@ fn check_unlocked(worktree: &Worktree) -> Result<()> {
     let Some(reason) = &worktree.locked else { return Ok(()) };
     let why = if reason.is_empty() { String::new() } else { format!(": {}", ShownPath(reason)) };
     Err(Error::refused(format!("the worktree `{}` is locked{why}", ShownPath(&worktree.path)), Remedy::UnlockOrForce))
-}
-
-/// Refuses if another worktree is registered at a path inside this one, and something else is there: nobody knows whose that is.
-fn check_places_inside(repository: &Repository, worktree: &Worktree) -> Result<()> {
-    let outer = real(&worktree.path);
-    let others = repository.worktrees.iter().filter(|other| other.path != worktree.path && !other.is_bare);
-    let mut strange = others.filter(|other| !matches!(other.standing, WorktreeState::Intact | WorktreeState::Gone));
-    match strange.find(|other| real(&other.path).starts_with(&outer)) {
-        None => Ok(()),
-        Some(inside) => Err(Error::refused(
-            format!(
-                "`{}` in the worktree `{}` is registered as another worktree, but something else is there",
-                ShownPath(&inside.path),
-                ShownPath(&worktree.path)
-            ),
-            Remedy::MoveAwayOrForce,
-        )),
-    }
-}
-
-/// Refuses where something would be lost.
-fn check(repository: &Repository, worktree: &Worktree, linked: &LinkedWorktree, cancel: &CancelToken) -> Result<()> {
-    let git = Git::at(linked.path());
-    check_at_rest(worktree, linked.entry())?;
-    check_places_inside(repository, worktree)?;
-    std::thread::scope(|scope| {
-        let reached = scope.spawn(|| check_reached(repository, worktree));
-        let submodules = scope.spawn(|| submodules::check_kept(repository, worktree, linked.entry()));
-        let nested = scope.spawn(|| nested::check_kept(linked, &repository.worktrees, cancel));
-        let hidden = scope.spawn(|| check_hidden(&git, &[], linked.path(), &|_, _| false));
-        if !is_plainly_clean(&git)? {
-            check_clean(&git, linked.path())?;
-        }
-        [reached, submodules, nested, hidden].into_iter().try_for_each(joined)
-    })
-}
-
-/// Asks two short questions at once instead of a long one. Where they find something it may still be nothing: a file that was touched, a
-/// directory with nothing in it.
-fn is_plainly_clean(git: &Git) -> Result<bool> {
-    let (tracked, others) = std::thread::scope(|scope| {
-        let tracked = scope.spawn(|| git.output(&["diff-index", "--quiet", "--ignore-submodules=none", "HEAD", "--"]));
-        let others =
-            git.output(&["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"]);
-        (joined(tracked), others)
-    });
-    let others = others?;
-    Ok(tracked?.status.success() && others.status.success() && others.stdout.is_empty())
-}
-
-fn check_clean(git: &Git, path: &Path) -> Result<()> {
-    let status = git.run(&[
-        "status",
-        "--porcelain",
-        "-z",
-        "--no-renames",
-        "--untracked-files=normal",
-        "--no-ahead-behind",
-        "--ignore-submodules=none",
-    ])?;
-    if let Some(first) = status.split(|&byte| byte == 0).find(|record| !record.is_empty()) {
-        let name = OsStr::new(std::str::from_utf8(first.get(3..).unwrap_or_default()).unwrap_or("?"));
-        return Err(Error::refused(
-            format!(
-                "the worktree `{}` has changes that are not committed (first: `{}`)",
-                ShownPath(path),
-                ShownPath(Path::new(name))
-            ),
-            Remedy::CommitOrForce,
-        ));
-    }
-    Ok(())
 }

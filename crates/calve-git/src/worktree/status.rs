@@ -40,9 +40,26 @@ pub(crate) struct UntrackedEntry {
     pub(crate) is_directory: bool,
 }
 
+impl UntrackedEntry {
+    /// Reads a path as git lists it, with a slash after a directory.
+    pub(crate) fn listed(path: &[u8]) -> UntrackedEntry {
+        match path.strip_suffix(b"/") {
+            Some(directory) => UntrackedEntry { path: directory.to_vec(), is_directory: true },
+            None => UntrackedEntry { path: path.to_vec(), is_directory: false },
+        }
+    }
+}
+
 impl Status {
     pub(crate) fn of(git: &Git) -> Result<Status> {
         Ok(parse(&git.run(&STATUS)?))
+    }
+
+    /// Returns the state with that of submodules, whose changes are changed paths.
+    pub(crate) fn with_submodules(git: &Git) -> Result<Status> {
+        let (last, rest) = STATUS.split_last().unwrap_or((&"", &[]));
+        debug_assert!(last.starts_with("--ignore-submodules"));
+        Ok(parse(&git.run(&[rest, &["--no-ahead-behind", "--ignore-submodules=none"]].concat())?))
     }
 
     /// Returns the state of these paths, relative to git's directory, and of what is below them.
@@ -71,8 +88,8 @@ fn parse(said: &[u8]) -> Status {
     for record in said.split(|&byte| byte == 0) {
         let (Some(&kind), Some(rest)) = (record.first(), record.get(2..)) else { continue };
         match kind {
-            b'?' => status.untracked.push(found(rest)),
-            b'!' => status.ignored.push(found(rest)),
+            b'?' => status.untracked.push(UntrackedEntry::listed(rest)),
+            b'!' => status.ignored.push(UntrackedEntry::listed(rest)),
             b'1' => {
                 let Some(path) = rest.splitn(8, |&byte| byte == b' ').nth(7) else { continue };
                 if rest.first() != Some(&b'.') {
@@ -90,13 +107,6 @@ fn parse(said: &[u8]) -> Status {
         }
     }
     status
-}
-
-fn found(path: &[u8]) -> UntrackedEntry {
-    match path.strip_suffix(b"/") {
-        Some(directory) => UntrackedEntry { path: directory.to_vec(), is_directory: true },
-        None => UntrackedEntry { path: path.to_vec(), is_directory: false },
-    }
 }
 
 #[cfg(test)]

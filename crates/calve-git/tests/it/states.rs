@@ -15,14 +15,14 @@ use std::sync::Mutex;
 use std::thread;
 
 use calve_core::{CancelToken, CloneOptions};
-use calve_git::worktree::{RemoveWorktreeOptions, convert, prune, remove};
+use calve_git::worktree::{NoSteps, RemoveWorktreeOptions, convert, prune, remove};
 use calve_git::{Error, Git};
 use calve_testkit::{FileSystem, SplitMix64, Volume, is_root};
 
 use fixture::Fixture;
 use model::{State, live_files};
 
-const STATES: u64 = 800;
+const STATES: u64 = 200;
 
 #[derive(Default, Debug)]
 struct Counts {
@@ -120,7 +120,7 @@ fn attempt_it(attempt: &Attempt, start: &Path) -> Result<bool, Error> {
             options.start = start.to_path_buf();
             options.what = Some(what.clone());
             options.is_forced = *is_forced;
-            remove(&options, |_| Ok::<_, Error>(())).map(|_| true)
+            remove(&options, &mut NoSteps).map(|_| true)
         }
         Attempt::Prune => prune(start).map(|pruned| !pruned.forgotten.is_empty()),
         Attempt::Convert => {

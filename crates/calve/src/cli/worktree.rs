@@ -133,22 +133,25 @@ pub(crate) struct ListArguments {
 /// Remove worktrees at once
 ///
 /// Without a name, removes the worktree that you are in. If your directory goes with it, prints the path of the main worktree, where the
-/// function of `calve shell-init` takes you. Renames its directory out of sight, deletes it in the background, and makes git forget it. Without -f, refuses to lose anything that
-/// exists nowhere else: uncommitted changes, untracked files, commits that no branch or tag has, an unfinished rebase, data of services that
-/// may have been written to. This includes repositories inside it, ignored or not. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an
-/// untrusted pull request.
+/// function of `calve shell-init` takes you. Renames its directory out of sight, deletes it in the background, and makes git forget it.
+///
+/// Without -f, refuses to lose anything that exists nowhere else, and names it: uncommitted changes, untracked files, commits that no
+/// branch or tag has, an unfinished rebase, data of services that may have been written to. This includes repositories inside it, ignored
+/// or not. Ignored files that only it has, up to 100 MB, need no -f: they are moved to .git/calve/kept for seven days, except
+/// dependencies and build outputs. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an untrusted pull
+/// request.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path [default: this one]
     #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::removable))]
     pub(crate) what: Vec<PathBuf>,
-    /// Remove it whatever would be lost
+    /// Remove it whatever would be lost, ignored files included
     #[arg(short, long)]
     pub(crate) force: bool,
     /// Delete its branch if it is merged
     #[arg(short = 'd', long)]
     pub(crate) delete_merged: bool,
-    /// Delete its branch
+    /// Delete its branch, and name the commit that it was at
     #[arg(short = 'D', long)]
     pub(crate) delete_branch: bool,
     /// Run no hooks of .calve.toml
@@ -160,7 +163,7 @@ pub(crate) struct RemoveWorktreeArguments {
     /// Treat a pull request like a branch of your own: run its hooks
     #[arg(long)]
     pub(crate) trust: bool,
-    /// Say what would be removed, and do nothing
+    /// Say what would be removed, lost and moved aside, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
     /// Print nothing but errors
@@ -179,13 +182,13 @@ pub(crate) struct RemoveWorktreeArguments {
 ///
 /// --merged also removes worktrees whose commits are all in their upstream or in the main worktree's branch, or that were squash-merged into
 /// it. It lists them and asks first. Their branches stay. A worktree stays if `calve worktree remove` would refuse it, if a process of yours
-/// is inside, or if you are.
+/// is inside, or if you are. Without --older-than, it also stays if no commit was ever made on its branch: it is new.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
     /// Also remove the worktrees that are merged or pushed
     #[arg(long)]
     pub(crate) merged: bool,
-    /// Only those that were made so long ago, such as 14d or 12h
+    /// Only those that were made so long ago, such as 14d or 12h, also without a commit of their own
     #[arg(long, value_name = "AGE", requires = "merged", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
     /// Remove only the oldest, until all linked worktrees and the data of their services take up at most this much, such as 50G

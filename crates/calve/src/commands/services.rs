@@ -8,7 +8,7 @@ use calve_db::{DoomedService, Error, Home, NewService, Service, UnsavedDataRule,
 use calve_git::ServiceConfig;
 use calve_git::environment::{Keeper, data_source, forget_data_source};
 use calve_git::escape::worktrees_of;
-use calve_git::worktree::{self, Worktree, WorktreeInfo};
+use calve_git::worktree::{self, UnsavedItem, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, ServiceState, path};
 
 use super::ahead::{DataRequest, EarlyClones, Source};
@@ -444,17 +444,18 @@ impl LeavingServices {
         Ok((!services.is_empty()).then_some(Self { home, services, doomed: Vec::new() }))
     }
 
-    /// Fails if data may differ from what it was cloned from, and that is not accepted. Servers go on.
-    pub(crate) fn check(&self, written: WrittenDataRule) -> Result<(), Failure> {
-        for service in self.services.iter().filter(|_| written == WrittenDataRule::Refuse) {
+    /// Lists the data that may differ from what it was cloned from. Servers go on.
+    pub(crate) fn unsaved(&self) -> Result<Vec<UnsavedItem>, Failure> {
+        let mut items = Vec::new();
+        for service in &self.services {
             if calve_db::is_written(&self.home, service)? {
-                return Err(Error::ServiceWritten(service.service.clone()).into());
+                items.push(UnsavedItem::Service(service.service.clone()));
             }
         }
-        Ok(())
+        Ok(items)
     }
 
-    /// Ends the servers, and fails as [`LeavingServices::check`] does.
+    /// Ends the servers. Fails if data was written to, and that is not accepted.
     pub(crate) fn end(&mut self, written: WrittenDataRule) -> Result<(), Failure> {
         for service in &self.services {
             match calve_db::doom(&self.home, &service.name, written) {

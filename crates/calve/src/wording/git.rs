@@ -78,7 +78,9 @@ fn repository(remedy: &Remedy) -> Option<&'static str> {
              here are left"
         }
         Remedy::RepairLinkedPath => "`git worktree repair` in it, or with that path, makes git list it where it is",
-        Remedy::Prune => "`calve worktree prune` makes git forget it",
+        Remedy::Prune => {
+            "`calve worktree prune` makes git forget it; if you moved the worktree, run `git worktree repair NEW-PATH` instead"
+        }
         Remedy::PruneOrRepair => {
             "`calve worktree prune` makes git forget the entry and leaves the path alone; if you moved the worktree, run \
              `git worktree repair NEW-PATH` instead"
@@ -137,10 +139,14 @@ fn remove(remedy: &Remedy) -> Option<&'static str> {
         Remedy::UnlockOrForce => "`git worktree unlock` it first, or pass `-f`",
         Remedy::CommitOrForce => "commit or stash them, or pass `-f` to lose them",
         Remedy::MoveAwayOrForce => "`calve worktree list` says what it is; move it away, or pass `-f`",
-        Remedy::RecoverStaged => {
-            "`git fsck --lost-found` in the repository finds them; then `-f` or `git worktree prune` forgets the entry"
+        Remedy::RecoverOrForget => {
+            "if you moved the worktree, run `git worktree repair NEW-PATH`; otherwise `git fsck --lost-found` in the repository finds what it \
+             had, and then `calve worktree remove -f` or `git worktree prune` forgets it"
         }
-        Remedy::PushSubmoduleOrForce => "push them, or pass `-f` to lose them",
+        Remedy::SaveEachOrForce => "commit, push, finish or copy what you need of it; `-f` loses all of it",
+        Remedy::MoveIgnoredOrForce => "move those that you need out of the worktree; `-f` loses all of them",
+        Remedy::KeepDataOrForce => "keep the worktree, or remove it with its data: calve worktree remove -f",
+        Remedy::GiveAge => "`--older-than AGE`, such as 0h, removes it too",
         Remedy::MoveNestedOrForce => "check what it is, and move it away; `-f` removes it",
         Remedy::CommitNestedOrForce => "commit and push them, or move it away; `-f` loses them",
         Remedy::PushNestedOrForce => "push them, or move it away; `-f` loses them",

@@ -200,6 +200,14 @@ fn an_agent_gets_a_worktree_and_gives_it_back() {
     let (code, stdout, stderr) = agent(&project, &["worktree-remove"], &remove);
     assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
     assert!(stderr.contains("not committed"), "{stderr}");
+    fs_err::remove_file(project.worktree("agent-1f").join("work")).unwrap();
+    fs_err::write(project.worktree("agent-1f").join("ignored/notes"), "notes\n").unwrap();
+    let (code, stdout, stderr) = agent(&project, &["worktree-remove"], &remove);
+    assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("agent-1f").display())), "{stderr}");
+    assert!(stderr.contains("`ignored/notes`") && stderr.contains("7 days"), "{stderr}");
+    assert!(!project.worktree("agent-1f").exists());
+    agent(&project, &["worktree-create"], &create(&project.main(), "agent-1f"));
+    fs_err::write(project.worktree("agent-1f").join("work"), "").unwrap();
     let (code, stdout, stderr) = agent(&project, &["worktree-remove", "--force"], &remove);
     assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("agent-1f").display())), "{stderr}");
     assert!(!project.worktree("agent-1f").exists());

@@ -27,5 +27,6 @@ mod services_killed;
 mod spares;
 mod subvolume;
 mod typed;
+mod unsaved;
 mod untrusted;
 mod whole_spares;

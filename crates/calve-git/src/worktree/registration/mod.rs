@@ -32,8 +32,11 @@ use crate::worktree::add::location;
 use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
 use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
+use crate::worktree::unsaved::sweep_kept;
 
 const LOCKED: &str = "locked";
+/// The file in an entry that names the worktree which the files were cloned from.
+const DONOR: &str = "calve-donor";
 /// The reason that the file `locked` gives as long as an entry is being made.
 const BEING_MADE: &str = "calve: being made\n";
 /// How the names of entries begin that are being removed. git refuses to make such a name.
@@ -104,6 +107,7 @@ impl Registration {
             None => format!("{}\n", target.oid),
         };
         fs_err::write(entry.directory.join("HEAD"), head)?;
+        note_donor(&entry.directory, &request.donor)?;
         if let Some(source) = &request.data_source {
             fs_err::write(entry.directory.join(SOURCE), source)?;
         }
@@ -231,6 +235,16 @@ fn show(directory: &Path, worktree: &Path) -> Result<()> {
         gone(fs_err::remove_file(directory.join(name)))?;
     }
     Ok(())
+}
+
+/// Notes which worktree the files of the worktree with this entry were cloned from.
+pub(crate) fn note_donor(entry: &Path, donor: &Path) -> Result<()> {
+    Ok(fs_err::write(entry.join(DONOR), donor.as_os_str().as_bytes())?)
+}
+
+/// Returns that worktree. Something else may be there by now.
+pub(crate) fn donor_of(entry: &Path) -> Option<PathBuf> {
+    fs_err::read(entry.join(DONOR)).ok().map(|path| path_of(&path))
 }
 
 /// Writes a file of an entry that is never seen without its text.
@@ -369,8 +383,9 @@ fn was_left_before_its_journal(directory: &Path) -> bool {
         && fs_err::read(directory.join(LOCKED)).is_ok_and(|reason| reason == BEING_MADE.as_bytes())
 }
 
-/// Runs [`clean_up`], and removes the staged trees of killed runs beside the places concerned.
+/// Runs [`clean_up`], and removes the staged trees of killed runs beside the places concerned, and what removals moved aside long ago.
 pub(crate) fn sweep(common: &Path) -> Result<SweepReport> {
+    sweep_kept(common);
     let places = {
         let _turn = RepositoryLock::take(common)?;
         clean_up(common)?

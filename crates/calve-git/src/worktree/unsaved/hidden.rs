@@ -4,21 +4,20 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use calve_core::ShownPath;
-
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
-use crate::remedy::{HidingMark, Remedy};
+use crate::remedy::HidingMark;
+use crate::worktree::unsaved::item::UnsavedItem;
 
-/// Refuses changes of files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse checkout).
-/// `options` come before the commands of `git`. `is_kept` is asked whether such contents of a file exist elsewhere.
-pub(crate) fn check_hidden(
+/// Returns the changed files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse
+/// checkout). `options` come before the commands of `git`. `is_kept` is asked whether such contents of a file exist elsewhere.
+pub(super) fn find(
     git: &Git,
     options: &[String],
     path: &Path,
     is_kept: &dyn Fn(&Path, &[u8]) -> bool,
-) -> Result<()> {
+) -> Result<Vec<UnsavedItem>> {
     let asked = |words: &[&OsStr]| {
         let options = options.iter().map(OsStr::new);
         options.chain(words.iter().copied()).map(OsStr::to_owned).collect::<Vec<_>>()
@@ -31,6 +30,7 @@ pub(crate) fn check_hidden(
         let oid = rest[..tab].split(|&byte| byte == b' ').nth(2)?;
         (tag == b'S' || tag.is_ascii_lowercase()).then_some((tag, oid, path_of(&rest[tab + 1..])))
     });
+    let mut changed = Vec::new();
     for (tag, oid, name) in hidden {
         let file = path.join(&name);
         let Ok(found) = fs_err::symlink_metadata(&file) else { continue };
@@ -46,16 +46,8 @@ pub(crate) fn check_hidden(
         if now.trim_ascii_end() != oid && !(found.is_file() && is_kept(&name, &fs_err::read(&file)?)) {
             let mark =
                 if tag.eq_ignore_ascii_case(&b's') { HidingMark::SkipWorktree } else { HidingMark::AssumeUnchanged };
-            return Err(Error::refused(
-                format!(
-                    "`{}` in the worktree `{}` has changes that git was told to ignore (`--{}`)",
-                    ShownPath(&name),
-                    ShownPath(path),
-                    mark.name()
-                ),
-                Remedy::KeepHiddenOrForce(mark),
-            ));
+            changed.push(UnsavedItem::Hidden { path: name, mark });
         }
     }
-    Ok(())
+    Ok(changed)
 }

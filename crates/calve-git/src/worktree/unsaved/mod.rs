@@ -1,99 +1,115 @@
-//! Finds work that exists only in the entry of a worktree, and would go when the worktree is removed or forgotten.
+//! Lists what exists only in a worktree, and would go with it. Whoever removes, forgets or replaces a worktree asks this list.
 
-pub(crate) mod hidden;
-pub(crate) mod nested;
-pub(crate) mod submodules;
+mod entry;
+mod hidden;
+mod ignored;
+mod item;
+mod kept;
+mod nested;
+pub(crate) mod reflog;
+mod submodules;
 mod unpushed;
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
+use calve_core::CancelToken;
+
+pub use item::{IgnoredFile, LooseCommits, UnsavedItem};
+pub(crate) use item::{all_of, remedy_of};
+pub use kept::KeptFiles;
+pub(crate) use kept::{Keeping, keep, sweep_kept};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::remedy::{Remedy, UnfinishedOperation};
-use crate::repository::{Repository, Worktree};
+use crate::paths::{path_of, real};
+use crate::repository::state::{LinkedWorktree, WorktreeState};
+use crate::repository::{Repository, Worktree, joined};
+use crate::worktree::registration::donor_of;
+use crate::worktree::status::Status;
+use crate::worktree::unsaved::ignored::IgnoredSearch;
+use crate::worktree::unsaved::nested::Nested;
 
-/// The files that git keeps during an operation.
-const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
-    ("rebase-merge", UnfinishedOperation::Rebase),
-    ("rebase-apply", UnfinishedOperation::RebaseOrAm),
-    ("MERGE_HEAD", UnfinishedOperation::Merge),
-    ("MERGE_AUTOSTASH", UnfinishedOperation::Merge),
-    ("CHERRY_PICK_HEAD", UnfinishedOperation::CherryPick),
-    ("REVERT_HEAD", UnfinishedOperation::Revert),
-    ("BISECT_LOG", UnfinishedOperation::Bisect),
-];
-
-/// Refuses while git is in the middle of an operation: its own stash and the commits so far exist nowhere else.
-pub(crate) fn check_at_rest(worktree: &Worktree, entry: &Path) -> Result<()> {
-    match unfinished(entry) {
-        None => Ok(()),
-        Some(operation) => Err(Error::refused(
-            format!("a {} is not finished in the worktree `{}`", operation.name(), ShownPath(&worktree.path)),
-            Remedy::FinishOrForce(operation),
-        )),
+/// Lists everything in a worktree, and in its entry, that exists nowhere else.
+pub(crate) fn of_worktree(
+    repository: &Repository,
+    worktree: &Worktree,
+    linked: &LinkedWorktree,
+    cancel: &CancelToken,
+) -> Result<Vec<UnsavedItem>> {
+    let git = Git::at(linked.path());
+    let root = real(linked.path());
+    let others: Vec<PathBuf> = repository
+        .worktrees
+        .iter()
+        .filter(|other| other.is_usable())
+        .map(|other| real(&other.path))
+        .filter(|other| !other.starts_with(&root))
+        .collect();
+    // git takes longer to start than to answer, and the disk is waited for.
+    let (entry, hidden, status, nested) = std::thread::scope(|scope| {
+        let entry = scope.spawn(|| entry::find(repository, worktree, linked.entry()));
+        let hidden = scope.spawn(|| hidden::find(&git, &[], linked.path(), &|_, _| false));
+        let nested = scope.spawn(|| Nested::find(linked, &root, &others, cancel));
+        let status = Status::with_submodules(&git);
+        (joined(entry), joined(hidden), status, joined(nested))
+    });
+    let (mut items, status, mut nested) = (entry?, status?, nested?);
+    let changed = status.changed.iter().chain(&status.staged).map(|path| path_of(path));
+    let changed: BTreeSet<PathBuf> = changed.chain(status.untracked.iter().map(|found| path_of(&found.path))).collect();
+    if !changed.is_empty() {
+        items.push(UnsavedItem::Uncommitted(changed.into_iter().collect()));
     }
-}
-
-/// Returns the operation that git is in the middle of, in the worktree with these files of git's.
-fn unfinished(entry: &Path) -> Option<UnfinishedOperation> {
-    let is_there = |name: &str| fs_err::symlink_metadata(entry.join(name)).is_ok();
-    UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
-}
-
-/// Refuses if HEAD is detached at commits that no reference has.
-pub(crate) fn check_reached(repository: &Repository, worktree: &Worktree) -> Result<()> {
-    let (None, Some(head)) = (&worktree.branch, &worktree.head) else { return Ok(()) };
-    if is_reached(&repository.common, head)? {
-        return Ok(());
+    items.extend(hidden?);
+    items.append(&mut nested.items);
+    items.extend(misplaced(repository, worktree));
+    let donors = [repository.main().map(Path::to_path_buf), donor_of(linked.entry())];
+    let donors =
+        donors.into_iter().flatten().map(|donor| real(&donor)).filter(|donor| others.contains(donor)).collect();
+    let mut search = IgnoredSearch::new(&root, donors);
+    search.add_all(&status.ignored, Path::new(""))?;
+    for (path, ignored) in &nested.ignored {
+        search.add_all(ignored, path)?;
     }
-    Err(Error::refused(
-        format!("the worktree `{}` has commits that no branch or tag has", ShownPath(&worktree.path)),
-        Remedy::BranchOrForce(head.clone()),
-    ))
-}
-
-/// Asks the repository itself, because references of the worktree alone (`refs/bisect`, `refs/worktree`) go with it.
-fn is_reached(common: &Path, commit: &str) -> Result<bool> {
-    let git = Git::at(common).with("GIT_DIR", common);
-    Ok(!git.run(&["for-each-ref", "--count=1", "--format=x", "--contains", commit])?.is_empty())
-}
-
-/// Refuses to forget a worktree whose directory is gone if its entry has the last copy of staged contents, commits or submodules.
-pub(crate) fn check_forgettable(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<()> {
-    check_at_rest(worktree, entry)?;
-    check_reached(repository, worktree)?;
-    submodules::check_kept(repository, worktree, entry)?;
-    if let Some(first) = staged(repository, worktree, entry)? {
-        return Err(Error::refused(
-            format!("the entry of the worktree `{}` has staged changes (first: `{first}`)", ShownPath(&worktree.path)),
-            Remedy::RecoverStaged,
-        ));
+    let ignored = search.found();
+    if !ignored.is_empty() {
+        items.push(UnsavedItem::Ignored(ignored));
     }
-    Ok(())
+    Ok(items)
 }
 
-/// Returns the first file whose staged contents the commit does not have.
-fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Option<String>> {
-    if fs_err::symlink_metadata(entry.join("index")).is_err() {
-        return Ok(None);
-    }
-    let git = Git::at(&repository.common).with("GIT_DIR", entry);
-    let said = match &worktree.head {
-        Some(_) => git.run(&["diff-index", "--cached", "--name-only", "--diff-filter=AMTU", "-z", "HEAD", "--"])?,
-        None => git.run(&["ls-files", "--cached", "-z"])?,
-    };
-    let first = said.split(|&byte| byte == 0).find(|path| !path.is_empty());
-    Ok(first.map(|path| ShownPath(String::from_utf8_lossy(path).as_ref()).to_string()))
+/// Lists what only the entry of a worktree has whose directory is gone or was replaced.
+pub(crate) fn of_entry(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {
+    let mut items = entry::find(repository, worktree, entry)?;
+    items.extend(entry::staged(repository, worktree, entry)?);
+    Ok(items)
 }
 
-/// Refuses to forget an entry that git takes for broken, for the same reasons.
-pub(crate) fn check_broken(repository: &Repository, entry: &Path) -> Result<()> {
-    let Ok(text) = fs_err::read_to_string(entry.join("HEAD")) else { return Ok(()) };
+/// Lists what only an entry has that git takes for broken.
+pub(crate) fn of_broken(repository: &Repository, entry: &Path) -> Result<Vec<UnsavedItem>> {
+    let Ok(text) = fs_err::read_to_string(entry.join("HEAD")) else { return Ok(Vec::new()) };
     let branch = text.trim_end().strip_prefix("ref: refs/heads/").map(str::to_owned);
     let git = Git::at(&repository.common).with("GIT_DIR", entry);
     let head = git.answer(&["rev-parse", "--verify", "--quiet", "HEAD"])?;
     let worktree = Worktree { path: entry.to_path_buf(), branch, head, ..Worktree::default() };
-    check_forgettable(repository, &worktree, entry)
+    of_entry(repository, &worktree, entry)
+}
+
+/// Refuses if one of these is lost with the worktree at `path`.
+pub(crate) fn check_none_lost(path: &Path, is_gone: bool, items: &[UnsavedItem]) -> Result<()> {
+    match items.iter().any(UnsavedItem::needs_force) {
+        true => Err(Error::Unsaved { path: path.to_path_buf(), is_gone, items: items.to_vec() }),
+        false => Ok(()),
+    }
+}
+
+/// Returns the places inside at which another worktree is registered, and something else is: nobody knows whose that is.
+fn misplaced(repository: &Repository, worktree: &Worktree) -> Vec<UnsavedItem> {
+    let outer = real(&worktree.path);
+    let others = repository.worktrees.iter().filter(|other| other.path != worktree.path && !other.is_bare);
+    let strange = others.filter(|other| {
+        !matches!(other.standing, WorktreeState::Intact | WorktreeState::Gone | WorktreeState::Moved(_))
+    });
+    let inside = strange.filter(|other| real(&other.path).starts_with(&outer));
+    inside.map(|other| UnsavedItem::Misplaced(other.path.clone())).collect()
 }

@@ -1,22 +1,22 @@
 //! Finds repositories and worktrees inside a worktree, which go with it. git does not look into ignored directories.
 
 use std::ffi::{CStr, OsStr};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, Descent, EntryKind, Folder, ScanOptions, ShownPath, Visitor, is_trash, scan_tree};
+use calve_core::{CancelToken, Descent, EntryKind, Folder, ScanOptions, Visitor, is_trash, scan_tree};
 use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
-use crate::paths::{plain, pointed_to, real};
-use crate::remedy::Remedy;
-use crate::repository::Worktree;
+use crate::paths::{path_of, plain, pointed_to, real};
 use crate::repository::state::LinkedWorktree;
 use crate::trust;
-use crate::worktree::unsaved::hidden::check_hidden;
+use crate::worktree::add::ignored::rules;
+use crate::worktree::status::UntrackedEntry;
+use crate::worktree::unsaved::entry::{UNFINISHED, unfinished};
+use crate::worktree::unsaved::hidden;
+use crate::worktree::unsaved::item::{LooseCommits, UnsavedItem};
 use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
-use crate::worktree::unsaved::{UNFINISHED, unfinished};
 
 /// Something inside that git works on, by its path below the worktree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,90 +65,102 @@ impl Visitor for Finder {
     }
 }
 
-/// Refuses if a repository or worktree inside a worktree has work that exists nowhere outside, and names it.
-///
-/// Commits that a repository at the same path in another worktree keeps do not count: `calve worktree add` copied it from there.
-pub(crate) fn check_kept(linked: &LinkedWorktree, worktrees: &[Worktree], cancel: &CancelToken) -> Result<()> {
-    let mut options = ScanOptions::default();
-    options.cancel = cancel.clone();
-    let scanned = scan_tree(linked.path(), &options, Finder::default)?;
-    let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
-    found.sort();
-    let root = real(linked.path());
-    let others = worktrees.iter().filter(|other| other.is_usable()).map(|other| real(&other.path));
-    let others = others.filter(|other| !other.starts_with(&root)).collect();
-    let outer = OuterWorktree { root, entry: real(linked.entry()), others, shown: linked.path() };
-    for nested in found {
-        match nested {
-            NestedFinding::Files(path) => outer.check_files(&path)?,
-            NestedFinding::Repository(path) => outer.check_repository(&path)?,
+/// The repositories and worktrees inside a worktree.
+pub(super) struct Nested {
+    /// Their work that exists nowhere outside. Commits that a repository at the same path in another worktree keeps do not count:
+    /// `calve worktree add` copied it from there.
+    pub(super) items: Vec<UnsavedItem>,
+    /// Their ignored entries, relative to the path before them.
+    pub(super) ignored: Vec<(PathBuf, Vec<UntrackedEntry>)>,
+}
+
+impl Nested {
+    /// Looks into all. `root` and `others`: the roots of the worktree and of those that stay, without links.
+    pub(super) fn find(
+        linked: &LinkedWorktree,
+        root: &Path,
+        others: &[PathBuf],
+        cancel: &CancelToken,
+    ) -> Result<Nested> {
+        let mut options = ScanOptions::default();
+        options.cancel = cancel.clone();
+        let scanned = scan_tree(linked.path(), &options, Finder::default)?;
+        let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
+        found.sort();
+        let outer = OuterWorktree { root, entry: real(linked.entry()), others };
+        let mut nested = Nested { items: Vec::new(), ignored: Vec::new() };
+        for finding in found {
+            let (path, items) = match finding {
+                NestedFinding::Files(path) => (path.clone(), outer.files(&path, &mut nested.ignored)),
+                NestedFinding::Repository(path) => {
+                    let shown = if path.ends_with(".git") { path.parent().unwrap_or(&path) } else { &path };
+                    (shown.to_path_buf(), outer.repository(&path))
+                }
+            };
+            let items = match items {
+                Err(Error::Git { said, .. }) => {
+                    let said = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
+                    vec![UnsavedItem::Unreadable(said)]
+                }
+                items => items?,
+            };
+            nested.items.extend(items.into_iter().map(|item| item.inside(&path)));
         }
+        Ok(nested)
     }
-    Ok(())
 }
 
 /// The worktree that goes, and what git keeps for it.
 struct OuterWorktree<'w> {
-    root: PathBuf,
+    root: &'w Path,
     entry: PathBuf,
     /// The roots of worktrees that stay.
-    others: Vec<PathBuf>,
-    shown: &'w Path,
+    others: &'w [PathBuf],
 }
 
 impl OuterWorktree<'_> {
-    fn refuse(&self, path: &Path, what: impl AsRef<str>, remedy: Remedy) -> Error {
-        let (inside, outer) = (ShownPath(path), ShownPath(self.shown));
-        Error::refused(format!("`{inside}` in the worktree `{outer}` {}", what.as_ref()), remedy)
-    }
-
-    /// Turns a failure of git into a refusal.
-    fn judged<T>(&self, path: &Path, result: Result<T>) -> Result<T> {
-        result.map_err(|error| match error {
-            Error::Git { said, .. } => {
-                let said = said.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
-                let what = format!("is a repository that git cannot read: {said}");
-                self.refuse(path, what, Remedy::MoveNestedOrForce)
-            }
-            other => other,
-        })
-    }
-
-    /// Refuses if there is uncommitted work.
-    fn check_files(&self, path: &Path) -> Result<()> {
+    /// Lists uncommitted work, and the ignored files.
+    fn files(&self, path: &Path, ignored: &mut Vec<(PathBuf, Vec<UntrackedEntry>)>) -> Result<Vec<UnsavedItem>> {
         let files = self.root.join(path);
-        let Some(repository) = self.repository_of(path, &files)? else { return Ok(()) };
+        let repository = match self.repository_of(&files) {
+            Ok(None) => return Ok(Vec::new()),
+            Ok(Some(repository)) => repository,
+            Err(there) => return Ok(vec![UnsavedItem::Orphaned(there)]),
+        };
+        let mut items = Vec::new();
         if let Some(operation) = unfinished(&repository)
             && !self.is_unfinished_elsewhere(path, &repository)
         {
-            let what = format!("has a {} that is not finished", operation.name());
-            return Err(self.refuse(path, what, Remedy::FinishOrForce(operation)));
+            items.push(UnsavedItem::Operation(operation));
         }
         let git = careful(&files, &repository).with("GIT_WORK_TREE", &files).with(NOTHING, "");
         let harmless = harmless(&git)?;
+        let asked =
+            |words: &[&str]| [&harmless[..], &words.iter().map(ToString::to_string).collect::<Vec<_>>()].concat();
         let others = self.others_at(path);
         // `calve worktree add` copied it from there.
         let is_kept = |name: &Path, contents: &[u8]| {
             others.iter().any(|other| fs_err::read(other.join(name)).is_ok_and(|there| there == contents))
         };
-        self.judged(path, check_hidden(&git, &harmless, &files, &is_kept))?;
+        items.extend(hidden::find(&git, &harmless, &files, &is_kept)?);
+        if !path.ancestors().any(|above| rules::is_made_again(above, true)) {
+            let listed = git.run(&asked(&IGNORED))?;
+            let entries = listed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed);
+            ignored.push((path.to_path_buf(), entries.collect()));
+        }
         // A submodule: git has looked at its files, and its commits are looked at with the entry.
         if repository.starts_with(&self.entry) {
-            return Ok(());
+            return Ok(items);
         }
-        let status =
-            ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"];
-        let arguments = [harmless, status.map(str::to_owned).to_vec()].concat();
-        let said = self.judged(path, git.run(&arguments))?;
-        if let Some(first) = said.split(|&byte| byte == 0).find(|record| record.len() > 3) {
-            let first = OsStr::from_bytes(&first[3..]);
-            let what = format!("has changes that are not committed (first: `{}`)", ShownPath(Path::new(first)));
-            return Err(self.refuse(path, what, Remedy::CommitNestedOrForce));
+        let said = git.run(&asked(&STATUS))?;
+        let changed: Vec<_> = said.split(|&byte| byte == 0).filter_map(|record| record.get(3..)).map(path_of).collect();
+        if !changed.is_empty() {
+            items.push(UnsavedItem::Uncommitted(changed));
         }
-        if repository.starts_with(&self.root) || fs_err::symlink_metadata(repository.join("commondir")).is_err() {
-            return Ok(());
+        if !repository.starts_with(self.root) && fs_err::symlink_metadata(repository.join("commondir")).is_ok() {
+            items.extend(registered(&git, &repository)?);
         }
-        self.check_registered(path, &git, &repository)
+        Ok(items)
     }
 
     /// Returns whether git's own files of all operations are the same in a repository at that path in a worktree that stays, as far as they are
@@ -163,23 +175,8 @@ impl OuterWorktree<'_> {
         self.others_at(path).iter().any(same)
     }
 
-    /// Checks a worktree of a repository that stays, this one or another. Its commits stay with that repository.
-    fn check_registered(&self, path: &Path, git: &Git, entry: &Path) -> Result<()> {
-        if fs_err::symlink_metadata(entry.join("locked")).is_ok() {
-            return Err(self.refuse(path, "is a worktree that is locked", Remedy::UnlockNestedOrForce));
-        }
-        let loose = ["rev-list", "--max-count=1", "HEAD", "--not", "--branches", "--tags", "--remotes"];
-        // A branch without a commit has nothing to lose.
-        let loose = git.output(&loose)?;
-        if !loose.stdout.is_empty() {
-            let what = "is a worktree with commits that no branch or tag has";
-            return Err(self.refuse(path, what, Remedy::BranchNestedOrForce));
-        }
-        Ok(())
-    }
-
-    /// Returns the repository of a directory with a `.git`; `None` if it has none.
-    fn repository_of(&self, path: &Path, files: &Path) -> Result<Option<PathBuf>> {
+    /// Returns the repository of a directory with a `.git`: `None` if it has none, and as an error the path of one that is not there.
+    fn repository_of(&self, files: &Path) -> std::result::Result<Option<PathBuf>, PathBuf> {
         let pointer = files.join(".git");
         if pointer.is_dir() {
             let repository = real(&pointer);
@@ -187,13 +184,7 @@ impl OuterWorktree<'_> {
         }
         let Some(named) = fs_err::read(&pointer).ok().as_deref().and_then(pointed_to) else { return Ok(None) };
         let there = plain(&files.join(named));
-        match fs_err::canonicalize(&there) {
-            Ok(repository) => Ok(Some(repository)),
-            Err(_) => {
-                let what = format!("belongs to the repository `{}`, which is not there", ShownPath(&there));
-                Err(self.refuse(path, what, Remedy::RepairNestedOrForce))
-            }
-        }
+        fs_err::canonicalize(&there).map(Some).map_err(|_| there)
     }
 
     /// Returns whether a repository is itself committed, as in the tests of programs for git.
@@ -209,29 +200,42 @@ impl OuterWorktree<'_> {
         places.filter(|place| fs_err::canonicalize(place).is_ok_and(|real| real == *place)).collect()
     }
 
-    /// Refuses if a repository has commits that exist nowhere else, or worktrees elsewhere that would lose their repository.
-    fn check_repository(&self, path: &Path) -> Result<()> {
+    /// Lists the commits of a repository that exist nowhere else, and worktrees elsewhere that would lose their repository.
+    fn repository(&self, path: &Path) -> Result<Vec<UnsavedItem>> {
         let repository = self.root.join(path);
         if self.is_tracked(&path.join("HEAD"))? {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let shown = if path.ends_with(".git") { path.parent().unwrap_or(path) } else { path };
         let git = careful(&repository, &repository);
-        if let Some(commit) = self.judged(shown, only_here(&git, &repository))?
-            && !self.judged(shown, is_kept_by(&git, &self.others_at(path)))?
+        let mut items = Vec::new();
+        if let Some(commits) = only_here(&git, &repository)?
+            && !is_kept_by(&git, &self.others_at(path))?
         {
-            let what = format!("has commits that none of its remotes has (first: {})", &commit[..commit.len().min(12)]);
-            return Err(self.refuse(shown, what, Remedy::PushNestedOrForce));
+            items.push(UnsavedItem::Unpushed(commits));
         }
-        for (at, entry) in crate::repository::entries::by_worktree(&repository)? {
-            if LinkedWorktree::open(&entry, &at).is_ok() && !real(&at).starts_with(&self.root) {
-                let what = format!("is the repository of the worktree `{}`", ShownPath(&at));
-                return Err(self.refuse(shown, what, Remedy::RemoveOtherOrForce));
-            }
-        }
-        Ok(())
+        let mut registered = crate::repository::entries::by_worktree(&repository)?;
+        registered.retain(|(at, entry)| LinkedWorktree::open(entry, at).is_ok() && !real(at).starts_with(self.root));
+        items.extend(registered.into_iter().map(|(at, _)| UnsavedItem::RepositoryOf(at)));
+        Ok(items)
     }
 }
+
+/// Lists what a worktree of a repository that stays, this one or another, has. Its commits stay with that repository.
+fn registered(git: &Git, entry: &Path) -> Result<Vec<UnsavedItem>> {
+    let mut items = Vec::new();
+    if fs_err::symlink_metadata(entry.join("locked")).is_ok() {
+        items.push(UnsavedItem::Locked);
+    }
+    let loose = ["rev-list", "--max-count=1000", "HEAD", "--not", "--branches", "--tags", "--remotes"];
+    // A branch without a commit has nothing to lose.
+    let loose = git.output(&loose)?;
+    items.extend(LooseCommits::listed(&loose.stdout).map(UnsavedItem::Commits));
+    Ok(items)
+}
+
+const STATUS: [&str; 6] =
+    ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"];
+const IGNORED: [&str; 6] = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
 
 /// A variable that has no value, which for git is also `false`.
 const NOTHING: &str = "CALVE_NOTHING";

@@ -5,18 +5,16 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_core::ShownPath;
-
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::paths::path_of;
-use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::worktree::tracked::index::{GITLINK, Index};
-use crate::worktree::unsaved::unfinished;
+use crate::worktree::unsaved::entry::unfinished;
+use crate::worktree::unsaved::item::UnsavedItem;
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 
-/// Refuses where a submodule has commits that none of its remotes has.
-pub(crate) fn check_kept(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<()> {
+/// Returns the unfinished operations of submodules, and their commits that none of their remotes has.
+pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {
     let mut found = Vec::new();
     let modules = entry.join("modules");
     collect(&modules, &modules, &mut found)?;
@@ -28,31 +26,13 @@ pub(crate) fn check_kept(repository: &Repository, worktree: &Worktree, entry: &P
             found.push((path, inside));
         }
     }
+    let mut items = Vec::new();
     for (name, repository) in found {
-        if let Some(operation) = unfinished(&repository) {
-            return Err(Error::refused(
-                format!(
-                    "a {} is not finished in the submodule `{}` of the worktree `{}`",
-                    operation.name(),
-                    ShownPath(&name),
-                    ShownPath(&worktree.path)
-                ),
-                Remedy::FinishOrForce(operation),
-            ));
-        }
-        if let Some(commit) = only_here(&careful(&repository, &repository), &repository)? {
-            return Err(Error::refused(
-                format!(
-                    "the submodule `{}` of the worktree `{}` has commits that none of its remotes has (first: {})",
-                    ShownPath(&name),
-                    ShownPath(&worktree.path),
-                    &commit[..commit.len().min(12)]
-                ),
-                Remedy::PushSubmoduleOrForce,
-            ));
-        }
+        items.extend(unfinished(&repository).map(|operation| UnsavedItem::Operation(operation).inside(&name)));
+        let commit = only_here(&careful(&repository, &repository), &repository)?;
+        items.extend(commit.map(|commits| UnsavedItem::Unpushed(commits).inside(&name)));
     }
-    Ok(())
+    Ok(items)
 }
 
 /// Collects the repositories below a directory, each with its name. A name may have slashes in it, and a submodule has submodules.

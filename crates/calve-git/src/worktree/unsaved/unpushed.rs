@@ -6,23 +6,25 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::worktree::unsaved::item::LooseCommits;
+use crate::worktree::unsaved::reflog::{is_oid, made_here};
 
 /// Returns a git for a repository that the user may never have looked into. It runs no program that the repository's configuration names,
 /// and fetches nothing. It still reads that configuration.
-pub(crate) fn careful(at: &Path, repository: &Path) -> Git {
+pub(super) fn careful(at: &Path, repository: &Path) -> Git {
     let git = Git::at(at).with("GIT_DIR", repository);
     git.with("GIT_ALLOW_PROTOCOL", "none").with("GIT_NO_LAZY_FETCH", "1")
 }
 
-/// Returns a commit of any reference (a branch, HEAD, the stash, a worktree's HEAD) that no remote had when it was last asked.
+/// Returns the commits of all references (a branch, HEAD, the stash, a worktree's HEAD) that no remote had when it was last asked.
 ///
 /// Tags mostly come from a remote, and a commit that was checked out by its tag may be on no branch there. They count as the remote's,
 /// except for commits that were made here.
-pub(crate) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> {
-    let all = ["rev-list", "--max-count=1", "--ignore-missing"].map(str::to_owned).to_vec();
+pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseCommits>> {
+    let all = ["rev-list", "--max-count=1000", "--ignore-missing"].map(str::to_owned).to_vec();
     let remotes = git.output(&["config", "--get-regexp", r"^remote\..*\.url$"])?;
     if remotes.stdout.is_empty() {
-        return first(git, &[all, vec!["--all".to_owned()]].concat());
+        return loose(git, &[all, vec!["--all".to_owned()]].concat());
     }
     let own = ["--exclude=refs/remotes/*", "--exclude=refs/tags/*", "--all", "--not", "--remotes"].map(str::to_owned);
     if is_mirror(git)? {
@@ -31,10 +33,10 @@ pub(crate) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> 
     // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
     // excluded like those before them.
     // A branch that was made here can have been fetched from here, too (`git fetch . BRANCH`).
-    let made = made_here(repository);
+    let made = made_here(&repository.join("logs/HEAD"));
     let fetched = oids(&repository.join("FETCH_HEAD")).into_iter().filter(|commit| !made.contains(commit));
     let own: Vec<String> = own.into_iter().chain(fetched).chain(oids(&repository.join("shallow"))).collect();
-    let without_tags = first(git, &[all.clone(), own.clone(), vec!["--tags".to_owned()]].concat())?;
+    let without_tags = loose(git, &[all.clone(), own.clone(), vec!["--tags".to_owned()]].concat())?;
     if without_tags.is_some() {
         return Ok(without_tags);
     }
@@ -43,7 +45,9 @@ pub(crate) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> 
         false => git.run(&[vec!["rev-list".to_owned(), "--ignore-missing".to_owned()], own].concat())?,
     };
     let tagged = String::from_utf8_lossy(&tagged);
-    Ok(tagged.lines().find(|commit| made.iter().any(|made| made == commit)).map(str::to_owned))
+    let mut tagged = tagged.lines().filter(|commit| made.iter().any(|made| made == commit));
+    let newest = tagged.next().map(str::to_owned);
+    Ok(newest.map(|commit| LooseCommits { commit, count: 1 + tagged.count() as u64 }))
 }
 
 /// Returns whether `others` keep all that the references of this repository lead to by theirs, and what only a reflog leads to by their
@@ -51,7 +55,7 @@ pub(crate) fn only_here(git: &Git, repository: &Path) -> Result<Option<String>> 
 ///
 /// Only a repository with all its history counts, in objects of its own. What pretends another history (replacements, grafts, a commit
 /// graph) is not read.
-pub(crate) fn is_kept_by(git: &Git, others: &[PathBuf]) -> Result<bool> {
+pub(super) fn is_kept_by(git: &Git, others: &[PathBuf]) -> Result<bool> {
     let plain = |git: &Git| git.clone().with("GIT_NO_REPLACE_OBJECTS", "1").with("GIT_GRAFT_FILE", "/dev/null");
     let ours = plain(git);
     let others: Vec<Git> =
@@ -142,9 +146,8 @@ fn is_mirror(git: &Git) -> Result<bool> {
     Ok(is_bare && !all.stdout.is_empty())
 }
 
-fn first<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Option<String>> {
-    let said = git.run(arguments)?;
-    Ok(Some(String::from_utf8_lossy(&said).trim().to_owned()).filter(|commit| !commit.is_empty()))
+fn loose<A: AsRef<OsStr>>(git: &Git, arguments: &[A]) -> Result<Option<LooseCommits>> {
+    Ok(LooseCommits::listed(&git.run(arguments)?))
 }
 
 fn oids(file: &Path) -> Vec<String> {
@@ -152,20 +155,4 @@ fn oids(file: &Path) -> Vec<String> {
     let text = String::from_utf8_lossy(&text).into_owned();
     let words = text.lines().filter_map(|line| line.split_whitespace().next());
     words.filter(|word| is_oid(word)).map(str::to_owned).collect()
-}
-
-fn is_oid(word: &str) -> bool {
-    word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// Returns the commits that HEAD came to other than by a checkout of existing commits: `OLD NEW WHO WHEN\tWHAT: ...`.
-fn made_here(repository: &Path) -> Vec<String> {
-    let log = fs_err::read(repository.join("logs/HEAD")).unwrap_or_default();
-    let log = String::from_utf8_lossy(&log).into_owned();
-    let made = log.lines().filter_map(|line| {
-        let (numbers, what) = line.split_once('\t')?;
-        let made = ["commit", "rebase", "cherry-pick", "merge", "am", "revert", "pull"];
-        made.iter().any(|word| what.starts_with(word)).then(|| numbers.split(' ').nth(1))?
-    });
-    made.filter(|word| is_oid(word)).map(str::to_owned).collect()
 }

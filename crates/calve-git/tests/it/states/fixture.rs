@@ -11,6 +11,8 @@ pub(super) struct Fixture {
     original: PathBuf,
     /// Where each state is. Paths in git's files are right here, and nowhere else.
     pub(super) state: PathBuf,
+    /// The commit that all references of `R` have.
+    pub(super) head: String,
     /// Commits that no reference has, of `R`, of the clone and of the submodule.
     pub(super) loose: [String; 3],
 }
@@ -59,11 +61,12 @@ impl Fixture {
         let d = state.join("d");
         git(&d, &["submodule", "--quiet", "add", sub.to_str().unwrap(), "sub"]);
         git(&d, &["commit", "-q", "-m", "submodule"]);
+        let head = git(&r, &["rev-parse", "HEAD"]);
         let loose = [loose(&r, "loose"), loose(&nested, "loose, nested"), loose(&d.join("sub"), "loose, submodule")];
         // A bare clone has no tracking branches: who has its commits is not known. Without any, there is nothing to lose.
         git(&state.join("spare/bare.git"), &["update-ref", "-d", "refs/heads/main"]);
         fs_err::rename(&state, &original).unwrap();
-        Fixture { original, state, loose }
+        Fixture { original, state, head, loose }
     }
 
     /// Begins anew.

@@ -27,11 +27,56 @@ const WORKTREES: [(&str, &str); 4] = [("a", "a"), ("b", "b"), ("c", "R/.worktree
 type Change = fn(&mut State<'_>, &mut SplitMix64, &str, &Path);
 
 /// What may happen to a worktree (its entry, its directory), one file of git's or the user's at a time.
-const CHANGES: [(&str, Change); 24] = [
+const CHANGES: [(&str, Change); 35] = [
     ("dirty", |state, _, _, at| state.write(&at.join("file"), "a change")),
     ("untracked", |state, _, _, at| state.write(&at.join("new"), "an untracked file")),
-    ("ignored", |_, _, _, at| put(&at.join("ignored/plain"), b"of no interest\n")),
-    ("staged", |state, _, _, at| state.stage(at)),
+    ("ignored", |state, random, _, at| {
+        let name = random.pick(&["ignored/plain", "ignored/a/b/c.sqlite", "ignored/a/b/c.sqlite-wal", "ignored/.env"]);
+        state.write(&at.join(name), "an ignored file");
+    }),
+    ("ignored, as in the main worktree", |state, _, _, at| {
+        let text = format!("same-{}\n", state.seed);
+        put(&state.r.join("ignored/same"), text.as_bytes());
+        put(&at.join("ignored/same"), text.as_bytes());
+    }),
+    ("ignored, other than in the main worktree", |state, _, _, at| {
+        let other = format!("word-{}-x.\n", state.seed);
+        put(&state.r.join("ignored/edited"), other.as_bytes());
+        state.write(&at.join("ignored/edited"), "an edited ignored file");
+    }),
+    ("a build output", |_, _, _, at| put(&at.join("ignored/dist/plain"), b"of no interest\n")),
+    ("staged", |state, _, _, at| {
+        state.stage(at);
+    }),
+    ("staged and not there", |state, _, _, at| {
+        if state.stage(at) {
+            fs_err::remove_file(at.join("staged")).unwrap();
+        }
+    }),
+    ("staged and changed", |state, _, _, at| {
+        if state.stage(at) {
+            state.write(&at.join("staged"), "a change of a staged file");
+        }
+    }),
+    ("staged removal", |_, _, _, at| {
+        let _ = try_git(at, &["rm", "-q", "--cached", "file"]);
+    }),
+    ("detached", |state, _, id, at| {
+        if at.join(".git").is_file() && state.entry("a").is_dir() {
+            let head = state.fixture.head.clone();
+            put(&state.entry(id).join("HEAD"), format!("{head}\n").as_bytes());
+        }
+    }),
+    ("logged", |state, random, id, at| state.log(random, id, at)),
+    ("referenced", |state, random, id, _| {
+        let loose = state.precious_commit(0, "a commit of a worktree's own reference");
+        let name = random.pick(&["refs/worktree/mine", "refs/bisect/bad", "refs/rewritten/x"]);
+        put(&state.entry(id).join(name), format!("{loose}\n").as_bytes());
+    }),
+    ("merging", |state, _, id, _| {
+        let loose = state.precious_commit(0, "the other side of a merge");
+        put(&state.entry(id).join("MERGE_HEAD"), format!("{loose}\n").as_bytes());
+    }),
     ("hidden", |state, random, _, at| state.hide(random, at)),
     ("locked", |state, _, id, _| put(&state.entry(id).join("locked"), b"why\n")),
     ("loose", |state, _, id, _| {
@@ -77,6 +122,13 @@ const CHANGES: [(&str, Change); 24] = [
     ("replaced by a link", |state, _, id, at| {
         let away = state.away(id);
         state.replace(id, at, |_, at| symlink(&away, at).unwrap());
+    }),
+    ("replaced by a link to something else", |state, _, id, at| {
+        let photos = state.fixture.state.join("photos");
+        state.replace(id, at, |state, at| {
+            state.write(&photos.join("cat"), "a file of a directory that a link leads to");
+            symlink(&photos, at).unwrap();
+        });
     }),
     ("replaced by a file", |state, _, id, at| state.replace(id, at, |state, at| state.write(at, "a file"))),
     ("replaced by another worktree", |state, _, id, at| {
@@ -182,18 +234,35 @@ impl<'f> State<'f> {
         put(path, format!("{word}\n").as_bytes());
     }
 
-    /// Only the index, and the repository's objects, have it.
-    fn stage(&mut self, at: &Path) {
-        if !at.join(".git").is_file() || !self.entry("a").is_dir() {
+    /// Writes a log of HEAD with a commit that was left, by a log or a reference that may be elsewhere too.
+    fn log(&mut self, random: &mut SplitMix64, id: &str, at: &Path) {
+        if !at.join(".git").is_file() || !self.entry(id).is_dir() {
             return;
+        }
+        let loose = self.fixture.loose[0].clone();
+        let head = &self.fixture.head;
+        let what = random.pick(&["commit: x", "cherry-pick: x", "revert: x", "am: x", "merge x: Merge made"]);
+        let who = "A <a@example.org> 1500000000 +0000";
+        let log =
+            format!("{head} {loose} {who}\t{what}\n{loose} {head} {who}\tcheckout: moving from {loose} to {head}\n");
+        put(&self.entry(id).join("logs/HEAD"), log.as_bytes());
+        self.precious.push((loose.into_bytes(), "a commit that only a log has"));
+    }
+
+    /// Only the index, and the repository's objects, have it.
+    fn stage(&mut self, at: &Path) -> bool {
+        if !at.join(".git").is_file() || !self.entry("a").is_dir() {
+            return false;
         }
         let text = format!("staged-{}-{}\n", self.seed, self.precious.len());
         put(&at.join("staged"), text.as_bytes());
-        let Ok(oid) = try_git(at, &["hash-object", "-w", "staged"]) else { return };
-        if try_git(at, &["update-index", "--add", "--cacheinfo", &format!("100644,{oid},staged")]).is_ok() {
+        let Ok(oid) = try_git(at, &["hash-object", "-w", "staged"]) else { return false };
+        let is_staged = try_git(at, &["update-index", "--add", "--cacheinfo", &format!("100644,{oid},staged")]).is_ok();
+        if is_staged {
             let bytes = (0..20).map(|byte| u8::from_str_radix(&oid[byte * 2..byte * 2 + 2], 16).unwrap());
             self.precious.push((bytes.collect(), "a staged content"));
         }
+        is_staged
     }
 
     fn hide(&mut self, random: &mut SplitMix64, at: &Path) {
@@ -225,10 +294,6 @@ impl<'f> State<'f> {
             4 => commit("HEAD"),
             5 => self.write(&at.join("ignored/plain"), "a file that a nested repository ignores"),
             _ => {}
-        }
-        if self.precious.last().is_some_and(|(_, why)| why.contains("ignores")) {
-            // As in the worktree itself, that is of no interest.
-            self.precious.pop();
         }
     }
 
@@ -287,7 +352,9 @@ pub(super) fn live_files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         for entry in fs_err::read_dir(&directory).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            if name.starts_with(".calve-") || ["objects", "logs"].contains(&name.as_str()) {
+            // The log of a worktree's HEAD goes with its entry; the others are no more than history.
+            let is_history = name == "logs" && !directory.parent().is_some_and(|above| above.ends_with("worktrees"));
+            if name.starts_with(".calve-") || name == "objects" || is_history {
                 continue;
             }
             let kind = entry.file_type().unwrap();

@@ -4,11 +4,12 @@ use std::io::Write as _;
 use std::path::Path;
 
 use calve_core::{CancelToken, ShownPath};
+use calve_git::Error;
 use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
 use calve_receipt::human::{age, counted, size};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
 
-use super::remove;
+use super::{remove, unsaved};
 use crate::cli::worktree::PruneArguments;
 use crate::commands::{du, reap, services};
 use crate::failure::{Failure, INTERRUPTED, REFUSED};
@@ -62,8 +63,12 @@ fn forget(start: &Path) -> Result<WorktreePruneReceipt, Failure> {
 }
 
 fn receipt_of(pruned: &PruneReport) -> WorktreePruneReceipt {
-    let kept =
-        |kept: &KeptEntry| KeptWorktree { path: path(&kept.path), reason: kept.reason.clone(), hint: hint(kept) };
+    let kept = |kept: &KeptEntry| KeptWorktree {
+        path: path(&kept.path),
+        reason: kept.reason.clone(),
+        hint: hint(kept),
+        unsaved: unsaved::receipts(&kept.unsaved),
+    };
     WorktreePruneReceipt {
         forgotten: paths(&pruned.forgotten),
         kept: pruned.kept.iter().map(kept).collect(),
@@ -83,10 +88,18 @@ fn find_merged(
     cancel: &CancelToken,
 ) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
     let (mut found, mut stay) = (Vec::new(), Vec::new());
-    for mut one in worktree::merged(start, arguments.older_than.unwrap_or_default(), cancel)? {
-        let refused = match one.refused.take() {
-            Some(error) => Some(error.into()),
-            None => remove::check_services(&one.worktree).err(),
+    for mut one in worktree::merged(start, arguments.older_than, cancel)? {
+        let refused = match (one.refused.take(), remove::unsaved_data(&one.worktree)) {
+            (Some(Error::Unsaved { path, is_gone, mut items }), Ok(data)) => {
+                items.extend(data);
+                Some(Error::Unsaved { path, is_gone, items }.into())
+            }
+            (Some(error), _) => Some(error.into()),
+            (None, Err(failure)) => Some(failure),
+            (None, Ok(items)) if !items.is_empty() => {
+                Some(Error::Unsaved { path: one.worktree.path.clone(), is_gone: false, items }.into())
+            }
+            (None, Ok(_)) => None,
         };
         match refused.as_ref().and_then(Failure::receipt) {
             None => found.push(one),
@@ -176,7 +189,8 @@ fn asked(worktrees: usize) -> Result<bool, Failure> {
 fn kept(one: &MergedWorktree, why: &ErrorReceipt) -> KeptWorktree {
     let (reason, hint) = (why.message.clone(), why.hint.clone().unwrap_or_default());
     output::say(&format!("kept `{}`: {reason}; {hint}", ShownPath(&one.worktree.path)));
-    KeptWorktree { path: path(&one.worktree.path), reason, hint }
+    let unsaved = why.unsaved.clone().unwrap_or_default();
+    KeptWorktree { path: path(&one.worktree.path), reason, hint, unsaved }
 }
 
 /// Describes a merged worktree: "`PATH`: branch `x`, all in `main`, 12 days old", or "squashed into `main`".

@@ -6,15 +6,19 @@ use calve_core::{CancelToken, RemovalWait, ShownPath};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
-use calve_git::worktree::{self, BranchFate, RemoveWorktreeOptions, Worktree, WorktreeRemoveReport};
+use calve_git::worktree::{
+    self, BranchFate, GoingBranch, Meanwhile, RemovalPlan, RemovalSteps, RemoveWorktreeOptions, UnsavedItem, Worktree,
+    WorktreeRemoveReport,
+};
 
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::commands::services::{LeavingServices, Services};
+use crate::commands::worktree::unsaved;
 use crate::commands::{env, protected, reap};
 use crate::consent;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output;
-use calve_receipt::human::duration;
+use calve_receipt::human::{counted, duration};
 use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipt, WorktreeRemoveReceipts, path};
 
 /// Runs the project's hook in a worktree that is still whole. Returns whether there was one: it takes time, and so does asking about it.
@@ -85,9 +89,9 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
 
-/// Refuses where the data of its services would be lost.
-pub(super) fn check_services(worktree: &Worktree) -> Result<(), Failure> {
-    LeavingServices::of(worktree)?.map_or(Ok(()), |leaving| leaving.check(WrittenDataRule::Refuse))
+/// Lists the data of a worktree's services that would be lost.
+pub(super) fn unsaved_data(worktree: &Worktree) -> Result<Vec<UnsavedItem>, Failure> {
+    LeavingServices::of(worktree)?.map_or(Ok(Vec::new()), |leaving| leaving.unsaved())
 }
 
 /// Removes a worktree as `calve worktree remove PATH` does.
@@ -114,42 +118,57 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
     Ok(options)
 }
 
+/// The hook and the services of a worktree that is going to be removed.
+struct Program<'a> {
+    arguments: &'a RemoveWorktreeArguments,
+    cancel: &'a CancelToken,
+    leaving: Option<LeavingServices>,
+}
+
+impl RemovalSteps<Failure> for Program<'_> {
+    fn unsaved(&mut self, worktree: &Worktree) -> Result<Vec<UnsavedItem>, Failure> {
+        // Once the servers have ended, nobody writes any more.
+        match &self.leaving {
+            Some(_) => Ok(Vec::new()),
+            None => unsaved_data(worktree),
+        }
+    }
+
+    fn before(&mut self, worktree: &Worktree) -> Result<Meanwhile, Failure> {
+        let written = if self.arguments.force { WrittenDataRule::Accept } else { WrittenDataRule::Refuse };
+        let leaving = LeavingServices::of(worktree)?;
+        let has_hook = hook(worktree, self.arguments, self.cancel)?;
+        self.leaving = leaving;
+        self.leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
+        // The shell's directory may go; the directory of this process would keep the engine from removing it.
+        let _ = worktree.path.parent().map(std::env::set_current_dir);
+        Ok(if has_hook || self.leaving.is_some() { Meanwhile::Changes } else { Meanwhile::Nothing })
+    }
+}
+
 /// Removes one worktree, and returns its receipt. Prints where to go from `here` if that was in it.
 fn one(
     options: &RemoveWorktreeOptions,
     arguments: &RemoveWorktreeArguments,
     here: Option<&Path>,
 ) -> Result<WorktreeRemoval, Failure> {
-    let written = if arguments.force { WrittenDataRule::Accept } else { WrittenDataRule::Refuse };
+    let mut program = Program { arguments, cancel: &options.remove.cancel, leaving: None };
     if arguments.dry_run {
-        let worktree = worktree::plan_removal(options)?;
-        LeavingServices::of(&worktree)?.map_or(Ok(()), |leaving| leaving.check(written))?;
+        let plan = worktree::plan_removal(options, &mut program)?;
         if !arguments.quiet {
-            say_plan(&worktree, options.branch);
+            say_plan(&plan, options);
         }
         return Ok(WorktreeRemoval::Planned(WorktreeRemovePlanReceipt {
-            path: path(&worktree.path),
-            branch: worktree.branch,
-            gone: worktree.is_gone,
+            path: path(&plan.worktree.path),
+            gone: plan.worktree.is_gone,
+            branch: plan.worktree.branch,
+            branch_commit: plan.branch.as_ref().map(|branch| branch.commit.clone()),
+            branch_own_commits: plan.branch.as_ref().map(|branch| branch.own_commits),
+            unsaved: unsaved::receipts(&plan.unsaved),
         }));
     }
-    let mut leaving = None;
-    let removed = worktree::remove(options, |worktree| {
-        leaving = LeavingServices::of(worktree)?;
-        leaving.iter().try_for_each(|leaving| leaving.check(written))?;
-        let mut again = options.clone();
-        again.what = Some(worktree.path.clone());
-        let has_hook = hook(worktree, arguments, &options.remove.cancel)?;
-        leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
-        if has_hook || leaving.is_some() {
-            // A hook and the end of servers take time, in which somebody may save something.
-            worktree::plan_removal(&again)?;
-        }
-        // The shell's directory may go; the directory of this process would keep the engine from removing it.
-        let _ = worktree.path.parent().map(std::env::set_current_dir);
-        Ok::<_, Failure>(())
-    });
-    let removed = match (removed, leaving) {
+    let removed = worktree::remove(options, &mut program);
+    let removed = match (removed, program.leaving) {
         (Ok(removed), Some(leaving)) => leaving.remove().map(|()| removed)?,
         (Err(failure), Some(mut leaving)) => {
             leaving.spare();
@@ -166,43 +185,67 @@ fn one(
     if !arguments.json && here.is_some_and(|here| here.starts_with(&removed.path)) {
         output::path(&removed.home)?;
     }
+    let deleted = removed.deleted_branch.as_ref();
     Ok(WorktreeRemoval::Removed(WorktreeRemoveReceipt {
         path: path(&removed.path),
+        branch_deleted: deleted.is_some(),
+        branch_commit: deleted.map(|branch| branch.commit.clone()),
+        branch_own_commits: deleted.map(|branch| branch.own_commits),
         branch: removed.branch,
-        branch_deleted: removed.is_branch_deleted,
         was_gone: removed.was_gone,
+        kept: removed.kept.as_ref().map(unsaved::kept_receipt),
         trashed: removed.trashed.is_some(),
         elapsed_ms: removed.elapsed.into(),
     }))
 }
 
-fn say_plan(worktree: &Worktree, fate: BranchFate) {
-    let path = ShownPath(&worktree.path);
-    let branch = match (&worktree.branch, fate) {
-        (Some(branch), BranchFate::Deleted) => format!(", and the branch `{}`", ShownPath(branch)),
+fn say_plan(plan: &RemovalPlan, options: &RemoveWorktreeOptions) {
+    let path = ShownPath(&plan.worktree.path);
+    let branch = match (&plan.branch, options.branch) {
         (Some(branch), BranchFate::DeletedIfMerged) => {
-            format!(", and the branch `{}` if it is merged", ShownPath(branch))
+            format!(", and the branch `{}` if it is merged", ShownPath(&branch.name))
         }
-        _ => String::new(),
+        (Some(branch), _) => format!(", and the branch {}", named(branch)),
+        (None, _) => String::new(),
     };
-    output::say(&match worktree.is_gone {
+    output::say(&match plan.worktree.is_gone {
         true => format!("would forget `{path}`, which is gone{branch}"),
         false => format!("would remove `{path}`{branch}"),
     });
+    for item in &plan.unsaved {
+        match options.is_forced {
+            true => output::say(&format!("would lose {item}")),
+            false => output::say(&format!("would keep for 7 days {item}")),
+        }
+    }
 }
 
 fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
-    let branch = match (&removed.branch, fate) {
-        (Some(branch), _) if removed.is_branch_deleted => format!(", and the branch `{}`", ShownPath(branch)),
+    let path = ShownPath(&removed.path);
+    let deleted = removed.deleted_branch.as_ref();
+    let deleted = deleted.map(|branch| format!(", and the branch {}", named(branch))).unwrap_or_default();
+    let stays = match (&removed.branch, fate) {
+        (_, BranchFate::Stays) | (None, _) => String::new(),
+        _ if removed.deleted_branch.is_some() => String::new(),
         (Some(branch), BranchFate::DeletedIfMerged) => {
             format!("; the branch `{}` is not merged, and stays", ShownPath(branch))
         }
         (Some(branch), BranchFate::Deleted) => format!("; the branch `{}` could not be deleted", ShownPath(branch)),
-        _ => String::new(),
     };
-    let path = ShownPath(&removed.path);
     output::say(&match removed.was_gone {
-        true => format!("forgot `{path}`, which was gone already{branch}"),
-        false => format!("removed `{path}`{branch} in {}", duration(removed.elapsed)),
+        true => format!("forgot `{path}`, which was gone already{deleted}{stays}"),
+        false => format!("removed `{path}`{deleted} in {}{stays}", duration(removed.elapsed)),
     });
+    if let Some(kept) = &removed.kept {
+        output::say(&unsaved::kept_line(kept));
+    }
+}
+
+/// Names a branch that goes, as in "`x` (was 63e454a, 1 commit that no other branch has)".
+fn named(branch: &GoingBranch) -> String {
+    let own = match branch.own_commits {
+        0 => String::new(),
+        own => format!(", {} that no other branch has", counted(own, "commit")),
+    };
+    format!("`{}` (was {}{own})", ShownPath(&branch.name), &branch.commit[..branch.commit.len().min(7)])
 }

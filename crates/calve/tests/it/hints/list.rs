@@ -19,6 +19,8 @@ const RACE: &str = "another process has to act between two calls, which nothing 
 const TROUBLE: &str = "calve/tests/it/git/trouble.rs";
 
 const GIT: &[(&str, HintTest)] = &[
+    ("GiveAge", By("calve/tests/it/worktree/merged.rs", "a_branch_without_a_commit_of_its_own_is_new_and_not_merged")),
+    ("KeepDataOrForce", By(SERVICES, "data_that_nobody_wrote_to_goes_with_its_worktree")),
     ("AllowReading", Nowhere("a directory that cannot be searched hides the worktree from git as well")),
     ("AskGitStatus", Nowhere("git is asked first, and no index is known that git reads and Calve does not")),
     ("CheckPath", Nowhere("each failure of the system that could be made has a remedy of its own")),
@@ -31,7 +33,6 @@ const GIT: &[(&str, HintTest)] = &[
     ("NoCommit", By(TROUBLE, "an_unknown_branch_commit_repository_and_host_are_named")),
     ("Ownership", By(TROUBLE, "somebody_elses_repository_is_told_with_gits_command")),
     ("Refused", By(TROUBLE, "who_is_not_let_in_is_told_and_what_he_said_is_not_repeated")),
-    ("RepairWorktree", Nowhere("the entry of a linked worktree has to change between two calls")),
     ("RunAgain", Nowhere(RACE)),
     ("RunAgainUnchanged", By(TROUBLE, "an_interrupted_clone_ends_its_children_and_leaves_nothing")),
     ("SourceShallow", By("calve/tests/it/git/endless.rs", "a_shallow_source_that_cannot_be_looked_at_is_given_up")),

@@ -50,9 +50,8 @@ fn what_has_taken_the_place_of_a_worktree_is_not_removed() {
     fs_err::remove_dir_all(&path).unwrap();
     fs_err::create_dir(&path).unwrap();
     write(&path.join("notes"), "plain\n");
-    is_left_alone(&repo, &path, &["has no `.git`"]);
-    assert_eq!(state_of(&repo, &path), "unlinked");
-    repo.calve(["prune"]).succeeds().says(&["kept", "git worktree repair"]);
+    is_left_alone(&repo, &path, &["a directory without `.git`"]);
+    assert_eq!(state_of(&repo, &path), "replaced");
     fs_err::remove_dir_all(&path).unwrap();
     fs_err::os::unix::fs::symlink(&away, &path).unwrap();
     is_left_alone(&repo, Path::new("x"), &["is a link to the worktree", "git worktree repair"]);

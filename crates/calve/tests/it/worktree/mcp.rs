@@ -129,8 +129,17 @@ fn a_worktree_is_made_shown_and_removed_in_two_steps() {
     assert!(remove(json!({"token": token})).is_err());
     fs_err::remove_file(next.join("work")).unwrap();
     assert!(remove(json!({"token": token})).is_err(), "a token is good once");
-    let token = remove(json!({})).unwrap()["token"].as_str().unwrap().to_owned();
-    assert_eq!(remove(json!({"token": token})).unwrap()["branch"], "next");
+    // What git ignores and only it has is named first, and moved aside then.
+    fs_err::write(next.join(".env"), "edited\n").unwrap();
+    let planned = remove(json!({})).unwrap();
+    assert_eq!(
+        (&planned["moves_aside"][0]["kind"], &planned["moves_aside"][0]["paths"]),
+        (&json!("ignored"), &json!([".env"]))
+    );
+    let removed = remove(json!({"token": planned["token"]})).unwrap();
+    assert_eq!((&removed["branch"], &removed["kept"]["files"]), (&json!("next"), &json!([".env"])));
+    let kept = Path::new(removed["kept"]["directory"].as_str().unwrap()).join(".env");
+    assert_eq!(fs_err::read_to_string(kept).unwrap(), "edited\n");
     assert!(!next.exists());
     assert!(repo.git(["branch", "--list", "next"]).contains("next"));
 }

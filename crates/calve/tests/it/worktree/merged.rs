@@ -54,11 +54,42 @@ fn on_a_terminal_it_asks() {
     let repo = Repo::anywhere();
     let done = repo.add(["done"]);
     for (answer, stays) in [("\n", true), ("\u{3}", true), ("y\n", false)] {
-        let mut terminal = Terminal::new(&repo.calve(["prune", "--merged"]).command());
+        let mut terminal = Terminal::new(&repo.calve(["prune", "--merged", "--older-than", "0h"]).command());
         terminal.after("[y/N]", answer);
         assert_eq!(terminal.end().0, Some(0));
         assert_eq!(done.exists(), stays, "{answer:?}");
     }
+}
+
+#[test]
+fn a_branch_without_a_commit_of_its_own_is_new_and_not_merged() {
+    let repo = Repo::anywhere();
+    let [fresh, forward, rebased, done] = ["fresh", "forward", "rebased", "done"].map(|branch| repo.add([branch]));
+    let detached = repo.add(["--detach", "HEAD", "--path", "../detached"]);
+    repo.git(["worktree", "add", "-q", "-b", "by-git", "../by-git"]);
+    write(&fresh.join(".env"), "SECRET=edited\n");
+    git(&done, ["commit", "-q", "--allow-empty", "-m", "done"]);
+    repo.git(["merge", "-q", "--ff-only", "done"]);
+    git(&forward, ["merge", "-q", "--ff-only", "main"]);
+    git(&rebased, ["rebase", "-q", "main"]);
+    let prune = |words: &[&str]| repo.calve(["prune", "--merged", "--yes", "--json"]).args(words);
+    let pruned = prune(&[]).succeeds().says(&["kept", "no commit was ever made on its branch"]);
+    let pruned = pruned.says(&["`--older-than AGE`, such as 0h, removes it too"]);
+    assert_eq!(pruned.json()["merged"].as_array().unwrap().len(), 1);
+    assert_eq!(pruned.json()["kept"].as_array().unwrap().len(), 5);
+    assert!(!done.exists());
+    assert!([&fresh, &forward, &rebased, &detached].iter().all(|path| path.exists()));
+    prune(&["--older-than", "1h"]).succeeds();
+    assert!(fresh.exists());
+    prune(&["--older-than", "0h"]).succeeds().says(&["1 ignored file", "7 days"]);
+    assert_eq!(repo.worktrees(), std::slice::from_ref(&repo.path));
+    // Without a log, a merge by a commit tells.
+    repo.git(["config", "core.logAllRefUpdates", "false"]);
+    let [new, merged] = ["new", "merged"].map(|branch| repo.add([branch]));
+    git(&merged, ["commit", "-q", "--allow-empty", "-m", "merged"]);
+    repo.git(["merge", "-q", "--no-ff", "--no-edit", "merged"]);
+    prune(&[]).succeeds();
+    assert!(new.exists() && !merged.exists());
 }
 
 #[test]
@@ -67,17 +98,18 @@ fn worktrees_that_are_gone_are_part_of_the_plan() {
     let [gone, done] = ["gone", "done"].map(|branch| repo.add([branch]));
     fs_err::remove_dir_all(&gone).unwrap();
     let is_listed = || repo.git(["worktree", "list"]).contains("proj.gone");
-    let planned = repo.calve(["prune", "--merged", "-n", "--json"]).succeeds();
+    let prune = |words: &[&str]| repo.calve(["prune", "--merged", "--older-than", "0h"]).args(words);
+    let planned = prune(&["-n", "--json"]).succeeds();
     let planned = planned.says(&[&format!("would forget `{}`, which is gone", gone.display())]).json();
     assert_eq!(path(&planned["forgotten"][0]), gone);
     assert!(is_listed());
     // Nobody is there to answer.
-    repo.calve(["prune", "--merged"]).fails(3).says(&["to forget:"]);
-    let mut terminal = Terminal::new(&repo.calve(["prune", "--merged"]).command());
+    prune(&[]).fails(3).says(&["to forget:"]);
+    let mut terminal = Terminal::new(&prune(&[]).command());
     terminal.after("[y/N]", "n\n");
     assert_eq!(terminal.end().0, Some(0));
     assert!(is_listed() && done.exists());
-    repo.calve(["prune", "--merged", "--yes"]).succeeds().says(&["forgot"]);
+    prune(&["--yes"]).succeeds().says(&["forgot"]);
     assert!(!is_listed() && !done.exists());
 }
 
@@ -89,7 +121,7 @@ fn a_worktree_that_is_in_use_stays() {
     write(&dirty.join("new"), "1");
     let mut sleeper =
         Command::new("sleep").arg("600").current_dir(inside.join("src")).stdin(Stdio::null()).spawn().unwrap();
-    let ran = repo.calve(["prune", "--merged", "--yes", "--json"]).within(&here).succeeds();
+    let ran = repo.calve(["prune", "--merged", "--older-than", "0h", "--yes", "--json"]).within(&here).succeeds();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     let ran = ran.says(&["you are in it", "is inside", "locked", "not committed"]);
@@ -183,7 +215,7 @@ fn the_oldest_go_until_there_is_room() {
         path
     });
     let there = || paths.each_ref().map(|path| path.exists());
-    let prune = |size: &str| repo.calve(["prune", "--merged", "--yes", "--keep-disk", size]);
+    let prune = |size: &str| repo.calve(["prune", "--merged", "--older-than", "0h", "--yes", "--keep-disk", size]);
     prune("1G").succeeds().says(&["the linked worktrees take up", "no worktree is merged and free"]);
     assert_eq!(there(), [true; 3]);
     prune("7M").succeeds().says(&["the linked worktrees that stay will take up 4", "7.3 MB may stay"]);
@@ -264,7 +296,7 @@ fn whatever_exists_nowhere_else_is_never_removed() {
                 (path, deeds, stays)
             })
             .collect();
-        shop.within(&repo.path, &["worktree", "prune", "--merged", "--yes"]).succeeds();
+        shop.within(&repo.path, &["worktree", "prune", "--merged", "--older-than", "0h", "--yes"]).succeeds();
         for process in inside {
             Command::new("kill").arg(process.trim()).status().unwrap();
         }

@@ -175,7 +175,7 @@ fn lives_of_its_own(engine: &'static str) {
     for worktree in [&one, &two] {
         shop.remove(worktree, &[])
             .fails(1)
-            .says(&["the data of the service `db` may have changes that are nowhere else"])
+            .says(&["the data of the service `db`, which may have changes that are nowhere else"])
             .hints();
         assert_eq!(shop.state(worktree), "running", "a refusal ends nothing");
         shop.remove(worktree, &["-f"]).succeeds();

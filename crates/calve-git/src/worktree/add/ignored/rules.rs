@@ -12,6 +12,64 @@ use crate::worktree::add::ignored::LeftBehindReason;
 pub(crate) const DEPENDENCIES: [&str; 7] =
     ["node_modules", ".venv", "venv", "target", "vendor", ".tox", "bower_components"];
 
+/// Directories and endings of files that a build, a test run or a tool fills, and makes again when they are gone.
+const BUILD_OUTPUTS: [&str; 42] = [
+    "build",
+    "dist",
+    "out",
+    "_build",
+    "bin",
+    "obj",
+    "coverage",
+    "htmlcov",
+    ".nyc_output",
+    ".cache",
+    ".parcel-cache",
+    ".turbo",
+    ".nx",
+    ".next",
+    ".nuxt",
+    ".output",
+    ".svelte-kit",
+    ".astro",
+    ".docusaurus",
+    ".angular",
+    ".vite",
+    ".webpack",
+    ".expo",
+    ".gradle",
+    ".bundle",
+    ".dart_tool",
+    ".build",
+    "DerivedData",
+    "Pods",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    ".nox",
+    ".eggs",
+    ".ipynb_checkpoints",
+    ".terraform",
+    "elm-stuff",
+    "zig-out",
+    "zig-cache",
+    ".zig-cache",
+];
+const BUILD_OUTPUT_ENDINGS: [&str; 10] = [
+    ".egg-info",
+    ".pyc",
+    ".pyo",
+    ".o",
+    ".obj",
+    ".class",
+    ".tsbuildinfo",
+    ".eslintcache",
+    ".stylelintcache",
+    ".DS_Store",
+];
+
 /// Endings of names, and whole names, that stand for a running program. Of no use to another one, and often harmful.
 const RUNTIME_ENDINGS: [&str; 4] = [".pid", ".sock", ".swp", ".swo"];
 const RUNTIME_NAMES: [&str; 8] = [
@@ -79,6 +137,24 @@ impl Rules {
     }
 }
 
+/// Returns whether an ignored entry, going by its own name, is a directory of dependencies, the output of a build, or the state of a running
+/// program: nobody misses it, because it is made again.
+pub(crate) fn is_made_again(path: &Path, is_directory: bool) -> bool {
+    let Some(name) = path.file_name() else { return false };
+    let is_in = |table: &[&str]| table.iter().any(|known| OsStr::new(known) == name);
+    let bytes = name.as_bytes();
+    let is_output = || BUILD_OUTPUT_ENDINGS.iter().any(|ending| bytes.ends_with(ending.as_bytes()));
+    match is_directory {
+        true => is_in(&DEPENDENCIES) || is_in(&BUILD_OUTPUTS) || bytes.starts_with(b"cmake-build-") || is_output(),
+        false => is_output() || is_state(bytes),
+    }
+}
+
+/// Returns whether it is of no use once the program has ended. An editor's swap file is: it may have the only copy of an edit.
+fn is_state(name: &[u8]) -> bool {
+    is_runtime(name) && ![".swp", ".swo"].iter().any(|ending| name.ends_with(ending.as_bytes()))
+}
+
 fn is_runtime(name: &[u8]) -> bool {
     RUNTIME_ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()))
         || RUNTIME_NAMES.iter().any(|known| known.as_bytes() == name)
@@ -134,6 +210,20 @@ mod tests {
             ("x.log", false, Some(LeftBehindReason::Excluded)),
         ] {
             assert_eq!(rules.leave(Path::new(path), is_directory), expected, "{path}");
+        }
+        for (path, is_directory, expected) in [
+            ("a/node_modules", true, true),
+            ("dist", true, true),
+            ("dist", false, false),
+            ("x.egg-info", true, true),
+            ("a/b.pyc", false, true),
+            ("server.pid", false, true),
+            (".notes.swp", false, false),
+            (".env", false, false),
+            ("data", true, false),
+            ("", true, false),
+        ] {
+            assert_eq!(is_made_again(Path::new(path), is_directory), expected, "{path}");
         }
         assert_eq!(dependency(Path::new("a/node_modules/b/node_modules/c")), Some(Path::new("a/node_modules")));
     }

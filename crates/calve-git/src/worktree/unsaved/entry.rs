@@ -1,0 +1,111 @@
+//! Finds what only git's own files of a worktree have: they go when the worktree is removed or forgotten.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::git::Git;
+use crate::paths::path_of;
+use crate::remedy::UnfinishedOperation;
+use crate::repository::{Repository, Worktree};
+use crate::worktree::unsaved::item::{LooseCommits, UnsavedItem};
+use crate::worktree::unsaved::{reflog, submodules};
+
+/// The files that git keeps during an operation.
+pub(super) const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
+    ("rebase-merge", UnfinishedOperation::Rebase),
+    ("rebase-apply", UnfinishedOperation::RebaseOrAm),
+    ("MERGE_HEAD", UnfinishedOperation::Merge),
+    ("MERGE_AUTOSTASH", UnfinishedOperation::Merge),
+    ("CHERRY_PICK_HEAD", UnfinishedOperation::CherryPick),
+    ("REVERT_HEAD", UnfinishedOperation::Revert),
+    ("BISECT_LOG", UnfinishedOperation::Bisect),
+];
+
+/// Returns the operation that git is in the middle of, in the worktree with these files of git's: its own stash and the commits so far
+/// exist nowhere else.
+pub(super) fn unfinished(entry: &Path) -> Option<UnfinishedOperation> {
+    let is_there = |name: &str| fs_err::symlink_metadata(entry.join(name)).is_ok();
+    UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
+}
+
+/// Returns what only the entry of a worktree has, apart from its index.
+pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {
+    let common = &repository.common;
+    let mut items: Vec<UnsavedItem> = unfinished(entry).map(UnsavedItem::Operation).into_iter().collect();
+    let detached = worktree.head.as_ref().filter(|_| worktree.branch.is_none());
+    if let Some(head) = detached {
+        items.extend(loose(common, std::slice::from_ref(head), &["--all"])?.map(UnsavedItem::Commits));
+    }
+    let mut made = reflog::made_and_left(&entry.join("logs/HEAD"));
+    if let Some(branch) = &worktree.branch {
+        // The branch stays, with its log. Mostly that has them all, and git need not be asked.
+        let log = reflog::read(&common.join("logs/refs/heads").join(branch));
+        made.retain(|commit| !log.contains(commit.as_str()));
+    }
+    if !made.is_empty() {
+        let elsewhere: Vec<&str> = ["--all", "--reflog"].into_iter().chain(detached.map(String::as_str)).collect();
+        items.extend(loose(common, &made, &elsewhere)?.map(UnsavedItem::Reflog));
+    }
+    items.extend(references(common, entry)?);
+    items.extend(submodules::find(repository, worktree, entry)?);
+    Ok(items)
+}
+
+/// Returns the commits that `tips` lead to and `others` do not. git looks at the main worktree only: HEAD and references of linked ones
+/// may go, too.
+fn loose(common: &Path, tips: &[String], others: &[&str]) -> Result<Option<LooseCommits>> {
+    let git = Git::at(common).with("GIT_DIR", common);
+    let asked = ["rev-list", "--ignore-missing", "--single-worktree", "--max-count=1000", "--stdin", "--not"];
+    let listed = git.fed(&[&asked, others].concat(), tips.join("\n").as_bytes())?;
+    Ok(LooseCommits::listed(&listed))
+}
+
+impl LooseCommits {
+    /// Returns the commits of git's list, one in a line.
+    pub(super) fn listed(list: &[u8]) -> Option<LooseCommits> {
+        let list = String::from_utf8_lossy(list);
+        let commit = list.lines().next().map(str::trim).filter(|commit| !commit.is_empty())?.to_owned();
+        Some(LooseCommits { commit, count: list.lines().count() as u64 })
+    }
+}
+
+/// Returns the references of the worktree's own (`refs/worktree`, `refs/bisect`, `refs/rewritten`) that lead to something that those of the
+/// repository do not.
+fn references(common: &Path, entry: &Path) -> Result<Vec<UnsavedItem>> {
+    if fs_err::read_dir(entry.join("refs")).map_or(true, |mut all| all.next().is_none()) {
+        return Ok(Vec::new());
+    }
+    let git = Git::at(common).with("GIT_DIR", entry);
+    let format = "--format=%(objectname) %(objecttype) %(refname)";
+    let own = git.run(&["for-each-ref", format, "refs/worktree", "refs/bisect", "refs/rewritten"])?;
+    let mut items = Vec::new();
+    for line in String::from_utf8_lossy(&own).lines() {
+        let mut words = line.splitn(3, ' ');
+        let (Some(oid), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
+        let commits = match kind {
+            "commit" => loose(common, &[oid.to_owned()], &["--all", "--reflog"])?,
+            // Nothing says what else leads to a tag, a tree or a file, except a reference.
+            _ => {
+                let shared = Git::at(common).with("GIT_DIR", common);
+                let is_kept = !shared.run(&["for-each-ref", "--count=1", "--points-at", oid])?.is_empty();
+                (!is_kept).then(|| LooseCommits { commit: oid.to_owned(), count: 1 })
+            }
+        };
+        items.extend(commits.map(|commits| UnsavedItem::Reference { name: name.to_owned(), commits }));
+    }
+    Ok(items)
+}
+
+/// Returns the files whose staged contents the commit does not have.
+pub(super) fn staged(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Option<UnsavedItem>> {
+    if fs_err::symlink_metadata(entry.join("index")).is_err() {
+        return Ok(None);
+    }
+    let git = Git::at(&repository.common).with("GIT_DIR", entry);
+    let said = match &worktree.head {
+        Some(_) => git.run(&["diff-index", "--cached", "--name-only", "--diff-filter=AMTU", "-z", "HEAD", "--"])?,
+        None => git.run(&["ls-files", "--cached", "-z"])?,
+    };
+    let paths: Vec<_> = said.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(path_of).collect();
+    Ok((!paths.is_empty()).then_some(UnsavedItem::Staged(paths)))
+}

@@ -1,0 +1,150 @@
+//! Finds ignored files that neither the main worktree nor the worktree that this one was cloned from has.
+
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use calve_core::is_trash;
+
+use crate::environment::is_own_env_file;
+use crate::error::Result;
+use crate::paths::{path_of, pointed_to};
+use crate::worktree::add::ignored::rules;
+use crate::worktree::status::UntrackedEntry;
+use crate::worktree::unsaved::item::IgnoredFile;
+
+/// A search among the ignored entries of a worktree. Dependencies and build outputs are passed over by their names.
+pub(super) struct IgnoredSearch<'w> {
+    root: &'w Path,
+    donors: Vec<PathBuf>,
+    /// Directories of donors, and whether they are there without a link on the way.
+    is_real: HashMap<PathBuf, bool>,
+    found: Vec<IgnoredFile>,
+}
+
+impl<'w> IgnoredSearch<'w> {
+    /// Neither path has links in it.
+    pub(super) fn new(root: &'w Path, donors: Vec<PathBuf>) -> Self {
+        Self { root, donors, is_real: HashMap::new(), found: Vec::new() }
+    }
+
+    /// Adds the files of these entries, which are relative to `below`.
+    pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) -> Result<()> {
+        for entry in entries {
+            let path = below.join(path_of(&entry.path));
+            if !path.ancestors().any(|above| rules::is_made_again(above, above != path || entry.is_directory)) {
+                self.add(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the files, the first by name first.
+    pub(super) fn found(mut self) -> Vec<IgnoredFile> {
+        self.found.sort();
+        // A file of an SQLite database is of no use without the database.
+        let bases: Vec<PathBuf> = self.found.iter().filter_map(|file| database_of(&file.path)).collect();
+        for path in bases {
+            let is_listed = self.found.binary_search_by(|file| file.path.cmp(&path)).is_ok();
+            if let (false, Ok(base)) = (is_listed, fs_err::symlink_metadata(self.root.join(&path))) {
+                self.found.push(IgnoredFile { path, bytes: base.len() });
+            }
+        }
+        self.found.sort();
+        self.found.dedup();
+        self.found
+    }
+
+    fn add(&mut self, path: PathBuf) -> Result<()> {
+        let there = self.root.join(&path);
+        let found = match fs_err::symlink_metadata(&there) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            found => found?,
+        };
+        if found.is_dir() {
+            return self.add_directory(&path, &there);
+        }
+        let is_kept = (!found.is_file() && !found.is_symlink())
+            || is_own_env_file(self.root, &path)
+            || (0..self.donors.len()).any(|donor| self.has_same(donor, &path, &there, &found));
+        if !is_kept {
+            self.found.push(IgnoredFile { path, bytes: found.len() });
+        }
+        Ok(())
+    }
+
+    fn add_directory(&mut self, path: &Path, there: &Path) -> Result<()> {
+        // A repository of its own, with a list of its own.
+        if is_repository(there) {
+            return Ok(());
+        }
+        for entry in fs_err::read_dir(there)? {
+            let entry = entry?;
+            let (name, path) = (entry.file_name(), path.join(entry.file_name()));
+            let is_directory = entry.file_type()?.is_dir();
+            let is_trash = is_directory && is_trash(name.as_encoded_bytes());
+            if !is_trash && !rules::is_made_again(&path, is_directory) {
+                self.add(path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a donor has the same file at the same path. Equal size and time of change count as equal contents.
+    fn has_same(&mut self, donor: usize, path: &Path, there: &Path, found: &Metadata) -> bool {
+        if !self.is_really_in(donor, path.parent().unwrap_or(Path::new(""))) {
+            return false;
+        }
+        let other = self.donors[donor].join(path);
+        let Ok(kept) = fs_err::symlink_metadata(&other) else { return false };
+        if found.is_symlink() || kept.is_symlink() {
+            return matches!((fs_err::read_link(there), fs_err::read_link(&other)), (Ok(a), Ok(b)) if a == b);
+        }
+        let changed = |found: &Metadata| (found.mtime(), found.mtime_nsec());
+        kept.is_file()
+            && kept.len() == found.len()
+            && (changed(&kept) == changed(found) || have_same_contents(there, &other).unwrap_or(false))
+    }
+
+    /// Returns whether a directory is there in a donor: a link could lead back to the worktree that goes.
+    fn is_really_in(&mut self, donor: usize, directory: &Path) -> bool {
+        if directory.as_os_str().is_empty() {
+            return true;
+        }
+        let at = self.donors[donor].join(directory);
+        if let Some(known) = self.is_real.get(&at) {
+            return *known;
+        }
+        let is_real = self.is_really_in(donor, directory.parent().unwrap_or(Path::new("")))
+            && fs_err::symlink_metadata(&at).is_ok_and(|found| found.is_dir());
+        self.is_real.insert(at, is_real);
+        is_real
+    }
+}
+
+/// Returns whether a directory has a repository's `.git`, or is one itself.
+fn is_repository(directory: &Path) -> bool {
+    let is_there = |name: &str| fs_err::metadata(directory.join(name)).is_ok();
+    let has_pointer = || fs_err::read(directory.join(".git")).is_ok_and(|text| pointed_to(&text).is_some());
+    is_there(".git/HEAD") || has_pointer() || is_there("HEAD") && is_there("objects") && is_there("refs")
+}
+
+/// Returns the path of the database to which a journal belongs, by SQLite's names.
+fn database_of(path: &Path) -> Option<PathBuf> {
+    let text = path.to_str()?;
+    ["-wal", "-journal", "-shm"].iter().find_map(|ending| text.strip_suffix(ending)).map(PathBuf::from)
+}
+
+fn have_same_contents(a: &Path, b: &Path) -> std::io::Result<bool> {
+    let (mut a, mut b) = (fs_err::File::open(a)?, fs_err::File::open(b)?);
+    let (mut ours, mut theirs) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let length = a.read(&mut ours)?;
+        b.read_exact(&mut theirs[..length])?;
+        if length == 0 || ours[..length] != theirs[..length] {
+            return Ok(length == 0);
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! One thing in a worktree that exists nowhere else, and its words.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use calve_core::ShownPath;
+use strum::{IntoStaticStr, VariantNames};
+
+use crate::remedy::{HidingMark, Remedy, UnfinishedOperation};
+
+/// Something in a worktree that exists nowhere else, and goes with it.
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names of the fields say it")]
+pub enum UnsavedItem {
+    /// Files that were changed, staged or added since the commit.
+    Uncommitted(Vec<PathBuf>),
+    /// Files whose staged contents only the entry of a worktree that is gone has.
+    Staged(Vec<PathBuf>),
+    /// A changed file that git was told to ignore.
+    Hidden { path: PathBuf, mark: HidingMark },
+    /// Something that git is in the middle of.
+    Operation(UnfinishedOperation),
+    /// The commits of a detached HEAD.
+    Commits(LooseCommits),
+    /// Commits that were made here, and that only HEAD's log leads to.
+    Reflog(LooseCommits),
+    /// Objects that only a reference of this worktree leads to, such as `refs/worktree/x`.
+    Reference { name: String, commits: LooseCommits },
+    /// Commits of a repository inside that none of its remotes has.
+    Unpushed(LooseCommits),
+    /// The worktree inside is locked.
+    Locked,
+    /// The repository inside has this worktree elsewhere.
+    RepositoryOf(PathBuf),
+    /// The worktree inside belongs to a repository that is not there.
+    Orphaned(PathBuf),
+    /// The repository inside cannot be read, as git says.
+    Unreadable(String),
+    /// Another worktree is registered at this path inside, and something else is there.
+    Misplaced(PathBuf),
+    /// One of these, in a repository, worktree or submodule inside.
+    Inside { path: PathBuf, item: Box<UnsavedItem> },
+    /// Ignored files that neither the main worktree nor the donor has with the same contents, other than dependencies and build outputs.
+    Ignored(Vec<IgnoredFile>),
+    /// The data of a service of this name.
+    Service(String),
+}
+
+/// Commits that nothing else leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LooseCommits {
+    /// The newest, or the only known one.
+    pub commit: String,
+    /// How many there are, up to 1,000.
+    pub count: u64,
+}
+
+/// As many commits as git lists at most (`--max-count=1000`).
+const COUNTED: u64 = 1000;
+
+/// An ignored file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IgnoredFile {
+    /// Relative to the worktree.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// Ignored files are moved aside if all of them together are no larger than this.
+pub(crate) const KEPT_BYTES: u64 = 100_000_000;
+
+impl UnsavedItem {
+    /// The names of all kinds.
+    pub const NAMES: &[&str] = Self::VARIANTS;
+
+    /// Returns the name of its kind, for programs.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns whether only force removes it. Other items are moved aside.
+    pub fn needs_force(&self) -> bool {
+        !matches!(self, Self::Ignored(files) if bytes(files) <= KEPT_BYTES)
+    }
+
+    /// Returns the repository, worktree or submodule inside that it is in.
+    pub fn place(&self) -> Option<&Path> {
+        if let Self::Inside { path, .. } = self { Some(path) } else { None }
+    }
+
+    /// Returns the files concerned.
+    pub fn paths(&self) -> Vec<&Path> {
+        match self {
+            Self::Uncommitted(paths) | Self::Staged(paths) => paths.iter().map(PathBuf::as_path).collect(),
+            Self::Hidden { path, .. } | Self::RepositoryOf(path) | Self::Orphaned(path) | Self::Misplaced(path) => {
+                vec![path]
+            }
+            Self::Ignored(files) => files.iter().map(|file| file.path.as_path()).collect(),
+            Self::Inside { item, .. } => item.paths(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the commits concerned.
+    pub fn commits(&self) -> Option<&LooseCommits> {
+        match self {
+            Self::Commits(commits)
+            | Self::Reflog(commits)
+            | Self::Reference { commits, .. }
+            | Self::Unpushed(commits) => Some(commits),
+            Self::Inside { item, .. } => item.commits(),
+            _ => None,
+        }
+    }
+
+    /// Returns the size of ignored files.
+    pub fn bytes(&self) -> Option<u64> {
+        if let Self::Ignored(files) = self { Some(bytes(files)) } else { None }
+    }
+
+    pub(super) fn inside(self, path: &Path) -> UnsavedItem {
+        Self::Inside { path: path.to_path_buf(), item: Box::new(self) }
+    }
+
+    /// Returns the next step for someone who wants to keep it.
+    pub(crate) fn remedy(&self) -> Remedy {
+        match self {
+            Self::Uncommitted(_) => Remedy::CommitOrForce,
+            Self::Staged(_) => Remedy::RecoverOrForget,
+            Self::Hidden { mark, .. } => Remedy::KeepHiddenOrForce(*mark),
+            Self::Operation(operation) => Remedy::FinishOrForce(*operation),
+            Self::Commits(commits) | Self::Reflog(commits) | Self::Reference { commits, .. } => {
+                Remedy::BranchOrForce(commits.commit.clone())
+            }
+            Self::Unpushed(_) => Remedy::PushNestedOrForce,
+            Self::Locked => Remedy::UnlockNestedOrForce,
+            Self::RepositoryOf(_) => Remedy::RemoveOtherOrForce,
+            Self::Orphaned(_) => Remedy::RepairNestedOrForce,
+            Self::Unreadable(_) => Remedy::MoveNestedOrForce,
+            Self::Misplaced(_) => Remedy::MoveAwayOrForce,
+            Self::Inside { item, .. } => match &**item {
+                Self::Uncommitted(_) => Remedy::CommitNestedOrForce,
+                Self::Commits(_) => Remedy::BranchNestedOrForce,
+                other => other.remedy(),
+            },
+            Self::Ignored(_) => Remedy::MoveIgnoredOrForce,
+            Self::Service(_) => Remedy::KeepDataOrForce,
+        }
+    }
+
+    /// Describes it after "the worktree has". `place` follows the noun.
+    fn phrase(&self, place: &str) -> String {
+        match self {
+            Self::Uncommitted(paths) => format!("changes{place} that are not committed: {}", listed(paths)),
+            Self::Staged(paths) => format!("staged changes{place} that nothing else has: {}", listed(paths)),
+            Self::Hidden { path, mark } => {
+                format!("changes of {}{place} that git was told to ignore (`--{}`)", quoted(path), mark.name())
+            }
+            Self::Operation(operation) => format!("a {}{place} that is not finished", operation.name()),
+            Self::Commits(commits) => format!("commits{place} that no branch or tag has ({commits})"),
+            Self::Reflog(commits) => format!("commits{place} that only the log of its HEAD has ({commits})"),
+            Self::Reference { name, commits } => {
+                format!("commits{place} that only its `{}` has ({commits})", ShownPath(name))
+            }
+            Self::Unpushed(commits) => format!("commits{place} that none of its remotes has ({commits})"),
+            Self::Locked => format!("a locked worktree{place}"),
+            Self::RepositoryOf(path) => format!("the repository{place} of the worktree {}", quoted(path)),
+            Self::Orphaned(path) => format!("a worktree{place} of the repository {}, which is not there", quoted(path)),
+            Self::Unreadable(said) => format!("a repository{place} that git cannot read: {said}"),
+            Self::Misplaced(path) => {
+                format!("something else at {}, which is registered as another worktree", quoted(path))
+            }
+            Self::Inside { path, item } => item.phrase(&format!(" in {}", quoted(path))),
+            Self::Ignored(files) if self.needs_force() => {
+                let largest = files.iter().max_by_key(|file| file.bytes);
+                let largest = largest.map(|file| format!("{}, {} MB", quoted(&file.path), file.bytes / 1_000_000));
+                format!(
+                    "{} MB of ignored files that only it has, too much to move aside (the largest: {})",
+                    bytes(files) / 1_000_000,
+                    largest.unwrap_or_default()
+                )
+            }
+            Self::Ignored(files) => {
+                let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+                format!("ignored files that only it has: {}", listed(&paths))
+            }
+            Self::Service(name) => {
+                format!("the data of the service `{}`, which may have changes that are nowhere else", ShownPath(name))
+            }
+        }
+    }
+}
+
+impl fmt::Display for UnsavedItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.phrase(""))
+    }
+}
+
+impl fmt::Display for LooseCommits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let commit = &self.commit[..self.commit.len().min(12)];
+        match self.count {
+            0 | 1 => f.write_str(commit),
+            COUNTED => write!(f, "{commit} and at least {} more", COUNTED - 1),
+            more => write!(f, "{commit} and {} more", more - 1),
+        }
+    }
+}
+
+/// Describes several items in one sentence.
+pub(crate) fn all_of(items: &[UnsavedItem]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the remedy for all of these together.
+pub(crate) fn remedy_of(items: &[UnsavedItem]) -> Remedy {
+    // Most of what an unfinished operation has left is settled with it.
+    if let Some(operation) = items.iter().find(|item| matches!(item, UnsavedItem::Operation(_))) {
+        return operation.remedy();
+    }
+    let mut remedies = items.iter().filter(|item| item.needs_force()).map(UnsavedItem::remedy);
+    match remedies.next() {
+        Some(first) if remedies.all(|other| other == first) => first,
+        _ => Remedy::SaveEachOrForce,
+    }
+}
+
+pub(crate) fn bytes(files: &[IgnoredFile]) -> u64 {
+    files.iter().map(|file| file.bytes).sum()
+}
+
+/// How many names a sentence has at most.
+const NAMED: usize = 5;
+
+fn listed(paths: &[PathBuf]) -> String {
+    let named = paths.iter().take(NAMED).map(|path| quoted(path)).collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    format!("`{}`", ShownPath(path))
+}

@@ -1,0 +1,37 @@
+//! What exists only in a worktree, in words and documents.
+
+use calve_core::ShownPath;
+use calve_git::worktree::{KeptFiles, UnsavedItem};
+use calve_receipt::human::{counted, size};
+use calve_receipt::{KeptFilesReceipt, UnsavedReceipt, path, paths};
+
+/// Converts the items of a list.
+pub(crate) fn receipts(items: &[UnsavedItem]) -> Vec<UnsavedReceipt> {
+    let one = |item: &UnsavedItem| UnsavedReceipt {
+        kind: match item {
+            UnsavedItem::Inside { item, .. } => item.name(),
+            item => item.name(),
+        },
+        inside: item.place().map(path),
+        paths: item.paths().into_iter().map(path).collect(),
+        commit: item.commits().map(|commits| commits.commit.clone()),
+        commits: item.commits().map(|commits| commits.count),
+        bytes: item.bytes(),
+        needs_force: item.needs_force(),
+        text: item.to_string(),
+    };
+    items.iter().map(one).collect()
+}
+
+pub(super) fn kept_receipt(kept: &KeptFiles) -> KeptFilesReceipt {
+    KeptFilesReceipt { directory: path(&kept.directory), files: paths(&kept.files), bytes: kept.bytes }
+}
+
+/// Says where ignored files are that only a removed worktree had.
+pub(super) fn kept_line(kept: &KeptFiles) -> String {
+    let files = counted(kept.files.len() as u64, "ignored file");
+    let (directory, size) = (ShownPath(&kept.directory), size(kept.bytes));
+    let first = kept.files.iter().take(3).map(|file| format!("`{}`", ShownPath(file))).collect::<Vec<_>>().join(", ");
+    let more = if kept.files.len() > 3 { ", ..." } else { "" };
+    format!("{files} that only it had ({first}{more}; {size}) will stay in `{directory}` for 7 days")
+}
