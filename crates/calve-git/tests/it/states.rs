@@ -13,9 +13,10 @@ mod model;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 use calve_core::{CancelToken, CloneOptions};
-use calve_git::worktree::{NoSteps, RemoveWorktreeOptions, convert, prune, remove};
+use calve_git::worktree::{NoSteps, RemoveWorktreeOptions, convert, merged, prune, remove};
 use calve_git::{Error, Git};
 use calve_testkit::{FileSystem, SplitMix64, Volume, is_root};
 
@@ -73,6 +74,7 @@ fn nothing_is_lost_in_any_state() {
 enum Attempt {
     Remove { what: PathBuf, is_forced: bool },
     Prune,
+    PruneMerged { older_than: Option<Duration> },
     Convert,
 }
 
@@ -82,7 +84,8 @@ fn one(fixture: &Fixture, seed: u64, counts: &Mutex<Counts>) {
     let start = random.pick(&state.starts).clone();
     let attempt = match random.below(100) {
         0..72 => Attempt::Remove { what: random.pick(&state.names).clone(), is_forced: random.below(6) == 0 },
-        72..90 => Attempt::Prune,
+        72..84 => Attempt::Prune,
+        84..92 => Attempt::PruneMerged { older_than: random.pick(&[None, Some(Duration::ZERO)]).to_owned() },
         _ => Attempt::Convert,
     };
     let allowed = match &attempt {
@@ -107,7 +110,7 @@ fn one(fixture: &Fixture, seed: u64, counts: &Mutex<Counts>) {
         (_, Err(_)) => counts.refused += 1,
         (Attempt::Remove { is_forced: true, .. }, Ok(_)) => counts.removed_by_force += 1,
         (Attempt::Remove { .. }, Ok(_)) => counts.removed += 1,
-        (Attempt::Prune, Ok(forgot)) => counts.pruned += u64::from(forgot),
+        (Attempt::Prune | Attempt::PruneMerged { .. }, Ok(went)) => counts.pruned += u64::from(went),
         (Attempt::Convert, Ok(_)) => counts.converted += 1,
     }
 }
@@ -123,6 +126,16 @@ fn attempt_it(attempt: &Attempt, start: &Path) -> Result<bool, Error> {
             remove(&options, &mut NoSteps).map(|_| true)
         }
         Attempt::Prune => prune(start).map(|pruned| !pruned.forgotten.is_empty()),
+        Attempt::PruneMerged { older_than } => {
+            let found = merged(start, *older_than, &CancelToken::default())?;
+            for one in found.iter().filter(|one| one.refused.is_none()) {
+                let mut options = RemoveWorktreeOptions::default();
+                options.start = start.to_path_buf();
+                options.what = Some(one.worktree.path.clone());
+                remove(&options, &mut NoSteps)?;
+            }
+            Ok(found.iter().any(|one| one.refused.is_none()))
+        }
         Attempt::Convert => {
             let mut options = CloneOptions::default();
             options.cancel = CancelToken::default();

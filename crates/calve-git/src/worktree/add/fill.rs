@@ -17,6 +17,7 @@ use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
 use crate::worktree::add::target::pull_request;
 use crate::worktree::add::{AddOptions, Trust, take_skipped};
+use crate::worktree::registration::note_donor;
 use crate::worktree::tracked::index::Index;
 
 /// A worktree that has now what git ignores.
@@ -60,6 +61,9 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         return Err(Error::refused("this is the worktree that the files would come from", Remedy::NameSource));
     }
     request.path.clone_from(&here);
+    if request.repository.own != request.repository.common {
+        note_donor(&request.repository.own, &request.donor)?;
+    }
     if options.trust == Trust::No {
         judge(&mut request, &here)?;
     }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use calve_core::is_trash;
 
@@ -19,6 +19,8 @@ use crate::worktree::unsaved::item::IgnoredFile;
 pub(super) struct IgnoredSearch<'w> {
     root: &'w Path,
     donors: Vec<PathBuf>,
+    /// When the worktree was made.
+    made: Option<SystemTime>,
     /// Directories of donors, and whether they are there without a link on the way.
     is_real: HashMap<PathBuf, bool>,
     found: Vec<IgnoredFile>,
@@ -26,8 +28,8 @@ pub(super) struct IgnoredSearch<'w> {
 
 impl<'w> IgnoredSearch<'w> {
     /// Neither path has links in it.
-    pub(super) fn new(root: &'w Path, donors: Vec<PathBuf>) -> Self {
-        Self { root, donors, is_real: HashMap::new(), found: Vec::new() }
+    pub(super) fn new(root: &'w Path, donors: Vec<PathBuf>, made: Option<SystemTime>) -> Self {
+        Self { root, donors, made, is_real: HashMap::new(), found: Vec::new() }
     }
 
     /// Adds the files of these entries, which are relative to `below`.
@@ -92,7 +94,8 @@ impl<'w> IgnoredSearch<'w> {
         Ok(())
     }
 
-    /// Returns whether a donor has the same file at the same path. Equal size and time of change count as equal contents.
+    /// Returns whether a donor has the same file at the same path. Equal size and time of change count as equal contents, if that time is
+    /// before the worktree was made: two files that are written at a time may get the same.
     fn has_same(&mut self, donor: usize, path: &Path, there: &Path, found: &Metadata) -> bool {
         if !self.is_really_in(donor, path.parent().unwrap_or(Path::new(""))) {
             return false;
@@ -102,10 +105,14 @@ impl<'w> IgnoredSearch<'w> {
         if found.is_symlink() || kept.is_symlink() {
             return matches!((fs_err::read_link(there), fs_err::read_link(&other)), (Ok(a), Ok(b)) if a == b);
         }
-        let changed = |found: &Metadata| (found.mtime(), found.mtime_nsec());
+        let is_unchanged = || {
+            let changed = found.modified().ok()?;
+            let is_before = changed.checked_add(Duration::from_secs(1))? < self.made?;
+            Some(is_before && kept.modified().ok()? == changed)
+        };
         kept.is_file()
             && kept.len() == found.len()
-            && (changed(&kept) == changed(found) || have_same_contents(there, &other).unwrap_or(false))
+            && (is_unchanged() == Some(true) || have_same_contents(there, &other).unwrap_or(false))
     }
 
     /// Returns whether a directory is there in a donor: a link could lead back to the worktree that goes.

@@ -25,6 +25,7 @@ use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::repository::state::{LinkedWorktree, WorktreeState};
 use crate::repository::{Repository, Worktree, joined};
+use crate::worktree::merged::made;
 use crate::worktree::registration::donor_of;
 use crate::worktree::status::Status;
 use crate::worktree::unsaved::ignored::IgnoredSearch;
@@ -66,7 +67,7 @@ pub(crate) fn of_worktree(
     let donors = [repository.main().map(Path::to_path_buf), donor_of(linked.entry())];
     let donors =
         donors.into_iter().flatten().map(|donor| real(&donor)).filter(|donor| others.contains(donor)).collect();
-    let mut search = IgnoredSearch::new(&root, donors);
+    let mut search = IgnoredSearch::new(&root, donors, made(worktree));
     search.add_all(&status.ignored, Path::new(""))?;
     for (path, ignored) in &nested.ignored {
         search.add_all(ignored, path)?;
