@@ -8,7 +8,7 @@ use calve_core::ShownPath;
 
 use crate::redact;
 use crate::remedy::Remedy;
-use crate::worktree::UnsavedItem;
+use crate::unsaved_item::{self, UnsavedItem};
 
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -47,7 +47,7 @@ pub enum Error {
         remedy: Remedy,
     },
     /// A worktree has something that exists nowhere else, and that would go with it. Nothing was done.
-    #[error("the worktree `{}` has {}", ShownPath(path), crate::worktree::all_of(items))]
+    #[error("the worktree `{}` has {}", ShownPath(path), unsaved_item::all_of(items))]
     Unsaved {
         /// The worktree, or its entry if git does not list it.
         path: PathBuf,
@@ -100,7 +100,7 @@ impl Error {
             Error::Config { .. } => Some(Remedy::CorrectConfig),
             Error::Refused { remedy, .. } => Some(remedy.clone()),
             Error::Unsaved { is_gone: true, .. } => Some(Remedy::RecoverOrForget),
-            Error::Unsaved { items, .. } => Some(crate::worktree::remedy_of(items)),
+            Error::Unsaved { items, .. } => Some(unsaved_item::remedy_of(items)),
             Error::Io(_) => Some(Remedy::CheckPath),
             Error::Clone(_) | Error::Interrupted => None,
         }

@@ -20,6 +20,7 @@ mod repository;
 mod settings;
 mod transfer_failure;
 pub mod trust;
+mod unsaved_item;
 pub mod worktree;
 
 pub use config::{Config, Hooks, Secrets, ServiceConfig, SparesRequest};

@@ -204,7 +204,7 @@ impl Failure {
                 let hint = remedy.as_ref().map(wording::git::hint);
                 return Some(ErrorReceipt {
                     path: Some(calve_receipt::path(path)),
-                    unsaved: Some(crate::commands::worktree::unsaved::receipts(items)),
+                    unsaved: Some(wording::unsaved::receipts(items)),
                     remedy: remedy.map(|remedy| remedy.name()),
                     ..ErrorReceipt::new(ErrorCode::Git, error.to_string(), hint)
                 });

@@ -31,8 +31,8 @@ pub use remove::{
     WorktreeRemoveReport, find_all, plan_removal, remove,
 };
 pub use tracked::NotClonedReason;
-pub use unsaved::{IgnoredFile, KeptFiles, LooseCommits, UnsavedItem};
-pub(crate) use unsaved::{all_of, remedy_of};
+pub use unsaved::KeptFiles;
 
 pub use crate::repository::Worktree;
 pub use crate::repository::state::WorktreeState;
+pub use crate::unsaved_item::{IgnoredFile, LooseCommits, UnsavedItem};

@@ -8,9 +8,10 @@ use crate::error::{Error, Result};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::repository::state::WorktreeState;
+use crate::unsaved_item::UnsavedItem;
 use crate::worktree::add::target;
 use crate::worktree::registration::{self, sweep};
-use crate::worktree::unsaved::{self, UnsavedItem};
+use crate::worktree::unsaved;
 
 /// The leftovers that were cleaned up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::state::{LinkedWorktree, WorktreeState};
 use crate::repository::{Repository, Worktree};
+use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::registration::{self, RepositoryLock};
-use crate::worktree::unsaved::{self, IgnoredFile, KeptFiles, UnsavedItem};
+use crate::worktree::unsaved::{self, KeptFiles};
 
 /// The fate of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

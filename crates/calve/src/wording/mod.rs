@@ -9,6 +9,7 @@ pub(crate) mod db;
 pub(crate) mod git;
 #[cfg(unix)]
 pub(crate) mod oci;
+pub(crate) mod unsaved;
 #[cfg(unix)]
 pub(crate) mod volume;
 

@@ -7,7 +7,7 @@ use crate::git::Git;
 use crate::paths::path_of;
 use crate::remedy::UnfinishedOperation;
 use crate::repository::{Repository, Worktree};
-use crate::worktree::unsaved::item::{LooseCommits, UnsavedItem};
+use crate::unsaved_item::{LooseCommits, UnsavedItem};
 use crate::worktree::unsaved::{reflog, submodules};
 
 /// The files that git keeps during an operation.

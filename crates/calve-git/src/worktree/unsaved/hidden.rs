@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
 use crate::remedy::HidingMark;
-use crate::worktree::unsaved::item::UnsavedItem;
+use crate::unsaved_item::UnsavedItem;
 
 /// Returns the changed files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse
 /// checkout). `options` come before the commands of `git`. `is_kept` is asked whether such contents of a file exist elsewhere.

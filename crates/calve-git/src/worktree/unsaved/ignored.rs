@@ -11,9 +11,9 @@ use calve_core::is_trash;
 use crate::environment::is_own_env_file;
 use crate::error::Result;
 use crate::paths::{path_of, pointed_to};
+use crate::unsaved_item::IgnoredFile;
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
-use crate::worktree::unsaved::item::IgnoredFile;
 
 /// A search among the ignored entries of a worktree. Dependencies and build outputs are passed over by their names.
 pub(super) struct IgnoredSearch<'w> {

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
-use crate::worktree::unsaved::item::{IgnoredFile, bytes};
+use crate::unsaved_item::{IgnoredFile, bytes};
 
 /// How long they stay.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);

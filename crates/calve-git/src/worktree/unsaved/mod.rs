@@ -3,7 +3,6 @@
 mod entry;
 mod hidden;
 mod ignored;
-mod item;
 mod kept;
 mod nested;
 pub(crate) mod reflog;
@@ -15,8 +14,6 @@ use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
 
-pub use item::{IgnoredFile, LooseCommits, UnsavedItem};
-pub(crate) use item::{all_of, remedy_of};
 pub use kept::KeptFiles;
 pub(crate) use kept::{Keeping, keep, sweep_kept};
 
@@ -25,6 +22,7 @@ use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::repository::state::{LinkedWorktree, WorktreeState};
 use crate::repository::{Repository, Worktree, joined};
+use crate::unsaved_item::UnsavedItem;
 use crate::worktree::merged::made;
 use crate::worktree::registration::donor_of;
 use crate::worktree::status::Status;

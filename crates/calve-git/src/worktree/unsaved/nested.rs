@@ -11,11 +11,11 @@ use crate::git::Git;
 use crate::paths::{path_of, plain, pointed_to, real};
 use crate::repository::state::LinkedWorktree;
 use crate::trust;
+use crate::unsaved_item::{LooseCommits, UnsavedItem};
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
 use crate::worktree::unsaved::entry::{UNFINISHED, unfinished};
 use crate::worktree::unsaved::hidden;
-use crate::worktree::unsaved::item::{LooseCommits, UnsavedItem};
 use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
 
 /// Something inside that git works on, by its path below the worktree.

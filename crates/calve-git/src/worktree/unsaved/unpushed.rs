@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::worktree::unsaved::item::LooseCommits;
+use crate::unsaved_item::LooseCommits;
 use crate::worktree::unsaved::reflog::{is_oid, made_here};
 
 /// Returns a git for a repository that the user may never have looked into. It runs no program that the repository's configuration names,

@@ -7,7 +7,6 @@ mod convert;
 mod list;
 mod prune;
 mod remove;
-pub(crate) mod unsaved;
 
 use std::path::PathBuf;
 

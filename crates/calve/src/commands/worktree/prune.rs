@@ -9,10 +9,11 @@ use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
 use calve_receipt::human::{age, counted, size};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
 
-use super::{remove, unsaved};
+use super::remove;
 use crate::cli::worktree::PruneArguments;
 use crate::commands::{du, reap, services};
 use crate::failure::{Failure, INTERRUPTED, REFUSED};
+use crate::wording::unsaved;
 use crate::{consent, output, wording};
 
 pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {

@@ -13,11 +13,11 @@ use calve_git::worktree::{
 
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::commands::services::{LeavingServices, Services};
-use crate::commands::worktree::unsaved;
 use crate::commands::{env, protected, reap};
 use crate::consent;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output;
+use crate::wording::unsaved;
 use calve_receipt::human::{counted, duration};
 use calve_receipt::{WorktreeRemoval, WorktreeRemovePlanReceipt, WorktreeRemoveReceipt, WorktreeRemoveReceipts, path};
 

@@ -121,7 +121,7 @@ impl UnsavedItem {
         if let Self::Ignored(files) = self { Some(bytes(files)) } else { None }
     }
 
-    pub(super) fn inside(self, path: &Path) -> UnsavedItem {
+    pub(crate) fn inside(self, path: &Path) -> UnsavedItem {
         Self::Inside { path: path.to_path_buf(), item: Box::new(self) }
     }
 

@@ -23,12 +23,12 @@ pub(crate) fn receipts(items: &[UnsavedItem]) -> Vec<UnsavedReceipt> {
     items.iter().map(one).collect()
 }
 
-pub(super) fn kept_receipt(kept: &KeptFiles) -> KeptFilesReceipt {
+pub(crate) fn kept_receipt(kept: &KeptFiles) -> KeptFilesReceipt {
     KeptFilesReceipt { directory: path(&kept.directory), files: paths(&kept.files), bytes: kept.bytes }
 }
 
 /// Says where ignored files are that only a removed worktree had.
-pub(super) fn kept_line(kept: &KeptFiles) -> String {
+pub(crate) fn kept_line(kept: &KeptFiles) -> String {
     let files = counted(kept.files.len() as u64, "ignored file");
     let (directory, size) = (ShownPath(&kept.directory), size(kept.bytes));
     let first = kept.files.iter().take(3).map(|file| format!("`{}`", ShownPath(file))).collect::<Vec<_>>().join(", ");
