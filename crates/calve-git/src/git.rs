@@ -45,12 +45,18 @@ const TELLING_HEADERS: [&str; 2] = ["GIT_CURL_VERBOSE", "GIT_TRACE_CURL"];
 pub struct Git {
     directory: PathBuf,
     environment: Vec<(&'static str, OsString)>,
+    is_confined: bool,
 }
 
 impl Git {
     /// Returns git as if started in `directory`.
     pub fn at(directory: impl Into<PathBuf>) -> Git {
-        Git { directory: directory.into(), environment: Vec::new() }
+        Git { directory: directory.into(), environment: Vec::new(), is_confined: false }
+    }
+
+    /// Returns git as if started in `directory`, which runs none of the programs that a tree could bring.
+    pub(crate) fn confined_at(directory: impl Into<PathBuf>) -> Git {
+        Git { is_confined: true, ..Git::at(directory) }
     }
 
     /// Adds one more variable to git's environment.
@@ -71,14 +77,16 @@ impl Git {
             return self.prepared(Command::new("git"));
         }
         let mut settings = self.prepared(Command::new("/bin/sh"));
-        settings.args(["-c", trust::WITHOUT_RELATIVE_PATH, "git", "config", "-z", "--list"]);
+        settings.args(["-c", trust::WITHOUT_RELATIVE_PATH, "git", "config", "-z", "--show-scope", "--list"]);
         self.prepared(trust::confined_git(&mut settings))
     }
 
     /// Returns whether git runs in a worktree that is not trusted, or on one's files elsewhere.
     fn is_confined(&self) -> bool {
         let told = self.environment.iter().find(|(name, _)| *name == "GIT_DIR");
-        told.is_some_and(|(_, entry)| trust::has_mark(Path::new(entry))) || trust::is_untrusted(&self.directory)
+        self.is_confined
+            || told.is_some_and(|(_, entry)| trust::has_mark(Path::new(entry)))
+            || trust::is_untrusted(&self.directory)
     }
 
     fn prepared(&self, mut command: Command) -> Command {

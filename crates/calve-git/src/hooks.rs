@@ -1,11 +1,11 @@
 //! A project's hooks: commands that it wants to be run with its worktrees, and the user's approval of each.
 //!
 //! The text comes with the repository, so that whoever can change the repository could have anything run. It is run only when the
-//! user has approved that exact text for that repository; what is kept is a hash of both.
+//! user has approved that exact text for that repository; what is kept is a hash of both. The repository is known by a random word in git's
+//! own directory, so another one at the same path has to be approved anew, and a moved one has not.
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +14,10 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 use crate::error::Result;
 use crate::git::OF_ONE_REPOSITORY;
+use crate::identity::{give_word, new_word, read_word};
+
+/// The name of the file with the repository's word.
+const WORD: &str = "calve-repository";
 
 /// When a hook is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,8 +51,9 @@ impl Approvals {
     }
 
     /// Returns whether this text has been approved as this hook of this repository (the directory that all its worktrees share).
-    pub fn has(&self, repository: &Path, hook: Hook, text: &str) -> bool {
-        fs_err::symlink_metadata(self.file(repository, hook, text)).is_ok_and(|found| found.is_file())
+    pub fn has(&self, repository: &Path, hook: Hook, text: &str) -> Result<bool> {
+        let Some(word) = read_word(repository, WORD)? else { return Ok(false) };
+        Ok(fs_err::symlink_metadata(self.file(&word, hook, text)).is_ok_and(|found| found.is_file()))
     }
 
     /// Approves it.
@@ -56,7 +61,7 @@ impl Approvals {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|error| {
             io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))
         })?;
-        let file = self.file(repository, hook, text);
+        let file = self.file(&give_word(repository, WORD, &new_word()?)?, hook, text);
         // Its contents are for people; the name is what counts.
         let mut options = fs_err::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -69,16 +74,17 @@ impl Approvals {
 
     /// Takes the approval back. It is no error if there was none.
     pub fn remove(&self, repository: &Path, hook: Hook, text: &str) -> Result<()> {
-        match fs_err::remove_file(self.file(repository, hook, text)) {
+        let Some(word) = read_word(repository, WORD)? else { return Ok(()) };
+        match fs_err::remove_file(self.file(&word, hook, text)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    fn file(&self, repository: &Path, hook: Hook, text: &str) -> PathBuf {
+    fn file(&self, repository: &str, hook: Hook, text: &str) -> PathBuf {
         let mut hasher = blake3::Hasher::new();
         // Lengths first, so that nothing can be moved from one part to the next.
-        for part in [b"calve hook 1", hook.name().as_bytes(), repository.as_os_str().as_bytes(), text.as_bytes()] {
+        for part in [b"calve hook 2", hook.name().as_bytes(), repository.as_bytes(), text.as_bytes()] {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
@@ -151,17 +157,24 @@ mod tests {
     fn an_approval_is_for_one_text_of_one_hook_of_one_repository() {
         let folder = tempfile::tempdir().unwrap();
         let approvals = Approvals::at(folder.path().join("state/hooks"));
-        let (one, other) = (Path::new("/one/.git"), Path::new("/other/.git"));
-        assert!(!approvals.has(one, Hook::PostAdd, "npm ci"));
-        approvals.add(one, Hook::PostAdd, "npm ci").unwrap();
-        approvals.add(one, Hook::PostAdd, "npm ci").unwrap();
-        assert!(approvals.has(one, Hook::PostAdd, "npm ci"));
-        assert!(!approvals.has(one, Hook::PostAdd, "npm ci\n"));
-        assert!(!approvals.has(one, Hook::PreRemove, "npm ci"));
-        assert!(!approvals.has(other, Hook::PostAdd, "npm ci"));
-        approvals.remove(one, Hook::PostAdd, "npm ci").unwrap();
-        approvals.remove(one, Hook::PostAdd, "npm ci").unwrap();
-        assert!(!approvals.has(one, Hook::PostAdd, "npm ci"));
+        let (one, other) = (folder.path().join("one"), folder.path().join("other"));
+        [&one, &other].into_iter().for_each(|repository| fs_err::create_dir(repository).unwrap());
+        let has = |repository: &Path, hook, text| approvals.has(repository, hook, text).unwrap();
+        assert!(!has(&one, Hook::PostAdd, "npm ci"));
+        approvals.add(&one, Hook::PostAdd, "npm ci").unwrap();
+        approvals.add(&one, Hook::PostAdd, "npm ci").unwrap();
+        assert!(has(&one, Hook::PostAdd, "npm ci"));
+        assert!(!has(&one, Hook::PostAdd, "npm ci\n"));
+        assert!(!has(&one, Hook::PreRemove, "npm ci"));
+        assert!(!has(&other, Hook::PostAdd, "npm ci"));
+        // Wherever it is moved; and another one in its place is another one.
+        let moved = folder.path().join("moved");
+        fs_err::rename(&one, &moved).unwrap();
+        fs_err::create_dir(&one).unwrap();
+        assert!(has(&moved, Hook::PostAdd, "npm ci") && !has(&one, Hook::PostAdd, "npm ci"));
+        approvals.remove(&moved, Hook::PostAdd, "npm ci").unwrap();
+        approvals.remove(&moved, Hook::PostAdd, "npm ci").unwrap();
+        assert!(!has(&moved, Hook::PostAdd, "npm ci"));
     }
 
     #[test]

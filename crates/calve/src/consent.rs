@@ -25,7 +25,7 @@ pub(crate) fn approvals() -> Result<Approvals, Failure> {
 /// is asked.
 pub(crate) fn require(repository: &Path, hook: Hook, text: &str) -> Result<(), Failure> {
     let approvals = approvals()?;
-    if approvals.has(repository, hook, text) {
+    if approvals.has(repository, hook, text).map_err(failed)? {
         return Ok(());
     }
     if can_ask() && ask(hook, text) {

@@ -15,6 +15,7 @@ use crate::config::text::{ConfigText, read};
 use crate::error::Result;
 use crate::place::Place;
 use crate::repository::Repository;
+use crate::repository::origins::provenance_of;
 
 pub(crate) use keys::Author;
 use path::PathTemplate;
@@ -92,9 +93,18 @@ pub struct Hooks {
 }
 
 impl Config {
+    /// Loads the configuration that counts for the worktree with this root: its own, or the main worktree's where a pull request could have
+    /// written its own. A bare repository has none for that.
+    pub fn of_worktree(root: &Path) -> Result<Config> {
+        if !provenance_of(root)?.is_untrusted() {
+            return Config::load(root);
+        }
+        Repository::open(root)?.main().map_or_else(|| Ok(Config::default()), Config::load)
+    }
+
     /// Reads both files at the root of a worktree. A file that is not there says nothing, and one that the repository brings along decides
     /// only what a repository may.
-    pub fn load(worktree: &Path) -> Result<Config> {
+    pub(crate) fn load(worktree: &Path) -> Result<Config> {
         let mut config = Config::default();
         for name in [SHARED, LOCAL] {
             let path = worktree.join(name);

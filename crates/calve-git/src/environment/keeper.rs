@@ -1,12 +1,13 @@
 //! Whose data it is: a word in git's own directory of a worktree tells it from others, whatever is moved.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
 
 use crate::error::Result;
+use crate::identity::{give_word, read_word};
 use crate::paths::real;
 use crate::repository::Worktree;
 use crate::trust;
@@ -42,24 +43,14 @@ impl Keeper {
     }
 
     fn at(entry: PathBuf) -> Result<Option<Keeper>> {
-        let id = word(&entry, WORD)?;
+        let id = read_word(&entry, WORD)?;
         Ok(id.map(|id| Keeper { entry, id }))
     }
 
     /// Gives the worktree with this root the word, unless it has one. Returns what it has.
     pub fn make(root: &Path, word: &str) -> Result<Keeper> {
         let entry = entry_of(root)?;
-        let staged = entry.join(format!("{WORD}.{word}"));
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&staged)?;
-        let written = file.write_all(word.as_bytes()).and_then(|()| file.sync_all());
-        // Another process may have been faster.
-        let named = written.and_then(|()| match fs::hard_link(&staged, entry.join(WORD)) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-            other => other,
-        });
-        fs::remove_file(&staged)?;
-        named?;
-        let id = self::word(&entry, WORD)?.unwrap_or_else(|| word.to_owned());
+        let id = give_word(&entry, WORD, word)?;
         Ok(Keeper { entry, id })
     }
 
@@ -70,7 +61,7 @@ impl Keeper {
 
     /// Returns whether a worktree with this word is at `entry`.
     pub fn is_at(entry: &Path, id: &str) -> bool {
-        word(entry, WORD).is_ok_and(|found| found.as_deref() == Some(id))
+        read_word(entry, WORD).is_ok_and(|found| found.as_deref() == Some(id))
     }
 
     /// Returns whether `entry` is its own directory, by whatever path.
@@ -86,7 +77,7 @@ fn entry_of(root: &Path) -> Result<PathBuf> {
 
 /// Returns the word of the worktree from whose data the one with this root is to get its own: the command that made it was killed before that.
 pub fn data_source(root: &Path) -> Result<Option<String>> {
-    word(&entry_of(root)?, SOURCE)
+    read_word(&entry_of(root)?, SOURCE)
 }
 
 /// Forgets the [`data_source`] of the worktree with this root, which has data of its own now.
@@ -94,14 +85,5 @@ pub fn forget_data_source(root: &Path) -> Result<()> {
     match fs::remove_file(entry_of(root)?.join(SOURCE)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
-    }
-}
-
-fn word(entry: &Path, name: &str) -> Result<Option<String>> {
-    let is_word = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    match fs::read_to_string(entry.join(name)) {
-        Ok(text) => Ok(Some(text).filter(is_word)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }

@@ -1,6 +1,8 @@
 //! A repository and its worktrees, as git tells of them.
 
 pub(crate) mod entries;
+pub(crate) mod origins;
+pub(crate) mod references;
 pub(crate) mod state;
 
 use std::collections::HashMap;
@@ -15,8 +17,9 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
+use crate::repository::origins::{Origins, of_commit, settle};
 use crate::settings::settings_of;
-use crate::trust;
+use crate::trust::{self, Provenance};
 
 /// A worktree, as `git worktree list` has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,6 +41,8 @@ pub struct Worktree {
     pub is_gone: bool,
     /// Whether what is at its path is the worktree.
     pub standing: WorktreeState,
+    /// Whose work it holds.
+    pub provenance: Provenance,
     /// Its own files in the repository; none for the main one.
     pub(crate) entry: Option<PathBuf>,
 }
@@ -64,6 +69,7 @@ pub(crate) struct Repository {
     pub(crate) own: PathBuf,
     pub(crate) worktrees: Vec<Worktree>,
     settings: HashMap<String, String>,
+    origins: Origins,
 }
 
 impl Repository {
@@ -71,11 +77,12 @@ impl Repository {
     pub(crate) fn open(start: &Path) -> Result<Repository> {
         let git = Git::at(start);
         // git takes longer to start than to answer.
-        let (places, settings, worktrees) = std::thread::scope(|scope| {
+        let (places, settings, references, worktrees) = std::thread::scope(|scope| {
             let places = scope.spawn(|| places(&git));
             let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
+            let references = scope.spawn(|| git.run(&["for-each-ref", "--format=%(objectname) %(refname)"]));
             let worktrees = list(&git);
-            (joined(places), joined(settings), worktrees)
+            (joined(places), joined(settings), joined(references), worktrees)
         });
         let (common, own, here) = match places {
             Ok(Places { common, own, here }) => (fs_err::canonicalize(start.join(common))?, real(&own), here),
@@ -84,20 +91,33 @@ impl Repository {
         };
         let (settings, mut worktrees) = (settings?, worktrees?);
         state::look(&common, here.as_deref().map(|here| (here, own.as_path())), &mut worktrees)?;
+        let settings = parse_settings(&settings);
+        let origins = settle(&common, &settings, &mut worktrees, &references?)?;
         Ok(Repository {
             worktrees,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),
             asked_from: start.to_path_buf(),
-            settings: parse_settings(&settings),
+            settings: settings.into_iter().collect(),
             common,
             own,
             here,
+            origins,
         })
     }
 
     /// Returns git in the worktree (or the directory) that was asked from.
     pub(crate) fn git(&self) -> Git {
         Git::at(&self.start)
+    }
+
+    /// Returns whose a commit is that is to be checked out, as `branch` if it is a local one.
+    pub(crate) fn provenance_of(&self, commit: &str, branch: Option<&str>) -> Result<Provenance> {
+        of_commit(&self.origins, &self.common, &self.worktrees, commit, branch)
+    }
+
+    /// Returns git for what only asks about commits: no directory of a worktree is around it, and it runs no program of the settings.
+    pub(crate) fn git_to_ask(&self) -> Git {
+        Git::confined_at(&self.common).with("GIT_DIR", &self.common)
     }
 
     /// Returns git for what asks a remote: the programs by which it is reached are not looked for in a tree that is not trusted.
@@ -355,7 +375,7 @@ fn trimmed(printed: &[u8]) -> &[u8] {
     printed.strip_suffix(b"\n").unwrap_or(printed)
 }
 
-fn parse_settings(printed: &[u8]) -> HashMap<String, String> {
+fn parse_settings(printed: &[u8]) -> Vec<(String, String)> {
     settings_of(printed).map(|(name, value)| (spelled(&name), value)).collect()
 }
 
@@ -405,7 +425,7 @@ mod tests {
     fn names_of_remotes_keep_their_case() {
         let settings = parse_settings(b"Core.AutoCRLF\ninput\0remote.Up.One.pushURL\nx\0core.bare\0");
         for (name, value) in [("core.autocrlf", "input"), ("remote.Up.One.pushurl", "x"), ("core.bare", "")] {
-            assert_eq!(settings.get(name).map(String::as_str), Some(value), "{settings:?}");
+            assert!(settings.contains(&(name.to_owned(), value.to_owned())), "{settings:?}");
         }
     }
 

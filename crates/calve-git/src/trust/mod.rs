@@ -9,9 +9,28 @@ use std::process::Command;
 
 use crate::error::Result;
 use crate::paths::{pointed_to, real};
-use crate::settings::settings_of;
 
-pub(crate) mod program;
+pub(crate) mod command;
+pub(crate) mod programs;
+
+/// Whose work a worktree or a commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Provenance {
+    /// The user's, or what the user takes from the project's own branches.
+    Own,
+    /// A pull request's that the user trusts.
+    TrustedByUser,
+    /// A pull request's: nothing of it runs, and it gets no secrets and no data.
+    #[default]
+    Untrusted,
+}
+
+impl Provenance {
+    /// Returns whether nothing of it may run.
+    pub fn is_untrusted(self) -> bool {
+        self == Self::Untrusted
+    }
+}
 
 /// The mark's name.
 const MARK: &str = "calve-untrusted";
@@ -63,13 +82,25 @@ pub(crate) fn is_trusted(entry: &Path) -> bool {
     fs_err::symlink_metadata(entry.join(TRUSTED)).is_ok()
 }
 
-/// Returns whether `path` is in a worktree of a pull request that was added without trust.
-pub fn is_untrusted(path: &Path) -> bool {
+/// Returns whether `path` is in a worktree that is marked as a pull request's.
+pub(crate) fn is_untrusted(path: &Path) -> bool {
     let real = real(path);
     // This is so for a repository inside a worktree too: its contents came with the worktree.
     real.ancestors().any(|above| match pointer(&above.join(".git")) {
         Ok(entry) => entry.is_some_and(|entry| has_mark(&entry)),
         Err(_) => true,
+    })
+}
+
+/// Returns whose the worktree with this root is, by its marks. They are right once the repository has been opened.
+pub(crate) fn recorded(root: &Path) -> Result<Provenance> {
+    if is_untrusted(root) {
+        return Ok(Provenance::Untrusted);
+    }
+    Ok(if entry_of(root)?.is_some_and(|entry| is_trusted(&entry)) {
+        Provenance::TrustedByUser
+    } else {
+        Provenance::Own
     })
 }
 
@@ -131,8 +162,8 @@ pub(crate) const WITHOUT_RELATIVE_PATH: &str = "set -f; IFS=:; p=; for d in $PAT
 /// Fails like git when the settings, and so what git would run, are unknown.
 const UNKNOWN: &str = "echo 'fatal: cannot read the settings of git, and this worktree is not trusted' >&2; exit 128";
 
-/// Returns a git for an untrusted worktree, with the settings that `settings` prints (`git config -z --list`). It runs no hook, no file
-/// system monitor, and no program from the tree.
+/// Returns a git for an untrusted worktree, with the settings that `settings` prints (`git config -z --show-scope --list`). It runs no hook,
+/// no file system monitor, and no program from the tree.
 pub(crate) fn confined_git(settings: &mut Command) -> Command {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c");
@@ -141,7 +172,7 @@ pub(crate) fn confined_git(settings: &mut Command) -> Command {
         return shell;
     };
     shell.args([WITHOUT_RELATIVE_PATH, "git"]);
-    for (at, (name, value)) in overrides(&printed.stdout).into_iter().enumerate() {
+    for (at, (name, value)) in programs::overrides(&printed.stdout).into_iter().enumerate() {
         let variable = format!("CALVE_SETTING_{at}");
         shell.args(setting(&name, &value, &variable)).env(variable, value);
     }
@@ -155,56 +186,6 @@ pub(crate) fn setting(name: &str, value: &str, variable: &str) -> Vec<String> {
         true => vec![format!("--config-env={name}={variable}")],
         false => vec!["-c".to_owned(), format!("{name}={value}")],
     }
-}
-
-/// Returns the settings that override the user's.
-fn overrides(settings: &[u8]) -> Vec<(String, String)> {
-    let mut instead: Vec<(String, String)> =
-        [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false"), ("gc.auto", "0"), ("maintenance.auto", "false")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec();
-    for driver in refused_filters(settings) {
-        let name = driver.name;
-        instead.extend(["clean", "smudge", "process"].map(|what| (format!("filter.{name}.{what}"), String::new())));
-        instead.push((format!("filter.{name}.required"), "false".to_owned()));
-    }
-    for (name, _) in settings_of(settings).filter(|(_, value)| !program::is_the_users(value)) {
-        let (section, key) = (name.split('.').next().unwrap_or_default(), name.rsplit('.').next().unwrap_or_default());
-        match (section.to_ascii_lowercase().as_str(), key.to_ascii_lowercase().as_str()) {
-            ("core", "sshcommand" | "askpass") => instead.push((name, "false".into())),
-            ("remote", "uploadpack") => instead.push((name, "git-upload-pack".into())),
-            // An empty one takes back those before it.
-            ("credential", "helper") => instead.push((name, String::new())),
-            _ => {}
-        }
-    }
-    instead
-}
-
-/// A filter that would run code of the tree.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct RefusedFilter {
-    pub(crate) name: String,
-    pub(crate) command: String,
-}
-
-/// Returns the filters in these settings (`git config -z --list`) that do not run in an untrusted worktree.
-pub(crate) fn refused_filters(settings: &[u8]) -> Vec<RefusedFilter> {
-    let mut refused: Vec<RefusedFilter> = Vec::new();
-    for (name, command) in settings_of(settings) {
-        let Some((driver, what)) = name.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) else {
-            continue;
-        };
-        let runs = ["clean", "smudge", "process"].iter().any(|known| what.eq_ignore_ascii_case(known));
-        if runs
-            && !command.is_empty()
-            && !program::is_the_users(&command)
-            && !refused.iter().any(|known| known.name == driver)
-        {
-            refused.push(RefusedFilter { name: driver.to_owned(), command });
-        }
-    }
-    refused
 }
 
 #[cfg(test)]
@@ -236,18 +217,5 @@ mod tests {
         fs_err::remove_dir(entry.join(MARK)).unwrap();
         fs_err::write(tree.join(".git"), "nonsense").unwrap();
         assert!(is_untrusted(&tree));
-    }
-
-    #[test]
-    fn settings_that_name_code_of_the_tree_are_replaced() {
-        let settings = b"filter.lfs.process\ngit-lfs filter-process\0filter.rel.Clean\n./f.sh\0filter.rel.smudge\n./f.sh\0\
-            core.sshcommand\n./ssh\0credential.helper\nstore\0credential.https://x.org.helper\n!./c\0remote.o.uploadpack\n./u\0";
-        let instead = overrides(settings);
-        let value = |name: &str| instead.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-        assert_eq!((value("core.hooksPath"), value("core.fsmonitor")), (Some("/dev/null"), Some("false")));
-        assert_eq!((value("filter.rel.clean"), value("filter.rel.required")), (Some(""), Some("false")));
-        assert_eq!((value("filter.lfs.process"), value("credential.helper")), (None, None));
-        assert_eq!((value("core.sshcommand"), value("credential.https://x.org.helper")), (Some("false"), Some("")));
-        assert_eq!(value("remote.o.uploadpack"), Some("git-upload-pack"));
     }
 }

@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::repository::state::WorktreeState;
 use crate::repository::{Repository, Worktree};
-use crate::trust;
 use crate::worktree::agent;
 use crate::worktree::merged::made;
 use crate::worktree::registration::sweep;
@@ -28,8 +27,6 @@ pub struct WorktreeInfo {
     pub behind: Option<u64>,
     /// The branch's upstream, or else the main worktree's branch.
     pub compared_with: Option<String>,
-    /// Whether it is of a pull request that was added without trust: none of its code runs.
-    pub is_untrusted: bool,
     /// The agent that it was made for, or that made it.
     pub maker: Option<String>,
     /// Since it was made; none for the main one.
@@ -66,7 +63,6 @@ fn look(repository: &Repository, worktree: &Worktree, main: Option<&str>) -> Res
         ahead: None,
         behind: None,
         compared_with: None,
-        is_untrusted: trust::is_untrusted(&worktree.path),
         maker: agent::maker(worktree),
         age: made(worktree).and_then(|made| made.elapsed().ok()),
     };

@@ -99,19 +99,24 @@ fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(S
         return Ok(None);
     }
     let main = repository.worktrees.first().and_then(|main| main.branch.as_deref());
-    let git = Git::at(&worktree.path);
-    let has_all = |reference: &str| git.succeeds(&["merge-base", "--is-ancestor", "HEAD", reference]);
+    let Some(head) = worktree.head.as_deref() else { return Ok(None) };
+    let git = repository.git_to_ask();
+    let has_all = |reference: &str| git.succeeds(&["merge-base", "--is-ancestor", head, reference]);
     let main = main.filter(|main| worktree.branch.as_deref() != Some(main));
     if let Some(main) = main
         && has_all(&format!("refs/heads/{main}"))?
     {
         return Ok(Some((main.to_owned(), false)));
     }
-    let upstream = git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", "@{upstream}"])?;
-    match upstream {
-        Some(upstream) if has_all("@{upstream}")? => Ok(Some((upstream, false))),
+    let reference = worktree.branch.as_ref().map(|branch| format!("{branch}@{{upstream}}"));
+    let upstream = match &reference {
+        Some(reference) => git.answer(&["rev-parse", "--verify", "--quiet", "--abbrev-ref", reference])?,
+        None => None,
+    };
+    match (upstream, reference) {
+        (Some(upstream), Some(reference)) if has_all(&reference)? => Ok(Some((upstream, false))),
         _ => match main {
-            Some(main) if has_squashed(repository, git, &format!("refs/heads/{main}"))? => {
+            Some(main) if has_squashed(repository, git, head, &format!("refs/heads/{main}"))? => {
                 Ok(Some((main.to_owned(), true)))
             }
             _ => Ok(None),
@@ -121,9 +126,9 @@ fn branch_with(repository: &Repository, worktree: &Worktree) -> Result<Option<(S
 
 /// Returns whether a branch has a commit with all changes that this worktree's commits make together, compared as `git cherry` compares, and still
 /// has these changes: a merge would change nothing (`git merge-tree`, git 2.38). With an older git, nothing counts as squashed.
-fn has_squashed(repository: &Repository, git: Git, branch: &str) -> Result<bool> {
-    let Some(base) = git.answer(&["merge-base", "HEAD", branch])? else { return Ok(false) };
-    if git.succeeds(&["diff-tree", "--quiet", &base, "HEAD"])? {
+fn has_squashed(repository: &Repository, git: Git, head: &str, branch: &str) -> Result<bool> {
+    let Some(base) = git.answer(&["merge-base", head, branch])? else { return Ok(false) };
+    if git.succeeds(&["diff-tree", "--quiet", &base, head])? {
         return Ok(false);
     }
     // The objects that git makes for the comparison are not the repository's.
@@ -135,12 +140,12 @@ fn has_squashed(repository: &Repository, git: Git, branch: &str) -> Result<bool>
     fs_err::write(info.join("alternates"), alternates)?;
     let git = git.with("GIT_OBJECT_DIRECTORY", objects.path());
     let git = SIGNATURE.iter().fold(git, |git, (name, value)| git.with(name, *value));
-    let squashed = git.answer(&["commit-tree", "HEAD^{tree}", "-p", &base, "-m", "squashed"])?;
+    let squashed = git.answer(&["commit-tree", &format!("{head}^{{tree}}"), "-p", &base, "-m", "squashed"])?;
     let Some(squashed) = squashed else { return Ok(false) };
     if !git.run(&["cherry", branch, &squashed])?.starts_with(b"- ") {
         return Ok(false);
     }
-    let merged = git.answer(&["merge-tree", "--write-tree", branch, "HEAD"])?;
+    let merged = git.answer(&["merge-tree", "--write-tree", branch, head])?;
     Ok(merged.is_some() && merged == git.answer(&["rev-parse", &format!("{branch}^{{tree}}")])?)
 }
 

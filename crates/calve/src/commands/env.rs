@@ -4,10 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use calve_core::{CancelToken, ShownPath};
+use calve_git::Config;
 use calve_git::environment::{EnvFile, Holder, Leases, Port, env_file_text, root_of};
-use calve_git::escape::main_worktree;
 use calve_git::worktree::WorktreeInfo;
-use calve_git::{Config, trust};
 use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
 
 use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
@@ -17,7 +16,7 @@ use crate::{home, output, sys};
 
 pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
-    let config = config(&root)?;
+    let config = Config::of_worktree(&root)?;
     let ports = leased(&root, &config)?;
     let services = Services::of(&root, config.services)?;
     for name in services.without_data() {
@@ -51,22 +50,13 @@ fn quoted(value: &str) -> String {
 
 pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
-    let config = config(&root)?;
+    let config = Config::of_worktree(&root)?;
     let ports = leased(&root, &config)?;
     let mut services = Services::of(&root, config.services)?;
     services.start(&root, cancel)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(variables(&ports, &services)?);
     Err(Failure::not_started(&arguments.command[0], sys::become_command(&mut command)))
-}
-
-/// Loads the configuration of the worktree with this root, or that of the main worktree if this one is not trusted. A bare repository has
-/// none for that.
-pub(crate) fn config(root: &Path) -> Result<Config, Failure> {
-    if !trust::is_untrusted(root) {
-        return Ok(Config::load(root)?);
-    }
-    Ok(main_worktree(root)?.map_or_else(|| Ok(Config::default()), |main| Config::load(&main))?)
 }
 
 /// Leases the ports that the configuration wants for the worktree with this root.

@@ -11,7 +11,7 @@ use calve_agent::configuration::Direction;
 use calve_core::{CancelToken, ShownPath};
 use calve_git::hooks::{Hook, repository_of};
 use calve_git::worktree::{AgentBranch, for_agent};
-use calve_git::{Config, trust};
+use calve_git::{Config, provenance_of, trust};
 use serde_json::Value;
 
 use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
@@ -163,7 +163,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
         if trust::trust(&root)? {
             output::say(&format!("`{}` is trusted from now on", ShownPath(&root)));
         }
-    } else if trust::is_untrusted(&root) && !arguments.revoke {
+    } else if provenance_of(&root)?.is_untrusted() && !arguments.revoke {
         let text = format!(
             "`{}` is the worktree of a pull request that is not trusted, so its hooks do not run",
             ShownPath(&root)
@@ -172,7 +172,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
             "run it in a worktree of your own; if you have read the pull request, `--trust` trusts it from now on";
         return Err(Failure::stated(REFUSED, text, hint));
     }
-    let hooks = Config::load(&root)?.hooks;
+    let hooks = Config::of_worktree(&root)?.hooks;
     let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)];
     let hooks: Vec<(Hook, String)> = hooks.into_iter().filter_map(|(hook, text)| Some((hook, text?))).collect();
     if hooks.is_empty() {
@@ -187,7 +187,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
             output::say(&format!("the {name} hook is not approved any more"));
             continue;
         }
-        if approvals.has(&repository, hook, &text) {
+        if approvals.has(&repository, hook, &text).map_err(consent::failed)? {
             output::say(&format!("the {name} hook is approved"));
             continue;
         }

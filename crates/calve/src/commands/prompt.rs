@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use calve_git::Config;
 use calve_git::environment::Keeper;
 
 use super::{env, services::Services};
@@ -34,7 +35,7 @@ fn segment(root: &Path) -> Option<String> {
 }
 
 fn environment(root: &Path) -> Result<Vec<String>, Failure> {
-    let config = env::config(root)?;
+    let config = Config::of_worktree(root)?;
     let ports = env::held(root, &config)?.into_iter().map(|port| format!("{}:{}", port.name, port.number));
     let mut words: Vec<String> = ports.collect();
     if Keeper::of(root)?.is_some() {

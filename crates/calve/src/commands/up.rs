@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
 use calve_db::UnsavedDataRule;
+use calve_git::Config;
 use calve_git::environment::root_of;
 use calve_receipt::human::size;
 use calve_receipt::{ServiceReceipt, ServicesReceipt, path};
 
 use crate::cli::services::{DownArguments, LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
-use crate::commands::env;
 use crate::commands::services::Services;
 use crate::failure::{Failure, REFUSED};
 use crate::{consent, output};
@@ -79,7 +79,7 @@ pub(crate) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
 /// Returns the worktree around the current directory, and its services.
 fn here() -> Result<(PathBuf, Services), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
-    let services = Services::of(&root, env::config(&root)?.services)?;
+    let services = Services::of(&root, Config::of_worktree(&root)?.services)?;
     Ok((root, services))
 }
 

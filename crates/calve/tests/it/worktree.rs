@@ -20,6 +20,7 @@ mod outlived;
 mod parallel;
 mod partial;
 mod ports;
+mod provenance;
 mod remove;
 mod repo;
 mod services;

@@ -12,10 +12,9 @@ use crate::git::Git;
 use crate::place::{MissingDirectory, StepDown, open_directory, step_down};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
-use crate::trust;
+use crate::trust::{self, Provenance};
 use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
-use crate::worktree::add::target::pull_request;
 use crate::worktree::add::{AddOptions, Trust, take_skipped};
 use crate::worktree::registration::note_donor;
 use crate::worktree::tracked::index::Index;
@@ -28,8 +27,8 @@ pub struct FillReport {
     pub path: PathBuf,
     /// The worktree that the files came from.
     pub donor: PathBuf,
-    /// It is a pull request's, or the donor is, and not trusted.
-    pub is_untrusted: bool,
+    /// Whose it is. It is a pull request's if the donor is.
+    pub provenance: Provenance,
     /// The entries that were carried.
     pub carried: Vec<PathBuf>,
     /// The files of variables that Calve made for the donor, or for this one.
@@ -110,40 +109,17 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         true => AuditReport::default(),
         false => audited(&request, &here, audited_too, options)?,
     };
-    Ok(FillReport {
-        path: here,
-        donor: request.donor,
-        is_untrusted: request.is_untrusted,
-        carried,
-        env_files,
-        left,
-        audit,
-    })
+    Ok(FillReport { path: here, donor: request.donor, provenance: request.provenance, carried, env_files, left, audit })
 }
 
-/// Returns whether the worktree is a pull request's, whose commit may be one's, and the user has not said that he trusts it.
-fn is_foreign(here: &Path, is_foreign_commit: bool) -> Result<bool> {
-    if trust::is_untrusted(here) {
-        return Ok(true);
-    }
-    // It may have moved, so that the repository knows another place.
-    let Some(entry) = trust::entry_of(here)? else {
-        // The main worktree is the user's, whatever he has checked out there.
-        return Ok(false);
-    };
-    if trust::is_trusted(&entry) {
-        return Ok(false);
-    }
-    let branch = Git::at(here).answer(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
-    Ok(is_foreign_commit || branch.as_deref().and_then(pull_request).is_some())
-}
-
-/// Finds out whether the worktree is to be trusted. Marks it otherwise, before anything is carried into it.
+/// Refuses to carry files of a pull request into the main worktree. Marks a linked one that gets some, before anything is carried into it.
 fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
-    request.is_foreign = is_foreign(here, request.is_foreign)?;
-    request.is_untrusted = request.is_foreign || trust::is_untrusted(&request.donor);
-    request.leaves_secrets = request.is_untrusted || request.config.secrets == Some(Secrets::Leave);
-    if !request.is_untrusted {
+    // The repository has been opened, so the worktree is marked if it is a pull request's, also where it has moved.
+    request.of_commit = trust::recorded(here)?;
+    let is_foreign_donor = trust::is_untrusted(&request.donor);
+    request.provenance = if is_foreign_donor { Provenance::Untrusted } else { request.of_commit };
+    request.leaves_secrets = request.provenance.is_untrusted() || request.config.secrets == Some(Secrets::Leave);
+    if !request.provenance.is_untrusted() {
         return Ok(());
     }
     let Some(entry) = trust::entry_of(here)? else {

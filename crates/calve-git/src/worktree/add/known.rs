@@ -34,7 +34,7 @@ impl KnownDonor {
     pub(crate) fn of(request: &AddRequest, spare: &SpareUse) -> Result<Option<KnownDonor>> {
         let AddRequest { repository, donor, target, .. } = request;
         // git's own rules tell which of several names is tracked that the file system takes for one.
-        if request.is_untrusted || request.is_sparse || repository.is_set("core.ignorecase") {
+        if request.provenance.is_untrusted() || request.is_sparse || repository.is_set("core.ignorecase") {
             return Ok(None);
         }
         let spares = Spares::at(&spare.home);

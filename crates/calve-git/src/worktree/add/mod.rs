@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::escape::{self, AuditOptions, AuditReport, Fix, FormerPathRule};
 use crate::git::Git;
 use crate::repository::Repository;
+use crate::trust::Provenance;
 use crate::worktree::add::ignored::dependencies::Dependency;
 use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::post_checkout::{HookRun, post_checkout};
@@ -129,8 +130,8 @@ pub struct AddReport {
     /// The worktree that the files came from.
     pub donor: PathBuf,
     pub pull_request: Option<u64>,
-    /// It is a pull request's, or was made from one's worktree, and is not trusted.
-    pub is_untrusted: bool,
+    /// Whose it is. It is a pull request's, too, if it was made from one's worktree.
+    pub provenance: Provenance,
     /// The engine's report of the donor's part.
     pub clone: CloneReport,
     /// Tracked files that were cloned.
@@ -179,8 +180,8 @@ pub struct AddPlan {
     pub head: String,
     /// The worktree that the files would come from.
     pub donor: PathBuf,
-    /// It would not be trusted.
-    pub is_untrusted: bool,
+    /// Whose it would be.
+    pub provenance: Provenance,
     /// Tracked files that would be cloned, or written by git where it converts them.
     pub tracked_same: u64,
     /// Tracked files that git would write.
@@ -232,13 +233,13 @@ pub fn add_after<E: From<Error>>(
     let mut upcoming = AddIntent {
         donor: request.donor.clone(),
         main: request.repository.main().map(Path::to_path_buf),
-        hooks: if request.is_untrusted { Hooks::default() } else { request.config.hooks.clone() },
-        services: if request.is_untrusted { BTreeMap::new() } else { request.config.services.clone() },
+        hooks: if request.provenance.is_untrusted() { Hooks::default() } else { request.config.hooks.clone() },
+        services: if request.provenance.is_untrusted() { BTreeMap::new() } else { request.config.services.clone() },
         data_source: None,
     };
     before(&mut upcoming)?;
     // The data in somebody's database are not for a pull request that he does not trust.
-    request.data_source = upcoming.data_source.filter(|_| !request.is_untrusted);
+    request.data_source = upcoming.data_source.filter(|_| !request.provenance.is_untrusted());
     Ok(make(options, request, started)?)
 }
 
@@ -265,7 +266,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
     })?;
     limit_root(&request.path, &index_path)?;
     entry.show()?;
-    let post_checkout = match request.is_untrusted {
+    let post_checkout = match request.provenance.is_untrusted() {
         true => None,
         false => post_checkout(&request.repository, &request.path, &request.target.oid)?,
     };
@@ -279,7 +280,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         head: request.target.oid,
         donor: request.donor,
         pull_request: request.target.pull_request,
-        is_untrusted: request.is_untrusted,
+        provenance: request.provenance,
         clone: built.clone,
         tracked_cloned: built.tracked.cloned,
         tracked_written: built.tracked.written,
@@ -485,7 +486,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
         is_new_branch: request.target.is_new,
         head: request.target.oid,
         donor: request.donor,
-        is_untrusted: request.is_untrusted,
+        provenance: request.provenance,
         tracked_same,
         tracked_other,
         carried,

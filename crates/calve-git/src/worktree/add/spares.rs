@@ -34,7 +34,7 @@ pub fn of_worktree(start: &Path, options: &mut SpareOptions) -> Result<PathBuf> 
 
 /// Returns how many spares of the donor its configuration asks for.
 pub(crate) fn requested(request: &AddRequest) -> Option<SparesRequest> {
-    request.config.spares.filter(|wanted| wanted.count > 0 && !request.is_untrusted)
+    request.config.spares.filter(|wanted| wanted.count > 0 && !request.provenance.is_untrusted())
 }
 
 /// Returns where spares of the whole donor are, if there are to be any.

@@ -14,7 +14,7 @@ use crate::paths::{path_of, plain};
 use crate::place::Place;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, joined};
-use crate::trust::{self, ForeignPart};
+use crate::trust::{self, ForeignPart, Provenance};
 use crate::worktree::add::ignored::dependencies::{self, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
 use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts, LeftBehindReason, LeftEntry};
@@ -40,12 +40,10 @@ pub(crate) struct AddRequest {
     pub(crate) path: PathBuf,
     pub(crate) config: Config,
     pub(crate) leaves_secrets: bool,
-    /// The commit, or the donor, is a pull request's: no code of it runs.
-    pub(crate) is_untrusted: bool,
-    /// The commit is.
-    pub(crate) is_foreign: bool,
-    /// The user said so.
-    pub(crate) is_trusted: bool,
+    /// Whose the new worktree will be. It is a pull request's if its commit or the donor is.
+    pub(crate) provenance: Provenance,
+    /// Whose the commit is.
+    pub(crate) of_commit: Provenance,
     /// The worktree whose lists say what is carried.
     pub(crate) listed_in: Option<PathBuf>,
     /// The donor has only a part of what is tracked, and so will the new worktree.
@@ -95,9 +93,12 @@ impl AddRequest {
             let exists = calve_core::Error::DestinationExists(path);
             return Err(Error::refused(exists.to_string(), Remedy::ChooseAnotherPath));
         }
-        let is_foreign = options.trust == Trust::No && target::is_foreign(&repository, &asked, &target)?;
-        let is_untrusted = is_foreign_donor || is_foreign;
-        let leaves_secrets = is_untrusted || config.secrets == Some(Secrets::Leave);
+        let of_commit = match options.trust {
+            Trust::No => target::provenance(&repository, &target)?,
+            Trust::Yes => Provenance::TrustedByUser,
+        };
+        let provenance = if is_foreign_donor { Provenance::Untrusted } else { of_commit };
+        let leaves_secrets = provenance.is_untrusted() || config.secrets == Some(Secrets::Leave);
         let data_source = None;
         Ok(AddRequest {
             repository,
@@ -107,9 +108,8 @@ impl AddRequest {
             path,
             config,
             leaves_secrets,
-            is_untrusted,
-            is_foreign,
-            is_trusted: options.trust == Trust::Yes,
+            provenance,
+            of_commit,
             listed_in,
             is_sparse,
             data_source,
@@ -118,7 +118,7 @@ impl AddRequest {
 
     /// Returns the part of the worktree that makes it untrusted.
     pub(crate) fn foreign_part(&self) -> ForeignPart {
-        if self.is_foreign { ForeignPart::Commit } else { ForeignPart::Files }
+        if self.of_commit.is_untrusted() { ForeignPart::Commit } else { ForeignPart::Files }
     }
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn survey(
         UncommittedChanges::Leave => HashSet::new(),
     };
     tracked.leave_changed(|path| changed.contains(path));
-    if let Some(git) = git.filter(|_| request.is_untrusted) {
+    if let Some(git) = git.filter(|_| request.provenance.is_untrusted()) {
         let names = tracked.index.entries.iter().flat_map(|entry| [&entry.path[..], b"\0"].concat());
         warnings.extend(unfiltered(git, &names.collect::<Vec<u8>>())?);
     }

@@ -7,7 +7,7 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree, joined};
 use crate::transfer_failure::TransferFailure;
-use crate::trust;
+use crate::trust::Provenance;
 
 /// A commit, and how HEAD names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,92 +203,12 @@ fn not_fetched(error: Error, number: u64, remote: &str) -> Error {
     Error::refused(reason, Remedy::Transfer(TransferFailure::of(&said)))
 }
 
-/// Returns whether what is asked for is a pull request's: it is fetched as one, its revision begins at the branch of one (`pr/123`,
-/// `heads/pr/123~2`), or at what a worktree that is not trusted has checked out.
-pub(crate) fn is_foreign(repository: &Repository, asked: &TargetRequest<'_>, target: &Target) -> Result<bool> {
-    let is_of_untrusted = |branch: &str| {
-        let mut of_branch = repository.worktrees.iter().filter(|worktree| worktree.branch.as_deref() == Some(branch));
-        of_branch.any(|worktree| trust::is_untrusted(&worktree.path))
-    };
-    let is_foreign = |branch: &str| pull_request(branch).is_some() || is_of_untrusted(branch);
-    let branches =
-        target.branch.as_deref().into_iter().chain([asked.branch, asked.base.unwrap_or_default()].map(begin));
-    // Without a name for it, a commit is looked up in the worktree that the user asks from.
-    let is_from_here = match asked.base {
-        Some(base) => is_here(base),
-        None if asked.is_detached => is_here(asked.branch),
-        None => target.is_new && target.upstream.is_none(),
-    };
-    let is_here_foreign = is_from_here && trust::is_untrusted(&repository.start);
-    if target.pull_request.is_some() || branches.into_iter().any(is_foreign) || is_here_foreign {
-        return Ok(true);
+/// Returns whose the commit is that is asked for, whatever name it was given.
+pub(crate) fn provenance(repository: &Repository, target: &Target) -> Result<Provenance> {
+    if target.pull_request.is_some() {
+        return Ok(Provenance::Untrusted);
     }
-    // A commit by its id, or by a name that is no branch of this clone.
-    let revision = asked.base.or_else(|| target.branch.is_none().then_some(asked.branch));
-    match revision {
-        Some(revision) if Branches::of(&repository.git(), begin(revision))?.local.is_none() => {
-            is_foreign_commit(repository, &target.oid)
-        }
-        _ => Ok(false),
-    }
-}
-
-/// References under which people keep the pull requests of others: `(below a remote, to leave out)`.
-const OF_OTHERS: [(&str, &str); 3] = [
-    ("refs/remotes/*/pr/[0-9]*", "--exclude=*/pr/[0-9]*"),
-    ("refs/remotes/*/pull/*", "--exclude=*/pull/*"),
-    ("refs/remotes/*/merge-requests/*", "--exclude=*/merge-requests/*"),
-];
-
-/// Returns whether a commit has, or is, one that only pull requests have: what worktrees that are not trusted have checked out, and branches such
-/// as `pr/123`. What the main worktree, a worktree that the user trusts, a tag or a branch of a remote has too is nobody else's.
-fn is_foreign_commit(repository: &Repository, oid: &str) -> Result<bool> {
-    let common = Git::at(&repository.common).with("GIT_DIR", &repository.common);
-    let mut known = vec!["--not".to_owned()];
-    known.extend(OF_OTHERS.map(|(_, exclude)| exclude.to_owned()));
-    known.extend(["--remotes".to_owned(), "--tags".to_owned()]);
-    let (mut tips, mut trusted) = (Vec::new(), Vec::new());
-    for worktree in &repository.worktrees {
-        let Some(head) = &worktree.head else { continue };
-        match worktree.entry.as_deref() {
-            _ if worktree.is_main => trusted.push(head.clone()),
-            Some(entry) if trust::has_foreign_commit(entry) => tips.push(head.clone()),
-            Some(entry) if trust::is_trusted(entry) => trusted.push(head.clone()),
-            _ => {}
-        }
-    }
-    if repository.main().is_none() {
-        // Of a bare repository, git lists none.
-        trusted.extend(common.answer(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?);
-    }
-    known.extend(trusted);
-    let count = |tips: &[String]| -> Result<Vec<u8>> {
-        let input: String =
-            std::iter::once(format!("{oid}\n")).chain(tips.iter().map(|tip| format!("^{tip}\n"))).collect();
-        let words = ["rev-list", "--count", "--stdin"].into_iter().chain(known.iter().map(String::as_str));
-        common.fed(&words.collect::<Vec<_>>(), input.as_bytes())
-    };
-    let all = count(&[])?;
-    if all.trim_ascii() == b"0" {
-        return Ok(false);
-    }
-    let others = OF_OTHERS.map(|(references, _)| references);
-    let listed = [&["for-each-ref", "--format=%(objectname)", "refs/heads/pr/[0-9]*"][..], &others].concat();
-    tips.extend(String::from_utf8_lossy(&common.run(&listed)?).lines().map(str::to_owned));
-    Ok(!tips.is_empty() && count(&tips)? != all)
-}
-
-/// Returns the branch that a revision begins at, if it is one.
-fn begin(revision: &str) -> &str {
-    let revision = revision.strip_prefix("refs/").unwrap_or(revision);
-    let revision = revision.strip_prefix("heads/").unwrap_or(revision);
-    revision.split(['~', '^', '@', ':']).next().unwrap_or_default()
-}
-
-/// Returns whether a revision means another commit in another worktree: `HEAD~2`, `@`, `ORIG_HEAD`.
-fn is_here(revision: &str) -> bool {
-    let begin = begin(revision);
-    begin.is_empty() || begin.ends_with("HEAD")
+    repository.provenance_of(&target.oid, target.branch.as_deref())
 }
 
 fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>, number: u64) -> Result<Target> {

@@ -2,12 +2,12 @@
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::trust::{RefusedFilter, refused_filters};
+use crate::trust::programs::{RefusedFilter, refused_filters};
 use crate::worktree::AddWarning;
 
 /// Returns a warning for each filter that would run code of the tree, about the files in the index that stay as they are stored.
 pub(crate) fn unfiltered(git: &Git, index: &[u8]) -> Result<Vec<AddWarning>> {
-    let refused = refused_filters(&git.run(&["config", "-z", "--list"])?);
+    let refused = refused_filters(&git.run(&["config", "-z", "--show-scope", "--list"])?);
     if refused.is_empty() {
         return Ok(Vec::new());
     }

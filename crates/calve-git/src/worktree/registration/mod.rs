@@ -26,8 +26,9 @@ use crate::remedy::{Remedy, UnfinishedOperation};
 use crate::repository;
 use crate::repository::Repository;
 use crate::repository::entries::{self, GITDIR};
+use crate::repository::references::BRANCH_MARK;
 use crate::repository::state::LinkedWorktree;
-use crate::trust;
+use crate::trust::{self, Provenance};
 use crate::worktree::add::location;
 use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
@@ -64,6 +65,8 @@ pub(crate) struct Registration {
     worktree: PathBuf,
     journal: Option<File>,
     made_branch: Option<(String, String)>,
+    /// A new branch gets a mark, because it outlives the worktree's.
+    marks_branch: bool,
 }
 
 impl Registration {
@@ -87,14 +90,14 @@ impl Registration {
             worktree: path.to_path_buf(),
             journal: None,
             made_branch: None,
+            marks_branch: request.of_commit.is_untrusted(),
         };
         // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
         write_at_once(&entry.directory, LOCKED, BEING_MADE.as_bytes())?;
-        if request.is_untrusted {
-            trust::mark(&entry.directory, request.foreign_part())?;
-        }
-        if request.is_trusted {
-            trust::note_trust(&entry.directory)?;
+        match request.provenance {
+            Provenance::Untrusted => trust::mark(&entry.directory, request.foreign_part())?,
+            Provenance::TrustedByUser => trust::note_trust(&entry.directory)?,
+            Provenance::Own => {}
         }
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;
         flock(journal.file(), FlockOperation::NonBlockingLockExclusive).map_err(std::io::Error::from)?;
@@ -179,6 +182,9 @@ impl Registration {
                 if let Some(upstream) = &target.upstream {
                     let follow = format!("--set-upstream-to=refs/remotes/{upstream}");
                     git.run_holding(&turn.0, &["branch", "--quiet", &follow, branch])?;
+                }
+                if self.marks_branch {
+                    git.run_holding(&turn.0, &["config", &format!("branch.{branch}.{BRANCH_MARK}"), "true"])?;
                 }
             }
         }

@@ -61,7 +61,7 @@ pub(super) fn configure(home: &Home, template: &str, options: &StartOptions) -> 
     if !sys::is_trusted(root)? {
         return Ok(());
     }
-    match Config::load(root)?.standbys.get(template) {
+    match Config::of_worktree(root)?.standbys.get(template) {
         None | Some(0) => Ok(()),
         Some(size) => Ok(calve_db::want_pool(home, template, *size)?),
     }

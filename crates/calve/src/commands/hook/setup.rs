@@ -1,6 +1,7 @@
 //! `calve hook worktree-setup`.
 
 use calve_core::{CancelToken, ShownPath};
+use calve_git::Config;
 use calve_git::environment::{follow_env_file, forget_data_source, remove_own_env_files};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
@@ -28,7 +29,7 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
         "carried {carried} that git ignores from `{}`; {repaired} repaired in them",
         ShownPath(&filled.donor)
     ));
-    if filled.is_untrusted {
+    if filled.provenance.is_untrusted() {
         output::say(UNTRUSTED);
     }
     for left in filled.left.iter().filter(|left| left.reason == LeftBehindReason::BehindLink) {
@@ -45,10 +46,10 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     let root = &filled.path;
     let donors = &filled.env_files;
     remove_own_env_files(root, donors)?;
-    let config = env::config(root)?;
+    let config = Config::of_worktree(root)?;
     let ports = env::leased(root, &config)?;
     let mut services = Services::of(root, config.services)?;
-    let donor = Some(filled.donor.as_path()).filter(|_| !filled.is_untrusted);
+    let donor = Some(filled.donor.as_path()).filter(|_| !filled.provenance.is_untrusted());
     services.make(root, donor, EarlyClones::default(), cancel)?;
     forget_data_source(root)?;
     let variables = env::variables(&ports, &services)?;
@@ -65,9 +66,11 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
 
 /// Runs the project's hook if it was approved. Nobody is there to be asked.
 fn hook(filled: &FillReport, variables: Vec<(String, String)>, cancel: &CancelToken) -> Result<(), Failure> {
-    let hooks = if filled.is_untrusted { Default::default() } else { env::config(&filled.path)?.hooks };
+    let hooks =
+        if filled.provenance.is_untrusted() { Default::default() } else { Config::of_worktree(&filled.path)?.hooks };
     let Some(text) = hooks.post_add else { return Ok(()) };
-    if !consent::approvals()?.has(&repository_of(&filled.path)?, Hook::PostAdd, &text) {
+    let repository = repository_of(&filled.path)?;
+    if !consent::approvals()?.has(&repository, Hook::PostAdd, &text).map_err(consent::failed)? {
         output::say("warning: the project's post-add hook did not run: it is not approved (`calve hook approve`)");
         return Ok(());
     }

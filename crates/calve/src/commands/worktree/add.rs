@@ -113,9 +113,9 @@ fn environment(
     ahead: EarlyClones,
     cancel: &CancelToken,
 ) -> Result<Environment, Failure> {
-    let config = match env::config(&added.path) {
+    let config = match Config::of_worktree(&added.path) {
         // The branch has a file of its own, maybe for another version of calve.
-        Err(Failure::Git(error @ calve_git::Error::Config { .. })) => {
+        Err(error @ calve_git::Error::Config { .. }) => {
             output::say(&format!("warning: no ports were leased and no data was cloned: {error}"));
             Config::default()
         }
@@ -125,7 +125,7 @@ fn environment(
     let mut services = Services::of(&added.path, config.services)?;
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
         // The data in somebody's database are not for a pull request that he does not trust.
-        services.make(&added.path, source.filter(|_| !added.is_untrusted), ahead, cancel)?;
+        services.make(&added.path, source.filter(|_| !added.provenance.is_untrusted()), ahead, cancel)?;
     }
     forget_data_source(&added.path)?;
     let files = env_files(added, arguments.env_file.as_deref(), &env::variables(&ports, &services)?)?;
@@ -264,7 +264,7 @@ fn say(added: &AddReport, is_detached: bool) {
     if added.branch.is_none() && !is_detached {
         output::say("the name is a tag or a commit, so no branch is checked out; `git switch -c NAME` makes one there");
     }
-    if added.is_untrusted {
+    if added.provenance.is_untrusted() {
         output::say(UNTRUSTED);
     }
     if added.uncommitted > 0 {
@@ -404,7 +404,7 @@ fn say_plan(planned: &AddPlan) {
         human::counted(planned.tracked_same, "tracked file"),
         count(planned.tracked_other),
     ));
-    if planned.is_untrusted {
+    if planned.provenance.is_untrusted() {
         output::say("the worktree would not be trusted: it would get no secrets and run no hooks");
     }
     for path in &planned.carried {
@@ -442,7 +442,7 @@ fn add_receipt(added: &AddReport, environment: &Environment) -> Result<WorktreeA
         head: added.head.clone(),
         from: path(&added.donor),
         pull_request: added.pull_request,
-        untrusted: added.is_untrusted,
+        untrusted: added.provenance.is_untrusted(),
         tracked: TrackedFiles {
             cloned: added.tracked_cloned,
             written_by_git: written(added),
@@ -471,7 +471,7 @@ fn plan_receipt(planned: &AddPlan) -> WorktreePlanReceipt {
         new_branch: planned.is_new_branch,
         head: planned.head.clone(),
         from: path(&planned.donor),
-        untrusted: planned.is_untrusted,
+        untrusted: planned.provenance.is_untrusted(),
         tracked: TrackedPlan { same: planned.tracked_same, other: planned.tracked_other },
         carried: paths(&planned.carried),
         secrets: paths(&planned.secrets),

@@ -58,7 +58,7 @@ fn columns(listed: &WorktreeInfo, ports: &[Port], services: &[ServiceReceipt]) -
         state.push("locked".to_owned());
     }
     state.extend(listed.maker.iter().map(|maker| format!("by {maker}")));
-    if listed.is_untrusted {
+    if listed.worktree.provenance.is_untrusted() {
         state.push("untrusted".to_owned());
     }
     if listed.is_dirty == Some(true) {
@@ -100,7 +100,7 @@ fn one(listed: &WorktreeInfo, ports: &[Port], services: Vec<ServiceReceipt>) -> 
         current: listed.is_here,
         locked: worktree.locked.clone(),
         gone: worktree.is_gone,
-        untrusted: listed.is_untrusted,
+        untrusted: listed.worktree.provenance.is_untrusted(),
         standing: worktree.standing.name(),
         dirty: listed.is_dirty,
         ahead: listed.ahead,

@@ -26,7 +26,7 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments, cancel: &Cance
     if arguments.no_hooks || worktree.is_gone {
         return Ok(false);
     }
-    if !arguments.trust && calve_git::trust::is_untrusted(&worktree.path) {
+    if !arguments.trust && worktree.provenance.is_untrusted() {
         if !arguments.quiet {
             output::say(
                 "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
@@ -34,7 +34,7 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments, cancel: &Cance
         }
         return Ok(false);
     }
-    let Some(text) = Config::load(&worktree.path)?.hooks.pre_remove else { return Ok(false) };
+    let Some(text) = Config::of_worktree(&worktree.path)?.hooks.pre_remove else { return Ok(false) };
     if !arguments.yes {
         consent::require(&repository_of(&worktree.path)?, Hook::PreRemove, &text)?;
     }
@@ -49,7 +49,7 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments, cancel: &Cance
 }
 
 fn variables(root: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let config = env::config(root)?;
+    let config = Config::of_worktree(root)?;
     let ports = env::leased(root, &config)?;
     env::variables(&ports, &Services::of(root, config.services)?)
 }

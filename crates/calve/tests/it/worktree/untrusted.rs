@@ -27,14 +27,14 @@ const PROGRAMS: [&str; 11] = [
 const CONFIGURATION: &str = "[hooks]\npost-add = 'sh ./setup.sh'\npre-remove = 'sh ./teardown.sh'\n";
 
 /// A repository whose tracked scripts do nothing, and pull request 7, in which each says that it ran.
-struct Hostile {
-    repo: Repo,
+pub(super) struct Hostile {
+    pub(super) repo: Repo,
     /// What has run of the pull request: a name a line.
-    ran: PathBuf,
+    pub(super) ran: PathBuf,
 }
 
 impl Hostile {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let repo = Repo::anywhere();
         let ran = repo.spot.join("ran");
         write_programs(&repo.path, "#!/bin/sh\ncase $0 in *filter.sh) cat;; esac\n");
@@ -89,24 +89,24 @@ impl Hostile {
     }
 
     /// `calve worktree …` with approvals, and a PATH on which the tree comes first.
-    fn calve<const N: usize>(&self, arguments: [&str; N]) -> Calve {
+    pub(super) fn calve<const N: usize>(&self, arguments: [&str; N]) -> Calve {
         let path = format!("./bin:bin::{}", std::env::var("PATH").unwrap());
         self.repo.calve(arguments).env("CALVE_HOME", self.repo.spot.join("home")).env("PATH", path)
     }
 
     #[track_caller]
-    fn nothing_ran(&self, when: &str) {
+    pub(super) fn nothing_ran(&self, when: &str) {
         let ran = fs_err::read_to_string(&self.ran).unwrap_or_default();
         assert_eq!(ran, "", "{when}: code of the pull request ran");
     }
 
     /// `calve hook worktree-setup`.
-    fn setup(&self, within: &Path, arguments: &[&str]) -> Calve {
+    pub(super) fn setup(&self, within: &Path, arguments: &[&str]) -> Calve {
         let setup = crate::program::calve(["hook", "worktree-setup"]).args(arguments).within(within);
         setup.env("CALVE_HOME", self.repo.spot.join("home"))
     }
 
-    fn is_untrusted(&self, at: &Path) -> bool {
+    pub(super) fn is_untrusted(&self, at: &Path) -> bool {
         let listed = self.calve(["list", "--json"]).succeeds().json();
         let mut all = listed["worktrees"].as_array().unwrap().iter();
         all.find(|worktree| worktree["path"] == at.to_str().unwrap()).unwrap()["untrusted"] == true
@@ -378,7 +378,14 @@ fn programs_of_the_user_go_on_working_for_a_pull_request() {
     fs_err::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
     hostile.repo.git(["config", "filter.relative.smudge", tool.to_str().unwrap()]);
     hostile.repo.git(["config", "filter.relative.clean", "tr A-Z a-z"]);
-    let ran = hostile.calve(["add", "--json", "pr/7"]).succeeds();
+    // The repository's own settings approve nothing.
+    hostile.repo.git(["config", "calve.command", tool.to_str().unwrap()]);
+    hostile.calve(["add", "-n", "pr/7"]).succeeds();
+    let warned = hostile.calve(["add", "--json", "--detach", "--path", "../stored", "pr/7"]).succeeds().json();
+    assert!(warned["warnings"][0].as_str().unwrap().contains("as stored"), "{warned}");
+    let approved = hostile.repo.spot.join("gitconfig");
+    write(&approved, &format!("[calve]\n\tcommand = {}\n\tcommand = tr A-Z a-z\n", tool.display()));
+    let ran = hostile.calve(["add", "--json", "pr/7"]).env("GIT_CONFIG_GLOBAL", &approved).succeeds();
     assert_eq!(ran.json()["warnings"], serde_json::json!([]));
     assert_eq!(fs_err::read_to_string(hostile.pull_request().join("two.dat")).unwrap(), "OF THE PULL REQUEST\n");
     hostile.nothing_ran("add");

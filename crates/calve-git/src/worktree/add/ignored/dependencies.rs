@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
 use crate::repository::Worktree;
-use crate::trust;
 use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::Status;
@@ -80,7 +79,7 @@ pub(crate) fn choose(
         if !candidates.iter().any(|candidate| candidate.is_current) {
             let others = worktrees.iter().filter(|other| other.is_usable() && other.path != donor);
             // Files that a pull request has put there would run in the new worktree.
-            for other in others.filter(|other| !trust::is_untrusted(&other.path)) {
+            for other in others.filter(|other| !other.provenance.is_untrusted()) {
                 let likely = likely(&other.path, lockfile);
                 if likely.iter().any(|path| wanted(path)) {
                     candidates.push(candidate(&other.path, lockfile, entry, &likely, false)?);

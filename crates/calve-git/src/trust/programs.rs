@@ -1,0 +1,388 @@
+//! The settings of git that name programs, and what stands in their place in a worktree that is not trusted.
+
+use super::command::may_run;
+
+/// A setting that names a program.
+struct ProgramSetting {
+    /// As git documents it; `*` is any name in between.
+    name: &'static str,
+    /// What it is set to instead. It does nothing, or fails.
+    instead: &'static str,
+    /// Programs that may run all the same.
+    allowed: &'static [&'static str],
+}
+
+/// A program that fails.
+const FAILS: &str = "false";
+
+const fn never(name: &'static str, instead: &'static str) -> ProgramSetting {
+    ProgramSetting { name, instead, allowed: &[] }
+}
+
+const FILTERS: &[&str] = &["git-lfs", "git-crypt"];
+const SSH: &[&str] = &["ssh", "plink", "tortoiseplink"];
+/// git finds the program of a plain name as `git credential-NAME`.
+const HELPERS: &[&str] = &[
+    "cache",
+    "store",
+    "manager",
+    "manager-core",
+    "libsecret",
+    "gnome-keyring",
+    "osxkeychain",
+    "wincred",
+    "netrc",
+    "oauth",
+    "gh",
+    "glab",
+];
+
+/// Every setting by which git 2.39 to 2.52 starts a program (git-config(1), gitattributes(5), githooks(5)). The test below compares the list
+/// with the installed git's.
+const PROGRAMS: &[ProgramSetting] = &[
+    never("alias.*", FAILS),
+    never("browser.*.cmd", FAILS),
+    never("browser.*.path", FAILS),
+    never("core.alternateRefsCommand", FAILS),
+    never("core.askPass", FAILS),
+    never("core.editor", FAILS),
+    never("core.fsmonitor", "false"),
+    never("core.gitProxy", FAILS),
+    never("core.hooksPath", "/dev/null"),
+    never("core.pager", "cat"),
+    ProgramSetting { name: "core.sshCommand", instead: FAILS, allowed: SSH },
+    // An empty one takes back those before it.
+    ProgramSetting { name: "credential.helper", instead: "", allowed: HELPERS },
+    ProgramSetting { name: "credential.*.helper", instead: "", allowed: HELPERS },
+    never("diff.external", FAILS),
+    never("diff.*.command", FAILS),
+    never("diff.*.textconv", FAILS),
+    never("difftool.*.cmd", FAILS),
+    never("difftool.*.path", FAILS),
+    ProgramSetting { name: "filter.*.clean", instead: "", allowed: FILTERS },
+    ProgramSetting { name: "filter.*.process", instead: "", allowed: FILTERS },
+    ProgramSetting { name: "filter.*.smudge", instead: "", allowed: FILTERS },
+    never("gpg.program", FAILS),
+    never("gpg.*.program", FAILS),
+    never("gpg.ssh.defaultKeyCommand", FAILS),
+    never("guitool.*.cmd", FAILS),
+    never("hook.*.command", "true"),
+    never("instaweb.browser", FAILS),
+    never("instaweb.httpd", FAILS),
+    never("interactive.diffFilter", "cat"),
+    never("man.*.cmd", FAILS),
+    never("man.*.path", FAILS),
+    never("merge.*.driver", FAILS),
+    never("mergetool.*.cmd", FAILS),
+    never("mergetool.*.path", FAILS),
+    never("pager.*", "false"),
+    never("remote.*.receivepack", "git-receive-pack"),
+    never("remote.*.uploadpack", "git-upload-pack"),
+    never("remote.*.vcs", FAILS),
+    never("sendemail.*.ccCmd", FAILS),
+    never("sendemail.*.toCmd", FAILS),
+    never("sendemail.ccCmd", FAILS),
+    never("sendemail.headerCmd", FAILS),
+    never("sendemail.sendmailCmd", FAILS),
+    never("sendemail.tocmd", FAILS),
+    never("sequence.editor", FAILS),
+    never("trailer.*.cmd", FAILS),
+    never("trailer.*.command", FAILS),
+    never("uploadpack.packObjectsHook", FAILS),
+];
+
+/// What is set whether the user has set it or not.
+const ALWAYS: [(&str, &str); 4] =
+    [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false"), ("gc.auto", "0"), ("maintenance.auto", "false")];
+
+/// The user's approval of one command, in a configuration that no repository can write.
+const APPROVAL: &str = "calve.command";
+
+/// A setting, as `git config -z --show-scope --list` prints it.
+struct Setting {
+    scope: String,
+    name: String,
+    value: String,
+}
+
+/// Returns the settings that `git config -z --show-scope --list` prints: `scope\0name\nvalue\0`.
+fn scoped(printed: &[u8]) -> Vec<Setting> {
+    let mut records = printed.split(|&byte| byte == 0).map(String::from_utf8_lossy);
+    let mut found = Vec::new();
+    while let (Some(scope), Some(record)) = (records.next(), records.next()) {
+        let (name, value) = record.split_once('\n').unwrap_or((&record, ""));
+        found.push(Setting { scope: scope.into_owned(), name: name.to_owned(), value: value.to_owned() });
+    }
+    found
+}
+
+fn approved(settings: &[Setting]) -> Vec<String> {
+    let is_the_users = |setting: &&Setting| {
+        setting.name.eq_ignore_ascii_case(APPROVAL) && matches!(setting.scope.as_str(), "global" | "system")
+    };
+    settings.iter().filter(is_the_users).map(|setting| setting.value.clone()).collect()
+}
+
+/// Returns the entry of the table for a setting, if it names a program.
+fn program_setting(name: &str) -> Option<&'static ProgramSetting> {
+    PROGRAMS.iter().find(|known| matches(known.name, name))
+}
+
+/// Returns whether a setting has the documented name. Case counts only in what stands for `*`.
+fn matches(documented: &str, name: &str) -> bool {
+    let Some((first, last)) = documented.split_once('*') else { return documented.eq_ignore_ascii_case(name) };
+    name.len() > first.len() + last.len()
+        && name.get(..first.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(first))
+        && name.get(name.len() - last.len()..).is_some_and(|end| end.eq_ignore_ascii_case(last))
+}
+
+/// Returns the settings that override the user's in an untrusted worktree.
+pub(super) fn overrides(printed: &[u8]) -> Vec<(String, String)> {
+    let settings = scoped(printed);
+    let approved = approved(&settings);
+    let mut instead: Vec<(String, String)> =
+        ALWAYS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    for filter in refused(&settings, &approved) {
+        let name = filter.name;
+        instead.extend(["clean", "smudge", "process"].map(|what| (format!("filter.{name}.{what}"), String::new())));
+        instead.push((format!("filter.{name}.required"), "false".to_owned()));
+    }
+    for Setting { name, value, .. } in settings {
+        let Some(known) = program_setting(&name) else { continue };
+        if !known.name.starts_with("filter.") && !may_run(&value, known.allowed, &approved) {
+            instead.push((name, known.instead.to_owned()));
+        }
+    }
+    instead
+}
+
+/// A filter that is not allowed to run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RefusedFilter {
+    pub(crate) name: String,
+    pub(crate) command: String,
+}
+
+/// Returns the filters in these settings (`git config -z --show-scope --list`) that do not run in an untrusted worktree.
+pub(crate) fn refused_filters(printed: &[u8]) -> Vec<RefusedFilter> {
+    let settings = scoped(printed);
+    refused(&settings, &approved(&settings))
+}
+
+fn refused(settings: &[Setting], approved: &[String]) -> Vec<RefusedFilter> {
+    let mut refused: Vec<RefusedFilter> = Vec::new();
+    for Setting { name, value, .. } in settings {
+        let Some(known) = program_setting(name).filter(|known| known.name.starts_with("filter.")) else { continue };
+        let driver = name.split_once('.').and_then(|(_, rest)| rest.rsplit_once('.')).map_or("", |(driver, _)| driver);
+        let is_known = refused.iter().any(|known| known.name == driver);
+        if !value.is_empty() && !is_known && !may_run(value, known.allowed, approved) {
+            refused.push(RefusedFilter { name: driver.to_owned(), command: value.clone() });
+        }
+    }
+    refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings whose name sounds like a program's, and is not.
+    const NO_PROGRAMS: &[&str] = &[
+        "advice.ignoredHook",
+        "advice.waitingForEditor",
+        "clone.filterSubmodules",
+        "color.pager",
+        "completion.commands",
+        "core.fsmonitorHookVersion",
+        "credential.<url>.*",
+        "credential.protectProtocol",
+        "credential.sanitizePrompt",
+        "credential.useHttpPath",
+        "credential.username",
+        "diff.<driver>.binary",
+        "diff.<driver>.cachetextconv",
+        "diff.<driver>.wordRegex",
+        "diff.<driver>.xfuncname",
+        "filter.<driver>.required",
+        "fsmonitor.allowRemote",
+        "fsmonitor.socketDir",
+        "gitcvs.dbDriver",
+        "gpg.format",
+        "gpg.minTrustLevel",
+        "gpg.ssh.allowedSignersFile",
+        "gpg.ssh.revocationFile",
+        // The name of a tool, whose program `difftool.*` or `mergetool.*` names.
+        "diff.guitool",
+        "diff.tool",
+        "help.browser",
+        "man.viewer",
+        "merge.guitool",
+        "merge.tool",
+        "web.browser",
+        "http.proxy",
+        "http.proxyAuthMethod",
+        "http.proxySSLCAInfo",
+        "http.proxySSLCert",
+        "http.proxySSLCertPasswordProtected",
+        "http.proxySSLKey",
+        "include.path",
+        "includeIf.<condition>.path",
+        "merge.<driver>.name",
+        "merge.<driver>.recursive",
+        "mergetool.hideResolved",
+        "mergetool.keepBackup",
+        "mergetool.keepTemporaries",
+        "mergetool.prompt",
+        "mergetool.writeToTemp",
+        "mergetool.<tool>.hideResolved",
+        "mergetool.<tool>.trustExitCode",
+        "mergetool.meld.hasOutput",
+        "mergetool.meld.useAutoMerge",
+        "mergetool.vimdiff.layout",
+        "difftool.prompt",
+        "difftool.trustExitCode",
+        "difftool.guiDefault",
+        "mergetool.guiDefault",
+        "notes.rewrite.<command>",
+        "rebase.abbreviateCommands",
+        "rebase.rescheduleFailedExec",
+        "remote.<name>.partialclonefilter",
+        "remote.<name>.proxy",
+        "remote.<name>.proxyAuthMethod",
+        "ssh.variant",
+        "uploadpack.allowFilter",
+        "uploadpackfilter.<filter>.allow",
+        "uploadpackfilter.allow",
+        "uploadpackfilter.tree.maxDepth",
+        "commitGraph.maxNewFilters",
+        "commit.gpgSign",
+        "push.gpgSign",
+        "tag.gpgSign",
+        "guitool.<name>.argPrompt",
+        "guitool.<name>.confirm",
+        "guitool.<name>.needsFile",
+        "guitool.<name>.noConsole",
+        "guitool.<name>.noRescan",
+        "guitool.<name>.prompt",
+        "guitool.<name>.revPrompt",
+        "guitool.<name>.revUnmerged",
+        "guitool.<name>.title",
+    ];
+
+    /// The words by which the name of a setting sounds like a program's.
+    const SOUNDS: &[&str] = &[
+        "command",
+        "cmd",
+        "driver",
+        "program",
+        "helper",
+        "textconv",
+        "hook",
+        "editor",
+        "pager",
+        "askpass",
+        "proxy",
+        ".path",
+        "filter",
+        "tool",
+        "external",
+        "viewer",
+        ".receivepack",
+        ".uploadpack",
+        "vcs",
+        "fsmonitor",
+        "browser",
+        "alias.",
+        "gpg",
+        "httpd",
+        "sshcommand",
+        "exec",
+        "process",
+        "smudge",
+        "clean",
+    ];
+
+    #[test]
+    fn every_setting_of_the_installed_git_that_names_a_program_is_in_the_table() {
+        let listed = std::process::Command::new("git").args(["help", "--config"]).env("LC_ALL", "C").output().unwrap();
+        assert!(listed.status.success());
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let names: Vec<&str> = listed.lines().filter(|line| line.contains('.') && !line.contains(' ')).collect();
+        assert!(names.len() > 300, "git lists {} settings", names.len());
+        let is_in_table = |name: &str| {
+            // `filter.<driver>.clean`, `pager.<cmd>`
+            let concrete = name
+                .split('.')
+                .map(|part| if part.starts_with('<') { "x" } else { part })
+                .collect::<Vec<_>>()
+                .join(".");
+            program_setting(&concrete.replace('*', "x")).is_some()
+        };
+        let missing: Vec<&&str> = names
+            .iter()
+            .filter(|name| SOUNDS.iter().any(|word| name.to_ascii_lowercase().contains(word)))
+            .filter(|name| {
+                !is_in_table(name)
+                    && !NO_PROGRAMS.contains(*name)
+                    && !IRRELEVANT.iter().any(|begin| name.starts_with(begin))
+            })
+            .collect();
+        assert!(missing.is_empty(), "does one of these settings start a program? {missing:?}");
+        // Those of the table that git lists have the spelling of git.
+        let unknown: Vec<&&str> = ["core.sshCommand", "diff.external", "sequence.editor", "uploadpack.packObjectsHook"]
+            .iter()
+            .filter(|name| !names.contains(*name))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
+    /// Whole sections without programs whose names sound like them.
+    const IRRELEVANT: &[&str] =
+        &["clean.", "column.", "commit.cleanup", "sendemail.alias", "trailer.<token>.if", "advice."];
+
+    fn printed(settings: &[(&str, &str, &str)]) -> Vec<u8> {
+        settings.iter().flat_map(|(scope, name, value)| format!("{scope}\0{name}\n{value}\0").into_bytes()).collect()
+    }
+
+    #[test]
+    fn settings_that_name_code_of_the_tree_are_replaced() {
+        let settings = printed(&[
+            ("local", "filter.lfs.process", "git-lfs filter-process"),
+            ("local", "filter.rel.Clean", "./f.sh"),
+            ("local", "filter.rel.smudge", "./f.sh"),
+            ("local", "filter.db.smudge", "sqlite3"),
+            ("global", "filter.nb.clean", "nbstripout"),
+            ("global", "calve.command", "nbstripout"),
+            ("local", "calve.command", "sqlite3"),
+            ("local", "core.sshcommand", "./ssh"),
+            ("global", "credential.helper", "store"),
+            ("local", "credential.https://x.org.helper", "!./c"),
+            ("local", "remote.o.uploadpack", "./u"),
+            ("local", "merge.lst.driver", "sh tools/m.sh %O %A %B"),
+            ("local", "diff.x.y.textconv", "./t"),
+            ("local", "hook.lint.command", "./lint"),
+            ("local", "core.alternaterefscommand", "./a"),
+        ]);
+        let instead = overrides(&settings);
+        let value = |name: &str| instead.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        for (name, expected) in [
+            ("core.hooksPath", Some("/dev/null")),
+            ("core.fsmonitor", Some("false")),
+            ("filter.rel.clean", Some("")),
+            ("filter.rel.required", Some("false")),
+            ("filter.db.smudge", Some("")),
+            ("filter.lfs.process", None),
+            ("filter.nb.clean", None),
+            ("credential.helper", None),
+            ("core.sshcommand", Some("false")),
+            ("credential.https://x.org.helper", Some("")),
+            ("remote.o.uploadpack", Some("git-upload-pack")),
+            ("merge.lst.driver", Some("false")),
+            ("diff.x.y.textconv", Some("false")),
+            ("hook.lint.command", Some("true")),
+            ("core.alternaterefscommand", Some("false")),
+        ] {
+            assert_eq!(value(name), expected, "{name}");
+        }
+    }
+}
