@@ -1,6 +1,6 @@
 //! Feeds parsers with mutations of real inputs, by proptest, which makes an input that fails as small as it can.
 //!
-//! An ordinary test run tries a fixed number of inputs, always the same ones. `scripts/fuzz` gives each target a time limit instead, and
+//! An ordinary test run tries [`rounds`] of inputs, always the same ones. `scripts/fuzz` gives each target a time limit instead, and
 //! new inputs each time.
 
 use std::fmt::Write as _;
@@ -13,9 +13,12 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-const INPUTS: u32 = 3_000;
+use crate::rounds::rounds;
+
+/// How many inputs an ordinary run usually tries.
+const INPUTS: usize = 3_000;
 /// How many are tried between two looks at the clock.
-const ROUND: u32 = 250;
+const ROUND: usize = 250;
 const LONGEST: usize = 64 << 10;
 /// No parser takes that long for [`LONGEST`] bytes, however slow the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -44,12 +47,13 @@ pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
     };
     seeds.iter().for_each(|seed| called(seed));
     let strategy = mutations();
+    let inputs = rounds(INPUTS);
     let mut tried = 0;
     for seed in first.. {
-        if deadline.map_or(tried >= INPUTS, |deadline| Instant::now() >= deadline) {
+        if deadline.map_or(tried >= inputs, |deadline| Instant::now() >= deadline) {
             break;
         }
-        let config = Config { cases: ROUND, failure_persistence: None, ..Config::default() };
+        let config = Config { cases: ROUND as u32, failure_persistence: None, ..Config::default() };
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);

@@ -31,6 +31,7 @@ mod must;
 mod oracle;
 mod prng;
 mod program;
+mod rounds;
 mod skip;
 #[allow(unsafe_code, reason = "system calls that a thread must not make at any time")]
 mod sys;
@@ -51,6 +52,7 @@ pub use oracle::{
 };
 pub use prng::SplitMix64;
 pub use program::{copy_program, spawn_written, write_program};
+pub use rounds::{few_rounds, rounds};
 pub use skip::{is_root, require_program, require_root, skip};
 pub use tree::{
     Capability, Everything, Shape, Tree, deep, everything, for_each_seed, node_modules_like, random, remove_deep, wide,

@@ -5,19 +5,19 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use calve_core::Strategy;
-use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, for_each_seed, random};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, for_each_seed, random, rounds};
 use fs_err as fs;
 use rustix::fs::XattrFlags;
 
 use crate::cloning::{clone_with, only, source_for};
 
-const SEEDS: u64 = 12;
+const SEEDS: usize = 12;
 const ENTRIES: u64 = 150;
 const CHANGES: usize = 120;
 
 fn trees_are_independent(file_system: FileSystem, strategy: Strategy) {
     let Some(volume) = Volume::new(file_system) else { return };
-    for_each_seed(SEEDS, |seed| {
+    for_each_seed(rounds(SEEDS) as u64, |seed| {
         let src = source_for(strategy, &volume, &format!("src-{seed}"));
         let dst = volume.path().join(format!("dst-{seed}"));
         random(&src, seed, ENTRIES);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use calve_core::{CancelToken, CloneOptions, CloneState, RevertOptions, RevertReport, clone_tree, revert};
 use calve_testkit::{
-    BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, fingerprint, is_root, node_modules_like,
+    BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, few_rounds, fingerprint, is_root, node_modules_like,
     require_program,
 };
 use fs_err as fs;
@@ -78,7 +78,7 @@ fn a_reverted_clone_equals_its_source_after_random_edits() {
             next_name: 0,
             kinds: HashMap::new(),
         };
-        let edits = crate::spare::edits::edits() / DISKS.len() as u64;
+        let edits = crate::spare::edits::edits();
         let (mut done, mut kept) = (0, 0);
         while done < edits {
             for _ in 0..editor.random.below(6) {
@@ -95,7 +95,7 @@ fn a_reverted_clone_equals_its_source_after_random_edits() {
             assert_same(fixture.src(), fixture.clone());
             fixture.record(reverted.as_ref());
         }
-        assert!(kept > 0, "{file_system:?}: {:?}", editor.kinds);
+        assert!(few_rounds() || kept > 0, "{file_system:?}: {:?}", editor.kinds);
         before.assert_unchanged(fixture.src());
     }
 }

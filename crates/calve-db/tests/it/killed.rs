@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use calve_testkit::{SplitMix64, copy_program, is_root, require_program, require_root, write_program};
+use calve_testkit::{SplitMix64, copy_program, is_root, require_program, require_root, rounds, write_program};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::{Engine, World, data_of, eventually, names, ordinary, until, users};
@@ -204,7 +204,7 @@ fn anybody_at_random_moments() {
     let mut random = SplitMix64::new(20_261_122);
     for engine in Engine::every() {
         let Some(worlds) = worlds(engine) else { return };
-        let rounds = 100_usize.div_ceil(2 * worlds.len());
+        let rounds = rounds(100).div_ceil(2 * worlds.len());
         for world in worlds {
             let mut before = Before::new(&world);
             for round in 0..rounds {
@@ -342,7 +342,7 @@ fn a_builder_at_random_moments() {
     let mut random = SplitMix64::new(7);
     let Some(world) = World::new() else { return };
     let mut before = Before::new(&world);
-    for _ in 0..10 {
+    for _ in 0..rounds(10) {
         let mut build = world.db(["template", "create", "p", "--engine", "postgres"]);
         let mut build = build.command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(random.below(1_000)));

@@ -5,7 +5,7 @@
 //! after, all files are searched for each, but for those in the trash. `remove -f` may lose what is in the worktree that was named and in
 //! its entry, if the two name each other, and nothing else.
 //!
-//! `CALVE_STATES` says how many there are, `CALVE_SEED` which is the first; alone, it repeats one.
+//! `CALVE_ROUNDS` multiplies their number; `CALVE_SEED` repeats one.
 
 mod fixture;
 mod model;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use calve_core::{CancelToken, CloneOptions};
 use calve_git::worktree::{NoSteps, RemoveWorktreeOptions, convert, merged, prune, remove};
 use calve_git::{Error, Git};
-use calve_testkit::{FileSystem, SplitMix64, Volume, is_root};
+use calve_testkit::{FileSystem, SplitMix64, Volume, is_root, rounds};
 
 use fixture::Fixture;
 use model::{State, live_files};
@@ -37,10 +37,8 @@ struct Counts {
 
 #[test]
 fn nothing_is_lost_in_any_state() {
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let first = number("CALVE_SEED");
-    let states = number("CALVE_STATES").unwrap_or(if first.is_some() { 1 } else { STATES });
-    let seeds = first.unwrap_or(0)..first.unwrap_or(0) + states;
+    let only = std::env::var("CALVE_SEED").ok().map(|text| text.parse::<u64>().unwrap());
+    let seeds = only.map_or(0..rounds(STATES as usize) as u64, |seed| seed..seed + 1);
     // Only btrfs has what `convert` makes, and only root can make a btrfs.
     let volume = if is_root() { Volume::new(FileSystem::Btrfs) } else { None };
     let folder = tempfile::tempdir().unwrap();

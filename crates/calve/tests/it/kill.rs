@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use calve_testkit::{FileSystem, SplitMix64, Tree, assert_same, fingerprint, node_modules_like, remove_deep, wide};
+use calve_testkit::{
+    FileSystem, SplitMix64, Tree, assert_same, few_rounds, fingerprint, node_modules_like, remove_deep, rounds, wide,
+};
 use rustix::process::Signal;
 
 use crate::process::send;
@@ -44,13 +46,13 @@ impl Killer {
     }
 }
 
-fn killed_while_cloning(file_system: FileSystem, seed: u64, rounds: usize) {
+fn killed_while_cloning(file_system: FileSystem, seed: u64, usual: usize) {
     let Some(spot) = Spot::on(file_system) else { return };
     let src = spot.join("src");
     node_modules_like(&src, 1600);
     let before = fingerprint(&src);
     let mut killer = Killer::new(seed);
-    let mut complete = 0;
+    let (rounds, mut complete) = (rounds(usual), 0);
     for round in 0..rounds {
         let dst = spot.join("dst");
         let ran = killer.let_run(cp().args(["-q"]).arg(&src).arg(&dst));
@@ -65,7 +67,8 @@ fn killed_while_cloning(file_system: FileSystem, seed: u64, rounds: usize) {
         assert!(left.len() <= 4, "seed {seed}, round {round}: {left:?}");
     }
     let killed = killer.killed;
-    assert!(killed > rounds / 4 && complete > rounds / 10, "{killed} killed, {complete} complete of {rounds}");
+    let is_enough = killed > rounds / 4 && complete > rounds / 10;
+    assert!(few_rounds() || is_enough, "{killed} killed, {complete} complete of {rounds}");
     before.assert_unchanged(&src);
     cp().arg(&src).arg(spot.join("last")).succeeds();
     assert_same(&src, spot.join("last"));
@@ -89,7 +92,7 @@ fn a_clone_killed_at_any_moment_is_absent_or_complete_on_tmpfs() {
 
 #[test]
 fn a_replacement_killed_at_any_moment_leaves_the_old_or_the_new() {
-    const ROUNDS: usize = 100;
+    let rounds = rounds(100);
     let Some(spot) = Spot::on(FileSystem::Xfs) else { return };
     let sources = [spot.join("a"), spot.join("b")];
     node_modules_like(&sources[0], 900);
@@ -100,14 +103,14 @@ fn a_replacement_killed_at_any_moment_leaves_the_old_or_the_new() {
     let replace = |round: usize| cp().args(["-q", "--replace", "-T"]).arg(&sources[round % 2]).arg(&dst);
     replace(1).succeeds();
     let mut killer = Killer::new(4);
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let ran = killer.let_run(replace(round));
         // `b` has more packages than `a`.
         let is_b = dst.join("package-36").exists();
         assert!(ran.was_killed() || is_b == (round % 2 == 1), "round {round}: nothing was replaced");
         assert_same(&sources[usize::from(is_b)], &dst);
     }
-    assert!(killer.killed > ROUNDS / 4, "{}", killer.killed);
+    assert!(few_rounds() || killer.killed > rounds / 4, "{}", killer.killed);
     for (source, before) in sources.iter().zip(&before) {
         before.assert_unchanged(source);
     }
@@ -128,7 +131,7 @@ fn a_snapshot_killed_at_any_moment_is_absent_or_complete() {
     let before = fingerprint(spot.join("src"));
     let command = |dst: &str| cp().args(["-q", "--strategy", "snapshot"]).arg(spot.join("src")).arg(spot.join(dst));
     let mut killer = Killer::new(5);
-    for _ in 0..60 {
+    for _ in 0..rounds(60) {
         killer.let_run(command("dst"));
         if spot.join("dst").exists() {
             assert_same(spot.join("src"), spot.join("dst"));
@@ -138,7 +141,7 @@ fn a_snapshot_killed_at_any_moment_is_absent_or_complete() {
     before.assert_unchanged(spot.join("src"));
     command("last").succeeds();
     assert_same(spot.join("src"), spot.join("last"));
-    assert!(killer.killed > 15, "{}", killer.killed);
+    assert!(few_rounds() || killer.killed > 15, "{}", killer.killed);
     eventually_nothing_left(&spot);
 }
 

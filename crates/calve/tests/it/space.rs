@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    Fault, FileSystem, Injection, SplitMix64, Tree, UnprivilegedUser, Volume, fingerprint, git_command,
-    node_modules_like, require_root, run_injected,
+    Fault, FileSystem, Injection, SplitMix64, Tree, UnprivilegedUser, Volume, few_rounds, fingerprint, git_command,
+    node_modules_like, require_root, rounds, run_injected,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -120,7 +120,7 @@ fn elsewhere_it_is_refused() {
 }
 
 #[test]
-fn killed_at_200_random_moments_nothing_but_sharing_has_changed() {
+fn killed_at_random_moments_nothing_but_sharing_has_changed() {
     let mut random = SplitMix64::new(8);
     for file_system in [FileSystem::Xfs, FileSystem::Btrfs] {
         let Some(volume) = Volume::new(file_system) else { continue };
@@ -133,7 +133,7 @@ fn killed_at_200_random_moments_nothing_but_sharing_has_changed() {
         };
         node_modules_like(&roots[0], 150);
         let (mut interrupted, mut whole) = (0, Duration::from_millis(60));
-        for round in 0..=100 {
+        for round in 0..=rounds(100) {
             // Anew, so that there is something to share.
             let _ = fs_err::remove_dir_all(&roots[1]);
             node_modules_like(&roots[1], 150);
@@ -156,7 +156,7 @@ fn killed_at_200_random_moments_nothing_but_sharing_has_changed() {
             interrupted += u32::from(!ended.success());
             before.iter().zip(&roots).for_each(|(before, root)| before.assert_unchanged(root));
         }
-        assert!(interrupted > 50, "{}: only {interrupted} were still running", file_system.name());
+        assert!(few_rounds() || interrupted > 50, "{}: only {interrupted} were still running", file_system.name());
         let before = roots.each_ref().map(fingerprint);
         assert!(run().status().unwrap().success());
         before.iter().zip(&roots).for_each(|(before, root)| before.assert_unchanged(root));

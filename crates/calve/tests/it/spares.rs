@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calve_testkit::{
-    FileSystem, SplitMix64, Tree, assert_same, fingerprint, node_modules_like, require_program, require_root,
+    FileSystem, SplitMix64, Tree, assert_same, few_rounds, fingerprint, node_modules_like, require_program,
+    require_root, rounds,
 };
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
@@ -281,11 +282,6 @@ fn what_a_process_was_killed_at_writing_goes_with_the_spares() {
     }
 }
 
-/// Returns how many times something is killed: all that are promised take a while.
-pub(crate) fn rounds() -> usize {
-    std::env::var("CALVE_SPARE_KILLS").map_or(40, |wanted| wanted.parse().unwrap())
-}
-
 #[test]
 fn a_process_that_is_killed_at_any_moment_harms_neither_source_nor_clones() {
     for (seed, file_system) in [(1, FileSystem::Ext4), (2, FileSystem::Xfs)] {
@@ -295,7 +291,7 @@ fn a_process_that_is_killed_at_any_moment_harms_neither_source_nor_clones() {
         place.spares(&["add", "-q", "src"]).succeeds();
         // Killed while it checked, and while it brought a spare up to date that was under the destination's hidden name.
         let (mut handed_over, mut checking, mut updating) = (0, 0, 0);
-        for round in 0..rounds() {
+        for round in 0..rounds(40) {
             let before = fingerprint(place.spot.join("src"));
             building.let_run(place.spares(&["refill", "-q", "src"]));
             place.spares(&["pause", "-q", "src"]).succeeds();
@@ -325,7 +321,8 @@ fn a_process_that_is_killed_at_any_moment_harms_neither_source_nor_clones() {
         assert_same(place.spot.join("src"), place.spot.join("dst"));
         nothing_left(&place.spot);
         let killed = (building.killed(), checking, updating);
-        assert!(killed.0 > 0 && checking + updating > 0 && handed_over > 0, "{handed_over} handed over, {killed:?}");
+        let all_came_up = killed.0 > 0 && checking + updating > 0 && handed_over > 0;
+        assert!(few_rounds() || all_came_up, "{handed_over} handed over, {killed:?}");
     }
 }
 

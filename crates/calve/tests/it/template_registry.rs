@@ -14,7 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calve_testkit::{Aspect, FileSystem, assert_same, assert_same_except, is_root, node_modules_like, require_program};
+use calve_testkit::{
+    Aspect, FileSystem, assert_same, assert_same_except, few_rounds, is_root, node_modules_like, require_program,
+    rounds,
+};
 use serde_json::Value;
 
 use self::databases::has_ranges;
@@ -287,7 +290,7 @@ fn a_pull_that_is_killed_leaves_nothing_half_done() {
     template(&spot, "home", &["create", "-q", "shop", "src"]).succeeds();
     push(&spot, &server, "shop").succeeds();
     let mut killer = Killer::new(21);
-    let rounds = std::env::var("CALVE_PULL_KILLS").map_or(25, |wanted| wanted.parse().unwrap());
+    let rounds = rounds(25);
     let all = pull(&spot, "third", &server, "shop").succeeds().json()["fetched_bytes"].as_u64().unwrap();
     for _ in 0..rounds {
         let ran = killer.let_run(pull(&spot, "other", &server, "shop"));
@@ -310,7 +313,7 @@ fn a_pull_that_is_killed_leaves_nothing_half_done() {
         template(&spot, "other", &["remove", "-q", "shop"]).succeeds();
         has_nothing(&spot, "other");
     }
-    assert!(killer.killed() > rounds / 10, "{} were killed", killer.killed());
+    assert!(few_rounds() || killer.killed() > rounds / 10, "{} were killed", killer.killed());
 }
 
 #[test]

@@ -3,7 +3,6 @@
 mod damaged;
 mod killed;
 
-use std::env;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use calve_testkit::{
     Aspect, FileSystem, FuseVolume, UnprivilegedUser, Volume, assert_same, assert_same_except, isolate_mounts,
-    node_modules_like, require_program, require_root,
+    node_modules_like, require_program, require_root, rounds,
 };
 use serde_json::Value;
 
@@ -104,10 +103,6 @@ fn possible(file_system: FileSystem, bytes: u64) -> Option<Volume> {
     Volume::with_size(file_system, bytes)
 }
 
-fn rounds(variable: &str, usual: usize) -> usize {
-    env::var(variable).map_or(usual, |number| number.parse().unwrap())
-}
-
 #[track_caller]
 fn system(words: &[&str]) -> String {
     let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
@@ -174,7 +169,7 @@ fn a_template_in_a_volume_is_a_subvolume() {
 fn attaching_and_detaching_leaves_no_loop_device() {
     let Some(host) = Host::new(512 * MIB) else { return };
     host.calve(["create", "work", "--size", "256M"]).succeeds();
-    for round in 0..rounds("CALVE_VOLUME_CYCLES", 20) {
+    for round in 0..rounds(20) {
         let top = host.attach("work");
         fs_err::write(top.join("round"), round.to_string()).unwrap();
         host.detach("work");

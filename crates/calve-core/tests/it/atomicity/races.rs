@@ -5,16 +5,16 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use calve_core::{CloneOptions, Error, ExistingDestination, clone_tree};
-use calve_testkit::{Aspect, FileSystem, Tree, Volume, assert_same, assert_same_except};
+use calve_testkit::{Aspect, FileSystem, Tree, Volume, assert_same, assert_same_except, rounds};
 use fs_err as fs;
 
 use crate::cloning::{assert_holds, names_in, options};
 
-/// Two threads clone `a` and `b` to `dst` at once, `rounds` times; one of them wins each time.
-pub(super) fn race(directory: &Path, sources: [&str; 2], rounds: usize, left_out: &[Aspect]) {
+/// Two threads clone `a` and `b` to `dst` at once, `usual` times [`rounds`]; one of them wins each time.
+pub(super) fn race(directory: &Path, sources: [&str; 2], usual: usize, left_out: &[Aspect]) {
     let dst = directory.join("dst");
     let sources = sources.map(|name| directory.join(name));
-    for round in 0..rounds {
+    for round in 0..rounds(usual) {
         let start = Barrier::new(2);
         let results = thread::scope(|scope| {
             sources
@@ -88,7 +88,7 @@ fn replacing_clones_at_once_all_succeed_and_one_of_them_stays() {
             Tree::new(volume.path().join(name)).file("marker", name).file("sub/marker", name);
         }
         let replacing = options(|options| options.existing = ExistingDestination::Replace);
-        for _ in 0..25 {
+        for _ in 0..rounds(25) {
             let trashed = Mutex::new(Vec::new());
             thread::scope(|scope| {
                 for name in &names {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use calve_core::{Background, CancelToken, CloneOptions, Error, ExistingDestination, reap};
-use calve_testkit::{BindMount, FileSystem, Tree, Volume, assert_same, fingerprint};
+use calve_testkit::{BindMount, FileSystem, Tree, Volume, assert_same, few_rounds, fingerprint, rounds};
 use fs_err as fs;
 
 use crate::cloning::{assert_holds, clone_with, has_trash, names_in, options, refused};
@@ -20,7 +20,7 @@ fn reap_here(directory: &std::path::Path) -> calve_core::ReapReport {
 
 #[test]
 fn a_reader_sees_the_old_tree_or_the_new_one_and_never_neither() {
-    const ROUNDS: usize = 200;
+    let rounds = rounds(200);
     for file_system in FileSystem::ALL {
         let Some(volume) = Volume::new(file_system) else { return };
         let [red, blue, dst] = ["red", "blue", "dst"].map(|name| volume.path().join(name));
@@ -46,7 +46,7 @@ fn a_reader_sees_the_old_tree_or_the_new_one_and_never_neither() {
                 }
                 seen
             });
-            for round in 0..ROUNDS {
+            for round in 0..rounds {
                 let src = if round % 2 == 0 { &blue } else { &red };
                 let report = clone_with(&replacing(), src, &dst);
                 assert!(report.trashed.is_some(), "the old tree went to the trash");
@@ -56,11 +56,11 @@ fn a_reader_sees_the_old_tree_or_the_new_one_and_never_neither() {
             done.store(true, Ordering::Relaxed);
             let seen = reader.join().unwrap();
             assert!(seen.keys().all(|colour| colour == "red" || colour == "blue"), "{seen:?}");
-            assert!(seen.len() == 2, "the reader saw both trees: {seen:?}");
+            assert!(few_rounds() || seen.len() == 2, "the reader saw both trees: {seen:?}");
         });
         assert!(has_trash(volume.path()));
         let reaped = reap_here(volume.path());
-        assert!(reaped.failure.is_none() && reaped.deleted >= ROUNDS as u64 * 3, "{reaped:?}");
+        assert!(reaped.failure.is_none() && reaped.deleted >= rounds as u64 * 3, "{reaped:?}");
         assert!(!has_trash(volume.path()));
         assert_holds(volume.path(), &["red", "blue", "dst"]);
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use calve_core::{Choice, CloneOptions, CloneVerification, Error, Strategy, clone_tree};
-use calve_testkit::{FileSystem, Volume, fingerprint};
+use calve_testkit::{FileSystem, Volume, fingerprint, rounds};
 use fs_err as fs;
 
 use super::attacker::{Attack, SECRET, outside};
@@ -23,11 +23,12 @@ fn attacked(file_system: FileSystem, choices: &[CloneOptions]) {
     let [src, directory] = ["src", "place"].map(|name| volume.path().join(name));
     fs::create_dir(&directory).unwrap();
     let attack = Attack::prepare(&src, &volume.path().join("arsenal"), &outside);
+    let (clones, fewest) = (rounds(CLONES), rounds(FEWEST));
     let started = Instant::now();
     let ((cloned, failed), exchanges) = attack.during(|| {
         let (mut cloned, mut failed) = (0_usize, 0_usize);
-        for number in 0..CLONES {
-            if started.elapsed() > MOST_TIME && cloned + failed >= FEWEST {
+        for number in 0..clones {
+            if started.elapsed() > MOST_TIME && cloned + failed >= fewest {
                 break;
             }
             let dst = directory.join("dst");
@@ -47,9 +48,9 @@ fn attacked(file_system: FileSystem, choices: &[CloneOptions]) {
         (cloned, failed)
     });
     let took = started.elapsed();
-    assert!(cloned > 0 && exchanges > 1000, "{cloned} clones, {exchanges} exchanges");
-    if cloned + failed < CLONES {
-        note(&format!("{} of {CLONES} clones in {took:?}, {exchanges} exchanges", cloned + failed));
+    assert!(cloned > 0 && exchanges > fewest as u64, "{cloned} clones, {exchanges} exchanges");
+    if cloned + failed < clones {
+        note(&format!("{} of {clones} clones in {took:?}, {exchanges} exchanges", cloned + failed));
     }
     before.assert_unchanged(&outside);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use calve_core::{CloneOptions, clone_tree, stage, stage_in};
-use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
+use calve_testkit::{FileSystem, Tree, Volume, few_rounds, fingerprint, rounds};
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -23,7 +23,6 @@ fn exchange_what_is_staged(directory: &Path, bait: &Path) -> bool {
 
 #[test]
 fn a_staged_tree_that_is_exchanged_is_not_a_way_out() {
-    const ROUNDS: usize = 2_000;
     const MOST_TIME: Duration = Duration::from_secs(10);
     let Some(volume) = Volume::new(FileSystem::Tmpfs) else { return };
     let outside = outside(volume.path());
@@ -46,7 +45,7 @@ fn a_staged_tree_that_is_exchanged_is_not_a_way_out() {
     };
     while_another(exchange, || {
         let started = Instant::now();
-        for number in 0..ROUNDS {
+        for number in 0..rounds(2_000) {
             if started.elapsed() > MOST_TIME && exchanges.load(Ordering::Relaxed) > 0 {
                 break;
             }
@@ -59,7 +58,7 @@ fn a_staged_tree_that_is_exchanged_is_not_a_way_out() {
             let _ = clone_tree(&src, &at("place", number).join("dst"), &CloneOptions::default());
         }
     });
-    assert!(exchanges.into_inner() > 0, "nothing was exchanged in time");
+    assert!(few_rounds() || exchanges.into_inner() > 0, "nothing was exchanged in time");
     before.assert_unchanged(&outside);
 }
 

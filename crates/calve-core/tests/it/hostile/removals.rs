@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use calve_core::{Background, CancelToken, Error, RemovalWait, RemoveOptions, reap, remove_tree};
-use calve_testkit::{FileSystem, Tree, Volume, fingerprint};
+use calve_testkit::{FileSystem, Tree, Volume, fingerprint, rounds};
 use fs_err as fs;
 
 use super::attacker::{Attack, outside};
@@ -20,9 +20,9 @@ fn attacked(mut remove: impl FnMut(&Path, &Path) -> Result<(), Error>) {
     let outside = outside(volume.path());
     let before = fingerprint(&outside);
     let started = Instant::now();
-    let mut rounds = 0;
+    let (most, fewest, mut done) = (rounds(ROUNDS), rounds(FEWEST), 0);
     let mut exchanges = 0;
-    while rounds < ROUNDS && (started.elapsed() < MOST_TIME || rounds < FEWEST || exchanges == 0) {
+    while exchanges == 0 || done < most && (started.elapsed() < MOST_TIME || done < fewest) {
         let [directory, arsenal] = ["place", "arsenal"].map(|name| volume.path().join(name));
         let tree = directory.join("tree");
         let attack = Attack::prepare(&tree, &arsenal, &outside);
@@ -39,9 +39,9 @@ fn attacked(mut remove: impl FnMut(&Path, &Path) -> Result<(), Error>) {
         assert!(outside.join("secret").exists() && outside.join("directory/sub/deeper/file").exists());
         fs::remove_dir_all(&directory).unwrap();
         fs::remove_dir_all(&arsenal).unwrap();
-        rounds += 1;
+        done += 1;
     }
-    assert!(exchanges > 0, "{rounds} rounds, {exchanges} exchanges");
+    assert!(exchanges > 0, "{done} rounds, {exchanges} exchanges");
     before.assert_unchanged(&outside);
 }
 

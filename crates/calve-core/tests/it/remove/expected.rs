@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use calve_core::{Error, RemoveOptions, remove_opened};
+use calve_testkit::rounds;
 use fs_err as fs;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
@@ -35,7 +36,7 @@ fn what_has_taken_the_place_of_an_open_directory_is_not_removed() {
 /// Two directories change places all the time. Only one of them may go.
 #[test]
 fn what_takes_its_place_at_any_moment_is_not_removed() {
-    for _ in 0..200 {
+    for _ in 0..rounds(200) {
         let folder = tempfile::tempdir().unwrap();
         let (at, beside) = (folder.path().join("at"), folder.path().join("beside"));
         make(&at, "expected");

@@ -11,7 +11,7 @@ use calve_core::{
 };
 use calve_testkit::{
     FileSystem, SplitMix64, Tree, UnprivilegedUser, Volume, assert_same, fingerprint, node_modules_like,
-    require_program, require_root,
+    require_program, require_root, rounds,
 };
 use fs_err as fs;
 
@@ -254,17 +254,12 @@ fn a_disk_that_gets_full_in_the_middle_of_a_refill_has_nothing_of_it_afterwards(
     fixture.claim("two");
 }
 
-/// Returns how many races: all that are promised take a while.
-fn races() -> usize {
-    std::env::var("CALVE_SPARE_RACES").map_or(50, |wanted| wanted.parse().unwrap())
-}
-
 #[test]
 fn of_two_claims_of_one_spare_one_wins() {
     let Some(fixture) = SpareFixture::new(FileSystem::Ext4) else { return };
     node_modules_like(fixture.src(), 20);
     fixture.add(1);
-    for round in 0..races() {
+    for round in 0..rounds(50) {
         // So that the other one may come while the first updates the spare.
         fs::write(fixture.src().join("changed"), round.to_string()).unwrap();
         let barrier = Barrier::new(2);

@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 use calve_core::{
     CancelToken, CloneReport, SpareCheck, SpareUse, Spares, WatchEnd, WatchNote, WatchOptions, WatchOutcome, clone_tree,
 };
-use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, node_modules_like, require_program};
+use calve_testkit::{BindMount, FileSystem, SplitMix64, Volume, few_rounds, node_modules_like, require_program};
 use fs_err as fs;
 
-use super::edits::{Editor, IN_PLACE, Mapper};
+use super::edits::{Editor, IN_PLACE, Mapper, edits};
 use super::{DISKS, SpareFixture};
 
 /// A watcher, which ends with this.
@@ -136,12 +136,11 @@ fn no_spare_differs_after_random_edits_of_a_watched_source() {
         return;
     }
     for file_system in DISKS {
-        let edits = super::edits::edits() / DISKS.len() as u64;
         let Some(fixture) = SpareFixture::new(file_system) else { return };
         node_modules_like(fixture.src(), 300);
         let mut editor = Editor {
             root: fixture.src(),
-            random: SplitMix64::new(11 + edits),
+            random: SplitMix64::new(11),
             mapper: Mapper::start(),
             only: Some(&IN_PLACE),
             next_name: 0,
@@ -150,7 +149,7 @@ fn no_spare_differs_after_random_edits_of_a_watched_source() {
         fixture.add(1);
         let mut watcher = Watcher::start(&fixture);
         let (mut done, mut round, mut watched) = (0, 0, 0);
-        while done < edits {
+        while done < edits() {
             // One that often loses a source waits longer each time before it begins again, up to ten minutes.
             if round % 64 == 63 {
                 drop(watcher);
@@ -175,6 +174,6 @@ fn no_spare_differs_after_random_edits_of_a_watched_source() {
             let report = fixture.spares.refill(&super::foreground()).unwrap();
             assert!(report.failures.is_empty(), "{:?}", report.failures);
         }
-        assert!(watched * 2 > round, "{watched} of {round} were watched");
+        assert!(few_rounds() || watched * 2 > round, "{watched} of {round} were watched");
     }
 }

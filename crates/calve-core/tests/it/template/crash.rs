@@ -6,14 +6,12 @@ use std::thread;
 use std::time::Instant;
 
 use calve_core::{CloneOptions, Error, TemplateError, TemplateOptions, Templates};
-use calve_testkit::{FileSystem, SplitMix64, Tree, assert_same};
+use calve_testkit::{FileSystem, SplitMix64, Tree, assert_same, rounds};
 use fs_err as fs;
 
 use super::{TemplateFixture, clone_template, delete_trash};
 use crate::child;
 use crate::cloning::names_in;
-
-const KILLS: u64 = 30;
 
 fn start(fixture: &TemplateFixture) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -41,7 +39,7 @@ fn a_killed_refresh_leaves_one_whole_template_and_nothing_else() {
     let whole = begun.elapsed();
     let templates = fixture.templates();
     let mut random = SplitMix64::new(16);
-    for _ in 0..KILLS {
+    for _ in 0..rounds(30) {
         let mut child = start(&fixture);
         // When it is killed is left to chance; nothing depends on it.
         thread::sleep(whole.mul_f64(random.below(1100) as f64 / 1000.0));

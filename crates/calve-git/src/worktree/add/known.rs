@@ -208,7 +208,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use calve_core::{Background, RefillOptions, SpareOptions, SpareOrigin, WatchEnd, WatchOptions};
-    use calve_testkit::{FileSystem, SplitMix64, Volume};
+    use calve_testkit::{FileSystem, SplitMix64, Volume, few_rounds, rounds};
 
     use super::*;
     use crate::repository::Repository;
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_known_donor_is_what_git_says_of_all_of_it() {
-        let rounds: u64 = std::env::var("CALVE_KNOWN_STATES").map_or(12, |rounds| rounds.parse().unwrap());
+        let rounds = rounds(12);
         let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
         let mut watched = WatchedWorktree::new(&volume);
         fs_err::create_dir(&watched.root).unwrap();
@@ -370,7 +370,7 @@ mod tests {
         }
         watched.git(&["add", "-A"]);
         watched.git(&["commit", "-qm", "one"]);
-        let (mut random, mut told) = (SplitMix64::new(rounds), 0);
+        let (mut random, mut told) = (SplitMix64::new(12), 0);
         for round in 0..rounds {
             if round % 4 == 0 {
                 // Committed files are known to be as they are.
@@ -399,6 +399,9 @@ mod tests {
             }
         }
         watched.end();
-        assert!(told * 4 >= rounds, "git was asked about all of it in all but {told} of {rounds} rounds");
+        assert!(
+            few_rounds() || told * 4 >= rounds,
+            "git was asked about all of it in all but {told} of {rounds} rounds"
+        );
     }
 }

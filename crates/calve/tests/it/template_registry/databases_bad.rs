@@ -1,6 +1,6 @@
 //! Images of databases that are not as they should be, or do not arrive. Nothing is ever published.
 
-use calve_testkit::{FileSystem, Volume};
+use calve_testkit::{FileSystem, Volume, rounds};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn a_pull_that_is_killed_leaves_nothing_half_done() {
     let Some(machines) = Machines::new(REDIS, "SET greeting hello") else { return };
     machines.push().succeeds();
     let mut killer = Killer::new(22);
-    for _ in 0..std::env::var("CALVE_PULL_KILLS").map_or(12, |wanted| wanted.parse().unwrap()) {
+    for _ in 0..rounds(12) {
         let ran = killer.let_run(machines.pull("other"));
         let is_there = !machines.templates("other").is_empty();
         assert!(is_there || ran.was_killed());

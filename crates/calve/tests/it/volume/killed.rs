@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use calve_testkit::{SplitMix64, unmount_whole};
+use calve_testkit::{SplitMix64, few_rounds, unmount_whole};
 
 use super::*;
 use crate::kill::Killer;
@@ -20,7 +20,7 @@ fn a_command_killed_at_any_moment_is_put_right_by_the_next_one() {
     system(&["cp", "-a", top.join("tree").to_str().unwrap(), same.to_str().unwrap()]);
     let mut killer = Killer::new(7);
     let mut size = 256;
-    for round in 0..rounds("CALVE_VOLUME_KILLS", 25) {
+    for round in 0..rounds(25) {
         match round % 5 {
             0 => killer.let_run(host.calve(["detach", "work"])),
             1 => {
@@ -50,7 +50,7 @@ fn a_command_killed_at_any_moment_is_put_right_by_the_next_one() {
                 .all(|name| [".lock", "other", "work"].contains(&name.as_str()))
         );
     }
-    assert!(killer.killed() > 3, "only {} were killed", killer.killed());
+    assert!(few_rounds() || killer.killed() > 3, "only {} were killed", killer.killed());
     host.detach("work");
     system(&["btrfs", "check", host.image("work").to_str().unwrap()]);
     let _ = host.calve(["remove", "other", "--yes"]).run();
@@ -102,7 +102,7 @@ fn what_was_synced_is_there_after_a_power_failure() {
     let failures: Vec<_> = thread::scope(|scope| {
         scope.spawn(|| write(&top, &synced, &stop));
         eventually("something is synced", || !synced.lock().unwrap().is_empty());
-        let moments = 0..rounds("CALVE_VOLUME_POWER_FAILURES", 3);
+        let moments = 0..rounds(3);
         let failures = moments.map(|number| {
             thread::sleep(Duration::from_millis(20 + random.below(200)));
             let (until, disk) = (synced.lock().unwrap().len(), format!("disk{number}"));

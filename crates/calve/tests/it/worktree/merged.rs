@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use calve_testkit::SplitMix64;
+use calve_testkit::{SplitMix64, rounds};
 
 use super::repo::{Repo, git, write};
 use super::services::{POSTGRES, Shop};
@@ -270,10 +270,9 @@ const COMMIT: &str = "git commit -q --allow-empty -m own";
 
 #[test]
 fn whatever_exists_nowhere_else_is_never_removed() {
-    let states: u64 = std::env::var("CALVE_PRUNE_STATES").map_or(60, |states| states.parse().unwrap());
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let mut random = SplitMix64::new(190);
-    for _ in 0..states.div_ceil(20) {
+    for _ in 0..rounds(60).div_ceil(20) {
         let repo = Repo::anywhere();
         repo.write(".calve.toml", "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n");
         repo.commit("services");

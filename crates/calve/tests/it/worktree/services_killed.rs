@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use calve_testkit::SplitMix64;
+use calve_testkit::{SplitMix64, rounds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -21,13 +21,12 @@ fn killed(shop: &Shop, at: &Path, words: &[&str], random: &mut SplitMix64, longe
 
 #[test]
 fn killed_at_any_moment_nothing_is_half_made_and_no_row_is_lost() {
-    let rounds: u32 = std::env::var("CALVE_SERVICE_KILLS").map_or(25, |rounds| rounds.parse().unwrap());
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let mut random = SplitMix64::new(19);
     let main = shop.repo.path.clone();
     let path = shop.repo.spot.join("proj.x");
     let mut rows = vec![1, 2, 3];
-    for round in 0..rounds {
+    for round in 0..rounds(25) as u32 {
         // The data of the main worktree is that which must last.
         killed(&shop, &main, &["up"], &mut random, 120_000);
         let row = 100 + round;

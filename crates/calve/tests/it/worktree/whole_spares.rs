@@ -4,13 +4,12 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{Aspect, FileSystem, SplitMix64, assert_same_except};
+use calve_testkit::{Aspect, FileSystem, SplitMix64, assert_same_except, few_rounds, rounds};
 
 use super::repo::{Repo, git, is_as_git_makes_it, is_clean, opened_by_status};
 use super::subvolume::is_subvolume;
 use crate::kill::Killer;
 use crate::program::{Calve, calve};
-use crate::spares::rounds;
 
 /// The file systems, and whether the worktree is a subvolume there.
 const GROUNDS: [(FileSystem, bool); 4] =
@@ -112,8 +111,7 @@ fn a_worktree_is_a_spare_brought_up_to_date() {
 
 #[test]
 fn random_worktrees_are_the_same_with_a_spare_as_without() {
-    let rounds = std::env::var("CALVE_WORKTREE_SPARES").map_or(6, |rounds| rounds.parse().unwrap());
-    for (seed, ground) in (0..rounds).flat_map(|seed| GROUNDS.map(|ground| (seed, ground))) {
+    for (seed, ground) in (0..rounds(6) as u64).flat_map(|seed| GROUNDS.map(|ground| (seed, ground))) {
         let Some(repo) = repo_on(ground) else { return };
         let mut random = SplitMix64::new(seed);
         (0..3).for_each(|_| change(&repo, &mut random));
@@ -284,7 +282,7 @@ fn killed_at_any_moment_a_worktree_from_a_spare_is_absent_or_complete() {
     spares(&repo, &["add", "-q", "--worktree"]).succeeds();
     let (mut killer, home) = (Killer::new(31), repo.spot.join("home"));
     let (mut complete, mut spares_used) = (0, 0);
-    for round in 0..rounds() / 2 {
+    for round in 0..rounds(20) {
         spares(&repo, &["refill", "-q", "."]).succeeds();
         spares(&repo, &["pause", "-q", "."]).succeeds();
         repo.write(&format!("node_modules/dep/{}.js", round % 7), &format!("{round}\n"));
@@ -311,7 +309,8 @@ fn killed_at_any_moment_a_worktree_from_a_spare_is_absent_or_complete() {
         }
         is_clean(&repo.path);
     }
-    assert!(killer.killed() > 0 && complete > 0 && spares_used > 0, "{} {complete} {spares_used}", killer.killed());
+    let all_came_up = killer.killed() > 0 && complete > 0 && spares_used > 0;
+    assert!(few_rounds() || all_came_up, "{} {complete} {spares_used}", killer.killed());
     spares(&repo, &["refill", "-q", "."]).succeeds();
     is_clean(&is_spare(&add(&repo, &["last"])));
 }

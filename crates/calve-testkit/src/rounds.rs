@@ -1,0 +1,40 @@
+//! How often a test repeats what it leaves to chance: one factor for all of them.
+
+use std::env;
+
+/// Returns how many rounds to run: `usual` times the environment variable `CALVE_ROUNDS`, and at least one.
+///
+/// The factor is 0.1 unless it is set. `make test-all` sets 1, `scripts/long-tests` more.
+pub fn rounds(usual: usize) -> usize {
+    scaled(usual, factor())
+}
+
+/// Returns whether the rounds are fewer than usual, so that not every case needs to have come up in them.
+pub fn few_rounds() -> bool {
+    factor() < 1.0
+}
+
+fn factor() -> f64 {
+    match env::var("CALVE_ROUNDS") {
+        Ok(text) => match text.parse::<f64>() {
+            Ok(factor) if factor > 0.0 && factor.is_finite() => factor,
+            _ => panic!("CALVE_ROUNDS is not a number above 0: {text}"),
+        },
+        Err(_) => 0.1,
+    }
+}
+
+fn scaled(usual: usize, factor: f64) -> usize {
+    ((usual as f64 * factor).round() as usize).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_always_a_round() {
+        assert_eq!([3, 100, 1].map(|usual| scaled(usual, 0.1)), [1, 10, 1]);
+        assert_eq!([3, 100, 1].map(|usual| scaled(usual, 25.0)), [75, 2500, 25]);
+    }
+}
