@@ -1,10 +1,13 @@
-.PHONY: demo test bench docs dist check-dist packages check-packages build lint
+.PHONY: demo test test-all bench docs dist check-dist packages check-packages build lint
 
 demo: ## clone a real project here and on the file systems that this machine can mount; a table, and an HTML report
 	@scripts/demo
 
-test: ## everything that CI runs
+test: ## what a change needs: lints, all tests of Rust, the packages, the commands of the README
 	@scripts/test
+
+test-all: ## everything that CI runs: also other versions of Node and Python, test runners, old and other systems
+	@scripts/test --all
 
 bench: ## compare with cp, rsync, cpz, rmz, xcp; options: make bench ARGS='--fs xfs --runs 3'
 	@bench/run $(ARGS)

@@ -204,6 +204,8 @@ fn the_scripts_are_sound() {
         "scripts/dist",
         "scripts/check-dist",
         "scripts/packages",
+        "scripts/test",
+        "scripts/long-tests",
         "scripts/test-packages",
         "scripts/check-packages",
         "scripts/use-packages",
