@@ -317,7 +317,8 @@ fn a_process_that_is_killed_at_any_moment_harms_neither_source_nor_clones() {
         place.spares(&["refill", "-q", "src"]).succeeds();
         assert_eq!(place.states(), ["ready"], "something is left, or nothing was built");
         place.settle();
-        assert_eq!(strategy(&place.cp(&["-q", "--json", "src", "dst"]).succeeds()), "spare");
+        let last = place.cp(&["-q", "--json", "src", "dst"]).succeeds();
+        assert_eq!(strategy(&last), "spare", "{}", last.stdout);
         assert_same(place.spot.join("src"), place.spot.join("dst"));
         nothing_left(&place.spot);
         let killed = (building.killed(), checking, updating);

@@ -10,7 +10,7 @@ use fs_err as fs;
 use super::attacker::{Attack, outside};
 
 const ROUNDS: usize = 2_000;
-const MOST_TIME: Duration = Duration::from_secs(15);
+const MOST_SECONDS: usize = 15;
 /// So many are made however long it takes.
 const FEWEST: usize = 100;
 
@@ -20,9 +20,14 @@ fn attacked(mut remove: impl FnMut(&Path, &Path) -> Result<(), Error>) {
     let outside = outside(volume.path());
     let before = fingerprint(&outside);
     let started = Instant::now();
+    let most_time = Duration::from_secs(rounds(MOST_SECONDS) as u64);
     let (most, fewest, mut done) = (rounds(ROUNDS), rounds(FEWEST), 0);
     let mut exchanges = 0;
-    while exchanges == 0 || done < most && (started.elapsed() < MOST_TIME || done < fewest) {
+    // Few rounds go on until something was exchanged.
+    let is_enough = |done: usize, exchanges| {
+        done >= most.max(ROUNDS) || exchanges > 0 && (done >= most || done >= fewest && started.elapsed() >= most_time)
+    };
+    while !is_enough(done, exchanges) {
         let [directory, arsenal] = ["place", "arsenal"].map(|name| volume.path().join(name));
         let tree = directory.join("tree");
         let attack = Attack::prepare(&tree, &arsenal, &outside);
