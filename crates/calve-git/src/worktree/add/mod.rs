@@ -414,9 +414,7 @@ fn build(
         threads,
     };
     let tracked = tracked.settle(&git, &checkout)?;
-    if !tracked.said.is_empty() {
-        warnings.push(AddWarning::Git(tracked.said.clone()));
-    }
+    warnings.extend(tracked.said.clone().map(AddWarning::Git));
     if may_show {
         remove_shown(staged, &git, &mut left)?;
     }

@@ -71,7 +71,7 @@ pub(crate) struct TrackedCounts {
     pub(crate) cloned: u64,
     pub(crate) written: BTreeMap<NotClonedReason, u64>,
     /// What git and its filters said of those that it wrote.
-    pub(crate) said: String,
+    pub(crate) said: Option<String>,
 }
 
 /// The files to complete, and where.
@@ -231,7 +231,7 @@ impl TrackedFiles {
                 None => self.by_git.push((at, NotClonedReason::StaleIndex)),
             }
         }
-        let mut said = String::new();
+        let mut said = None;
         let entries = &self.index.entries;
         let mut by_git: Vec<(GitPath, String, NotClonedReason)> =
             self.by_git.iter().map(|&(at, why)| (entries[at].path.clone(), entries[at].hex(), why)).collect();
@@ -262,7 +262,8 @@ impl TrackedFiles {
                 list.push(0);
             }
             // A filter that fails and is not required says so, and its files are as stored.
-            (_, said) = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
+            let (_, heard) = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
+            said = Some(heard).filter(|heard| !heard.is_empty());
         }
         let mut written = BTreeMap::new();
         for (.., why) in by_git {
