@@ -190,7 +190,7 @@ impl OuterWorktree<'_> {
     /// Returns whether a repository is itself committed, as in the tests of programs for git.
     fn is_tracked(&self, path: &Path) -> Result<bool> {
         let words = ["--literal-pathspecs", "ls-files", "--error-unmatch", "--"].map(OsStr::new);
-        let git = Git::at(&self.root);
+        let git = Git::at(self.root);
         Ok(git.output(&[&words[..], &[path.as_os_str()]].concat())?.status.success())
     }
 
