@@ -23,7 +23,7 @@ use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
 use crate::report::CloneReport;
 use crate::strategy::OverlayState;
-use crate::sys::{self, Denial, Network, OverlayPaths, Steps, XattrTarget};
+use crate::sys::{self, Denial, Network, OverlayPaths, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::tree::source::Source;
@@ -33,14 +33,14 @@ use crate::tree::walk::EntryKind;
 use apply::{ApplyRequest, with_writable};
 pub use changes::{Change, Version};
 use changes::{Layer, ListingScope};
-use xattrs::{Xattrs, xattrs};
+use xattrs::RootState;
 
 /// The changes of a command that sees a private copy.
 pub struct PrivateOverlay {
     tree: PathBuf,
     state: OverlayState,
-    /// The attributes that the copy of the root began with: not all of the tree's can be set where the changes are.
-    root_xattrs: Xattrs,
+    /// What the command found.
+    began: RootState,
 }
 
 /// The changes of the commands in a private copy, as it was when they were listed.
@@ -110,10 +110,10 @@ impl PrivateOverlay {
             return Err(PrivateError::MountBelow(mount.clone()).into());
         }
         let state = OverlayState::make(changes, &source)?;
-        let mut overlay = Self { tree: tree.to_path_buf(), state, root_xattrs: Xattrs::new() };
-        let [_, upper] = overlay.layers()?;
-        overlay.root_xattrs = xattrs(XattrTarget::Open(upper.as_fd()))
-            .map_err(|errno| Error::io(Operation::CreateUpper, &overlay.state.path, errno))?;
+        let began = sys::open_at(CWD, state.path.join("upper").as_path(), DIRECTORY, Mode::empty())
+            .and_then(|upper| RootState::of(upper.as_fd()))
+            .map_err(|errno| Error::io(Operation::CreateUpper, &state.path, errno))?;
+        let overlay = Self { tree: tree.to_path_buf(), state, began };
         overlay.sweep()?;
         Ok(overlay)
     }
@@ -169,7 +169,7 @@ impl PrivateOverlay {
         upper: BorrowedFd<'_>,
         scope: ListingScope,
     ) -> Result<Vec<(Change, bool)>, Error> {
-        let upper = Layer { directory: upper, root_xattrs: &self.root_xattrs };
+        let upper = Layer { directory: upper, began: &self.began };
         changes::changes(&upper, lower, &self.tree, scope)
     }
 
@@ -225,7 +225,7 @@ impl PrivateOverlay {
         let trees = overlays.iter().zip(&layers).map(|((overlay, shown), [lower, upper])| {
             let (lower, upper) = (lower.as_fd(), upper.as_fd());
             let changes = overlay.unchanged(lower, upper, shown)?;
-            let upper = Layer { directory: upper, root_xattrs: &overlay.root_xattrs };
+            let upper = Layer { directory: upper, began: &overlay.began };
             let (tree, shown) = (&overlay.tree, Some(shown.since.unwrap_or(since.0)));
             Ok((ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
         });
@@ -236,29 +236,25 @@ impl PrivateOverlay {
     pub fn keep(&self, dst: &Path, options: &CloneOptions) -> Result<CloneReport, Error> {
         let [tree, upper] = self.layers()?;
         let changes = self.list(tree.as_fd(), upper.as_fd(), ListingScope::All)?;
-        let changes: Vec<_> = changes.into_iter().map(|(change, _)| change).collect();
+        // The clone gets the metadata of the tree's root when it gets its name: the command's come after that.
+        let below = changes.into_iter().map(|(change, _)| change).filter(|change| !change.path.as_os_str().is_empty());
+        let below: Vec<_> = below.collect();
+        fn request<'a>(
+            dst: &'a Path,
+            real_path: &'a Path,
+            lower: BorrowedFd<'a>,
+            upper: Layer<'a>,
+            cancel: &'a CancelToken,
+        ) -> ApplyRequest<'a> {
+            ApplyRequest { tree: dst, real_path, lower, upper, since: None, shown: None, cancel }
+        }
+        let upper = Layer { directory: upper.as_fd(), began: &self.began };
         let report = clone_and_change(&self.tree, dst, options, |staged| {
-            let all = ApplyRequest {
-                tree: dst,
-                real_path: &staged.path(),
-                lower: staged.root()?,
-                upper: Layer { directory: upper.as_fd(), root_xattrs: &self.root_xattrs },
-                since: None,
-                shown: None,
-                cancel: &options.cancel,
-            };
-            apply::apply(&[(all, changes)])
+            apply::apply(&[(request(dst, &staged.path(), staged.root()?, upper, &options.cancel), below)])
         })?;
-        // The clone got the mode of the tree's root when it got its name.
-        let set = || {
-            let [before, wanted] = [rustix::fs::fstat(&tree)?, rustix::fs::fstat(&upper)?].map(|stat| stat.st_mode);
-            if (before ^ wanted) & 0o777 == 0 {
-                return Ok(());
-            }
-            let root = sys::open_at(CWD, dst, DIRECTORY, Mode::empty())?;
-            rustix::fs::fchmod(root, Mode::from_raw_mode(wanted & 0o7777))
-        };
-        set().map_err(|errno| Error::io(Operation::SetMode, dst, errno))?;
+        let root = sys::open_at(CWD, dst, DIRECTORY, Mode::empty())
+            .map_err(|errno| Error::io(Operation::OpenDirectory, dst, errno))?;
+        request(dst, dst, root.as_fd(), upper, &options.cancel).give_root()?;
         Ok(report)
     }
 

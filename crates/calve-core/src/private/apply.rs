@@ -356,6 +356,13 @@ impl ApplyRequest<'_> {
         Ok(())
     }
 
+    /// Gives the root everything of its own that the command has changed: attributes, access control lists, mode, owner and times.
+    pub(super) fn give_root(&self) -> Result<(), Error> {
+        let root = PathBuf::new();
+        self.seal(&root).map_err(|errno| Error::io(Operation::SetMode, self.tree, errno))?;
+        self.set_times(&[root])
+    }
+
     fn move_entry(&self, stage: &Stage, number: usize, one: &Move, way: Way) -> Result<(), FailureReason> {
         let Some((directory, name)) = above(&one.path) else { return Ok(()) };
         let here = node_of(directory).open(self.lower, sys::PATH_ONLY).map_err(FailureReason::System)?;
@@ -411,11 +418,12 @@ impl ApplyRequest<'_> {
         let (stat, before) = (rustix::fs::fstat(&directory)?, xattrs(XattrTarget::Open(directory.as_fd()))?);
         let seal = Seal { directory, stat, xattrs: before };
         let is_root = path.as_os_str().is_empty();
-        // The copy of the root belongs to whoever ran the command. A clone is closed until it has its name.
-        let owner = if is_root { &seal.stat } else { &wanted };
-        let mode = if is_root && self.since.is_none() { &seal.stat } else { &wanted };
+        // What the command left alone stays: the copy of the root may not have had the tree's owner and mode.
+        let began = self.upper.began;
+        let owner = if is_root && !began.has_other_owner(&wanted) { &seal.stat } else { &wanted };
+        let mode = if is_root && !began.has_other_mode(&wanted) { &seal.stat } else { &wanted };
         let sealed = xattrs(XattrTarget::Open(copy.as_fd())).and_then(|now| {
-            let wanted = if is_root { with_changes(&seal.xattrs, self.upper.root_xattrs, now) } else { now };
+            let wanted = if is_root { with_changes(&seal.xattrs, &began.xattrs, now) } else { now };
             seal.set(owner, mode, &wanted)
         });
         if let Err(errno) = sealed {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::xattrs::{Xattrs, xattrs};
+use super::xattrs::{RootState, xattrs};
 use crate::error::Error;
 use crate::operation::Operation;
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -71,11 +71,11 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
     Ok(Version { is_executable, contents: (contents.len() as u64 <= most).then_some(contents) })
 }
 
-/// An overlay's own directory, and the extended attributes that it began with.
+/// An overlay's own directory, and how it was before the command began.
 #[derive(Clone, Copy)]
 pub(super) struct Layer<'a> {
     pub(super) directory: BorrowedFd<'a>,
-    pub(super) root_xattrs: &'a Xattrs,
+    pub(super) began: &'a RootState,
 }
 
 /// Which entries of an overlay's own directory are listed.
@@ -95,21 +95,19 @@ pub(super) fn changes(
     path: &Path,
     listed: ListingScope,
 ) -> Result<Vec<(Change, bool)>, Error> {
-    let Layer { directory: upper, root_xattrs } = *upper;
+    let Layer { directory: upper, began } = *upper;
     let mut reading =
         ChangeReader { upper, lower, listed, opaque: sys::opaque_attribute(), found: Vec::new(), next: Vec::new() };
-    reading.next.push((Node::root(), Layers::Both));
+    reading.next.push((Node::root(), Layers::Both, Lower::Shown));
     let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
     let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
-    // The copy of the root has the owner's name only where that is permitted.
-    let is_changed = (before.st_mode ^ after.st_mode) & 0o777 != 0
-        || xattrs(XattrTarget::Open(upper)).map_err(failed(path.into()))? != *root_xattrs;
+    let is_changed = RootState::of(upper).map_err(failed(path.into()))?.differs(began);
     if is_changed || listed == ListingScope::All {
         reading.add(PathBuf::new(), Some(&before), Some(&after), is_changed);
     }
-    while let Some((node, layers)) = reading.next.pop() {
-        reading.directory(&node, layers).map_err(failed(path.join(node.path())))?;
+    while let Some((node, layers, hides)) = reading.next.pop() {
+        reading.directory(&node, layers, hides).map_err(failed(path.join(node.path())))?;
     }
     reading.found.sort_unstable_by(|(a, _), (b, _)| a.path.cmp(&b.path));
     Ok(reading.found)
@@ -147,6 +145,14 @@ enum Layers {
     Lower,
 }
 
+/// Tells whether entries of the tree are seen in the copy where the upper directory says nothing about them.
+#[derive(Clone, Copy, PartialEq)]
+enum Lower {
+    Shown,
+    /// The directory, or one above it, was made again. The kernel marks only the topmost of them.
+    Hidden,
+}
+
 struct ChangeReader<'a> {
     upper: BorrowedFd<'a>,
     lower: BorrowedFd<'a>,
@@ -154,24 +160,29 @@ struct ChangeReader<'a> {
     /// The attribute of a directory that hides the one below it.
     opaque: &'static CStr,
     found: Vec<(Change, bool)>,
-    next: Vec<(Arc<Node>, Layers)>,
+    next: Vec<(Arc<Node>, Layers, Lower)>,
 }
 
 impl ChangeReader<'_> {
-    fn directory(&mut self, node: &Arc<Node>, layers: Layers) -> sys::Result<()> {
+    fn directory(&mut self, node: &Arc<Node>, layers: Layers, above: Lower) -> sys::Result<()> {
         let upper = (layers != Layers::Lower).then(|| node.open(self.upper, OFlags::RDONLY)).transpose()?;
         let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
         let mut names = BTreeSet::new();
-        let mut is_hidden = true;
-        if let Some(upper) = &upper {
-            add_names(upper.as_fd(), &mut names)?;
-            is_hidden = sys::is_opaque(upper.as_fd(), self.opaque)?;
+        let mut shown = above;
+        match &upper {
+            Some(upper) => {
+                add_names(upper.as_fd(), &mut names)?;
+                if sys::is_opaque(upper.as_fd(), self.opaque)? {
+                    shown = Lower::Hidden;
+                }
+            }
+            None => shown = Lower::Hidden,
         }
-        if let (Some(lower), true) = (&lower, is_hidden) {
+        if let (Some(lower), Lower::Hidden) = (&lower, shown) {
             add_names(lower.as_fd(), &mut names)?;
         }
         let [upper, lower] = [&upper, &lower].map(|directory| directory.as_ref().map(AsFd::as_fd));
-        names.iter().try_for_each(|name| self.entry(node, name, upper, lower))
+        names.iter().try_for_each(|name| self.entry(node, name, upper, lower, shown))
     }
 
     fn entry(
@@ -180,6 +191,7 @@ impl ChangeReader<'_> {
         name: &CStr,
         upper: Option<BorrowedFd<'_>>,
         lower: Option<BorrowedFd<'_>>,
+        shown: Lower,
     ) -> sys::Result<()> {
         let (after, before) = (there(upper, name)?, there(lower, name)?);
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
@@ -202,7 +214,7 @@ impl ChangeReader<'_> {
             [false, true] => Layers::Upper,
             [false, false] => return Ok(()),
         };
-        self.next.push((Node::child(node, name), layers));
+        self.next.push((Node::child(node, name), layers, shown));
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
 
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use crate::sys::{self, XattrTarget};
@@ -11,6 +12,31 @@ use crate::tree::fill::metadata::{is_overlays_own, may_be_lost};
 
 /// The names, each with its value.
 pub(super) type Xattrs = BTreeMap<CString, Vec<u8>>;
+
+/// The root of the private copy at one moment. It need not be as the tree's: not everything can be set where the changes are.
+pub(super) struct RootState {
+    stat: Stat,
+    pub(super) xattrs: Xattrs,
+}
+
+impl RootState {
+    pub(super) fn of(root: BorrowedFd<'_>) -> sys::Result<Self> {
+        Ok(Self { stat: rustix::fs::fstat(root)?, xattrs: xattrs(XattrTarget::Open(root))? })
+    }
+
+    /// Returns whether anything but the times differs.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        self.has_other_mode(&other.stat) || self.has_other_owner(&other.stat) || self.xattrs != other.xattrs
+    }
+
+    pub(super) fn has_other_mode(&self, stat: &Stat) -> bool {
+        (self.stat.st_mode ^ stat.st_mode) & 0o7777 != 0
+    }
+
+    pub(super) fn has_other_owner(&self, stat: &Stat) -> bool {
+        (self.stat.st_uid, self.stat.st_gid) != (stat.st_uid, stat.st_gid)
+    }
+}
 
 /// Returns whether an attribute belongs to the place and not to the command: properties of btrfs, which other file systems, where the copy
 /// may be, do not have (btrfs-property(8)); labels, which the system's policy gives by the place (selinux(8)); attributes that the overlay
