@@ -3,15 +3,13 @@
 
 usage: packaging/archive.py TARGET PROGRAM DIRECTORY [HOST_PROGRAM]
 
-TARGET is the Rust name of the system that PROGRAM is for. The archive `calve-TARGET.tar.gz` (`.zip` for Windows) goes into
+TARGET is the Rust name of the system that PROGRAM is for. The archive `calve-TARGET.tar.gz` goes into
 DIRECTORY. HOST_PROGRAM prints the completions and manual pages, where PROGRAM cannot run on this machine.
 """
 import gzip
 import io
 import sys
 import tarfile
-import time
-import zipfile
 from pathlib import Path
 
 import contents
@@ -22,20 +20,14 @@ def main():
         sys.exit(__doc__)
     target, program, directory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     host_program = Path(sys.argv[4]) if len(sys.argv) == 5 else program
-    windows = "windows" in target
-    files = {"calve.exe" if windows else "calve": program.read_bytes()}
+    files = {"calve": program.read_bytes()}
     files |= contents.documents(target)
     files |= {f"completions/{name}": text for name, text in contents.completions(host_program).items()}
-    if not windows:
-        files |= {f"man/{name}": text for name, text in contents.manual(host_program).items()}
+    files |= {f"man/{name}": text for name, text in contents.manual(host_program).items()}
     directory.mkdir(parents=True, exist_ok=True)
     name = f"calve-{target}"
-    if windows:
-        archive = directory / f"{name}.zip"
-        write_zip(archive, name, files)
-    else:
-        archive = directory / f"{name}.tar.gz"
-        write_tar(archive, name, files)
+    archive = directory / f"{name}.tar.gz"
+    write_tar(archive, name, files)
     print(archive)
 
 
@@ -47,14 +39,6 @@ def write_tar(archive, top, files):
             entry.size, entry.mtime = len(data), contents.epoch()
             entry.mode = 0o755 if name == "calve" else 0o644
             tar.addfile(entry, io.BytesIO(data))
-
-
-def write_zip(archive, top, files):
-    # The format begins in 1980.
-    when = max(time.gmtime(contents.epoch())[:6], (1980, 1, 1, 0, 0, 0))
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, data in sorted(files.items()):
-            packed.writestr(zipfile.ZipInfo(f"{top}/{name}", when), data, zipfile.ZIP_DEFLATED)
 
 
 if __name__ == "__main__":

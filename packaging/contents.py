@@ -11,7 +11,7 @@ import licences
 REPO = Path(__file__).resolve().parent.parent
 
 # In a package as `completions/NAME`.
-COMPLETIONS = {"bash": "calve.bash", "zsh": "_calve", "fish": "calve.fish", "powershell": "calve.ps1"}
+COMPLETIONS = {"bash": "calve.bash", "zsh": "_calve", "fish": "calve.fish"}
 DOCUMENTS = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"]
 
 

@@ -64,7 +64,7 @@ detect() {
             echo "$processor-apple-darwin"
             ;;
         MINGW* | MSYS* | CYGWIN*)
-            fail 'this script does not install on Windows' "unpack calve-x86_64-pc-windows-msvc.zip of $repository/releases" ;;
+            fail 'this script does not install on Windows' 'run it in WSL2' ;;
         *) fail "there is no build for \`$system\`" 'build it from source: cargo install --path crates/calve' ;;
     esac
 }

@@ -6,9 +6,7 @@
 //! Reports and errors cross as JSON.
 
 // Calve writes and reads many files at once on Unix alone.
-#[cfg(unix)]
 mod files;
-#[cfg(unix)]
 mod plain;
 mod running;
 mod sys;
@@ -61,16 +59,9 @@ fn failed(error: &Error) -> PyErr {
     Failed::new_err(json(&ErrorReceipt::from(error)))
 }
 
-#[cfg(unix)]
 fn path(bytes: Vec<u8>) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     std::ffi::OsString::from_vec(bytes).into()
-}
-
-/// Decodes a path, which the package has checked to be UTF-8.
-#[cfg(windows)]
-fn path(bytes: Vec<u8>) -> PathBuf {
-    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 /// How often the calling thread looks up.
@@ -251,24 +242,11 @@ fn reap(directory: Vec<u8>) -> PyResult<()> {
     Work::start(&handle, move || reap_in(&directory, &cancel).map(|()| String::new())).map(|_| ())
 }
 
-#[cfg(unix)]
 fn reap_in(directory: &Path, cancel: &CancelToken) -> Result<(), Error> {
     let failed =
         |source| Error::Io { operation: calve_core::Operation::OpenDirectory, path: directory.to_path_buf(), source };
     let open = fs_err::File::open(directory).map_err(failed)?.into_file();
     calve_core::reap(open.into(), directory, Background::No, cancel).map(|_| ())
-}
-
-#[cfg(windows)]
-fn reap_in(directory: &Path, cancel: &CancelToken) -> Result<(), Error> {
-    calve_core::reap(directory, Background::No, cancel).map(|_| ())
-}
-
-/// Starts a process that deletes the trash of a directory and that inherits nothing.
-#[cfg(windows)]
-#[pyfunction]
-fn start_reaper(program: Vec<u8>, parent: Vec<u8>) -> PyResult<()> {
-    calve_core::start_reaper(&path(program), &path(parent)).map_err(PyErr::from)
 }
 
 /// Ends everything that runs, for when the interpreter exits: threads that it does not wait for would leave something half made.
@@ -289,13 +267,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add_class::<Handle>()?;
     module.add_class::<Work>()?;
-    #[cfg(unix)]
     {
         files::add(module)?;
         plain::add(module)?;
     }
-    #[cfg(windows)]
-    module.add_function(wrap_pyfunction!(start_reaper, module)?)?;
     module.add_function(wrap_pyfunction!(clone_tree, module)?)?;
     module.add_function(wrap_pyfunction!(remove_tree, module)?)?;
     module.add_function(wrap_pyfunction!(probe, module)?)?;

@@ -1,7 +1,6 @@
 //! Worktrees for coding agents: a server of the Model Context Protocol, and the configuration files of agents.
 //!
 //! The library prints nothing but what the protocol asks for. It is for Unix.
-#![cfg(unix)]
 
 pub mod configuration;
 pub mod mcp;

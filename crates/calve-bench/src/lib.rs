@@ -3,8 +3,6 @@
 //! One subject, one folder: `copy`, `db`, `dedupe`, `git` and `write` say what is compared and what of; everything else here knows nothing of
 //! them. Unix only: it measures programs by what Unix tells of processes.
 
-#![cfg(unix)]
-
 mod census;
 mod comparison;
 pub mod copy;

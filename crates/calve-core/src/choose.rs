@@ -32,14 +32,11 @@ impl RefusalReason {
 pub(crate) struct Criteria {
     pub(crate) choice: Choice,
     pub(crate) require: Vec<Requirement>,
-    #[allow(dead_code, reason = "not every system has a strategy that asks")]
     pub(crate) excludes: bool,
-    #[allow(dead_code, reason = "not every system has a strategy that asks")]
     pub(crate) mounts: Mounts,
     /// The contents of the source are not simply those of the clone.
     pub(crate) is_plain: bool,
     /// The source is a template, which a clone may not be able to write to.
-    #[allow(dead_code, reason = "not every system has a strategy that asks")]
     pub(crate) is_frozen: bool,
 }
 

@@ -2,28 +2,20 @@
 
 mod check;
 
-#[cfg(unix)]
 pub(crate) mod build;
-#[cfg(unix)]
 mod finish;
-#[cfg(unix)]
 pub(crate) mod follow;
-#[cfg(unix)]
 pub(crate) mod merge;
-#[cfg(unix)]
 pub(crate) mod revert;
-#[cfg(unix)]
 mod scrub;
-#[cfg(unix)]
 pub(crate) mod stage;
-#[cfg(unix)]
 mod update;
 
 use std::path::Path;
 use std::time::Instant;
 
 use self::check::{CloneRequest, check, sweep_leftovers};
-use crate::engine::StagedTree;
+use crate::clone::stage::StagedTree;
 use crate::error::Error;
 use crate::options::CloneOptions;
 use crate::report::{ClonePlan, CloneReport};

@@ -21,70 +21,38 @@
 //! The library never prints, never reads the environment or configuration files, and never changes anything of the process
 //! that it runs in.
 
+mod background;
+mod bulk;
 mod choice;
 mod choose;
 mod clone;
 mod error;
+mod held_lock;
 mod hidden;
 mod home;
 mod operation;
 mod options;
+mod own;
 mod patterns;
+mod private;
+mod probe;
 mod progress;
 mod reap;
 mod reason;
 mod remedy;
-mod report;
-mod sys;
-mod tree;
-
-// The engine. On Unix it works relative to open directories, which Windows has no calls for in its documented interface; there it
-// works by path. Nowhere else outside of `sys` are systems told apart.
-#[cfg(unix)]
-mod background;
-#[cfg(unix)]
-mod bulk;
-#[cfg(unix)]
-mod held_lock;
-#[cfg(unix)]
-mod own;
-#[cfg(unix)]
-mod private;
-#[cfg(unix)]
-mod probe;
-#[cfg(unix)]
 mod remove;
-#[cfg(unix)]
 mod replaced;
-#[cfg(unix)]
+mod report;
 mod scan;
-#[cfg(unix)]
 mod space;
-#[cfg(unix)]
 mod spare;
-#[cfg(unix)]
 mod spares;
-#[cfg(unix)]
 mod staging;
-#[cfg(unix)]
 mod strategy;
 mod strategy_run;
-#[cfg(unix)]
+mod sys;
 mod template;
-#[cfg(windows)]
-mod windows;
-
-/// The parts that each engine has of its own, under the same names.
-#[cfg(unix)]
-mod engine {
-    pub(crate) use crate::clone::stage::StagedTree;
-    pub(crate) use crate::remove::guard::check_replaceable;
-    pub(crate) use crate::remove::sweep::sweep_staged;
-    pub(crate) use crate::tree::location::{Identity, Location};
-    pub(crate) use crate::tree::source::Source;
-}
-#[cfg(windows)]
-use windows as engine;
+mod tree;
 
 pub use choice::{Choice, Refusal, Requirement, Strategy};
 pub use clone::{clone_tree, plan};
@@ -107,9 +75,6 @@ pub use report::{
     SkippedEntry, SpareCheck, SpareReport, TrashedTree, Warning,
 };
 
-#[cfg(windows)]
-pub use windows::{check_removable, probe, reap, remove_tree, start_reaper, with_source};
-#[cfg(unix)]
 pub use {
     background::{start_reaper, start_refill, start_watcher},
     bulk::{

@@ -57,7 +57,6 @@ operations! {
         Compare = "compare",
         Copy = "copy",
         CopyOnServer = "copy on the server to",
-        CopyStream = "copy a stream of",
         Create = "create",
         CreateDirectory = "create directory",
         CreateFile = "create the file",
@@ -78,11 +77,9 @@ operations! {
         FindMounts = "find out what is mounted at",
         FindVolume = "find out what contains",
         FinishStagedTree = "finish the staged tree in",
-        ListStreams = "list the streams of",
         LockSpares = "lock the spares in",
         Listen = "listen at",
         LockTemplates = "lock the templates in",
-        LookAtVolume = "look at the volume of",
         LookForMounts = "look for mounts below",
         MountOverlay = "mount an overlay at",
         MountOverlayOf = "mount an overlay of",
@@ -97,7 +94,6 @@ operations! {
         ReadDirectory = "read directory",
         ReadExtents = "read the extents of the file system of",
         ReadLink = "read link",
-        ReadPermissions = "read the permissions of",
         ReadTemporary = "read a temporary file in",
         ReadXattrs = "read extended attributes of",
         Remove = "remove",
@@ -140,17 +136,16 @@ impl Operation {
             Self::EnterDirectory => Kind::Enter,
             Self::Compare | Self::Find | Self::FindData | Self::FindHoles | Self::FindMounts | Self::FindVolume |
             Self::OpenDirectory | Self::OpenStagedTree | Self::Read | Self::ReadDirectory | Self::ReadExtents |
-            Self::ReadLink | Self::ReadPermissions | Self::ReadTemporary | Self::ReadXattrs => Kind::Read,
+            Self::ReadLink | Self::ReadTemporary | Self::ReadXattrs => Kind::Read,
             Self::CloneFile | Self::CreateFile | Self::EmptyFile | Self::OpenToWrite | Self::SetFileMode | Self::SyncFile
             | Self::WriteFile => Kind::WriteFile,
             Self::DeleteContents | Self::MoveToTrash | Self::Remove | Self::RemoveDirectory | Self::RemoveReplaced =>
                 Kind::Delete,
             Self::SyncName => Kind::SyncName,
-            Self::ChangeOwner | Self::Clone | Self::CloneDirectory | Self::Copy | Self::CopyOnServer | Self::CopyStream |
-            Self::Create | Self::CreateDirectory | Self::CreateLink | Self::CreateSpecialFile | Self::CreateStaging |
+            Self::ChangeOwner | Self::Clone | Self::CloneDirectory | Self::Copy | Self::CopyOnServer | Self::Create | Self::CreateDirectory | Self::CreateLink | Self::CreateSpecialFile | Self::CreateStaging |
             Self::CreateStagingFor | Self::CreateSubvolume | Self::CreateSymlink | Self::CreateUpper | Self::ExchangeBack
-            | Self::FinishStagedTree | Self::ListStreams | Self::LockSpares | Self::Listen | Self::LockTemplates |
-            Self::LookAtVolume | Self::LookForMounts | Self::MountOverlay | Self::MountOverlayOf | Self::MoveSpare |
+            | Self::FinishStagedTree | Self::LockSpares | Self::Listen | Self::LockTemplates |
+            Self::LookForMounts | Self::MountOverlay | Self::MountOverlayOf | Self::MoveSpare |
             Self::Publish | Self::ReplaceEmptyDirectory | Self::SetAside | Self::SetMode | Self::SetSize |
             Self::SetStagedMode | Self::SetTimes | Self::SetXattrs | Self::ShareExtents | Self::SkipMount | Self::Snapshot
             | Self::SnapshotNested | Self::StartThread | Self::Stat | Self::Sync | Self::TellTime | Self::Unmount |

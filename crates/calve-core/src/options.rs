@@ -178,7 +178,6 @@ pub struct SpareUse {
     /// are made without; what is not selected is then removed from the spare.
     pub made_without: Vec<String>,
     /// The part of a spare's record that was read before.
-    #[allow(dead_code, reason = "not every system has spares")]
     pub(crate) record: Option<Arc<RecordBody>>,
 }
 
@@ -196,7 +195,6 @@ impl SpareUse {
 
 /// The record of a spare for each directory, and its BLAKE3 hash.
 #[derive(PartialEq, Eq)]
-#[allow(dead_code, reason = "not every system has spares")]
 pub(crate) struct RecordBody {
     pub(crate) bytes: Vec<u8>,
     pub(crate) hash: [u8; 32],
@@ -210,7 +208,6 @@ impl fmt::Debug for RecordBody {
 
 /// A template, and the moment after which nothing in it changed: see [`crate::HeldTemplate::restrict`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(dead_code, reason = "not every system has templates")]
 pub struct FrozenSince {
     pub(crate) name: String,
     /// Seconds since 1970, and the nanoseconds beyond them.

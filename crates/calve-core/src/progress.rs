@@ -48,7 +48,6 @@ impl CancelToken {
     }
 
     /// Returns the same token, for an operation that `pace` holds up.
-    #[allow(dead_code, reason = "Windows has no spares")]
     pub(crate) fn with_pace(&self, pace: Arc<dyn Pace>) -> Self {
         Self { flag: Arc::clone(&self.flag), pace: Some(pace) }
     }

@@ -9,9 +9,7 @@ use strum::{IntoStaticStr, VariantNames};
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum WarningCode {
-    /// Windows: an access control list could not be set.
-    AclNotKept,
-    /// Windows: a file attribute could not be set.
+    /// macOS: the flags of a file could not be set.
     AttributeNotKept,
     /// The cache of hashes could not be written.
     CacheNotWritten,
@@ -41,8 +39,6 @@ pub enum WarningCode {
     SetIdDropped,
     /// The file system does not tell what files share.
     SharingUnknown,
-    /// Windows: an alternate data stream could not be copied.
-    StreamNotKept,
     /// Leftovers of a killed run were removed.
     Swept,
     /// Entries that were removed earlier cannot be deleted.
@@ -118,8 +114,6 @@ pub enum SkipReason {
     CalvesOwn,
     /// It is a socket.
     Socket,
-    /// It is a special file of the Linux subsystem of Windows.
-    LinuxSpecial,
     /// It is a device node, which only a privileged user can create.
     Device,
     /// Another file system is mounted there.
@@ -154,7 +148,6 @@ impl SkipReason {
             Self::Excluded => "excluded",
             Self::CalvesOwn => "calve's own",
             Self::Socket => "socket",
-            Self::LinuxSpecial => "FIFO or device of the Linux subsystem",
             Self::Device => "device node: creating one needs privilege",
             Self::OtherFileSystem => "another file system is mounted here",
             Self::Unreadable => "you may not read it",

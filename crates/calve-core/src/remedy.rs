@@ -148,18 +148,6 @@ pub enum Remedy {
     /// Look at the system's log.
     CheckLog,
 
-    /// Close the program that has it open.
-    CloseProgram,
-    /// Close the program that has something in it open, or check the permissions.
-    CloseProgramOrCheckPermissions,
-    /// Turn on Developer Mode, or run as an administrator.
-    EnableDeveloperMode,
-    /// Clone to a volume that supports encryption, or decrypt the file.
-    DecryptFile,
-    CheckVolume,
-    /// Make the file available offline.
-    MakeAvailableOffline,
-
     /// Keep source and destination on one file system that shares extents.
     ShareOneFileSystem,
     /// Clone to a place on the source's file system.
@@ -169,8 +157,6 @@ pub enum Remedy {
     /// Create a btrfs subvolume, and clone the source into it.
     CloneIntoSubvolume,
     RunAsOwner,
-    /// Keep both on a Dev Drive or another ReFS volume.
-    UseDevDrive,
 }
 
 impl Remedy {

@@ -20,7 +20,6 @@
 //! # Ok(())
 //! # }
 //! ```
-#![cfg(unix)]
 
 mod address;
 mod bare;

@@ -1,7 +1,6 @@
 //! Working copies for git: worktrees with what git ignores, and clones from a URL.
 //!
 //! The library never prints, and never reads the environment or configuration of its own accord. It is for Unix.
-#![cfg(unix)]
 
 pub mod advise;
 mod config;

@@ -2,8 +2,6 @@
 //!
 //! `image` says what an image of a template consists of. Nothing that a registry sends is trusted: the digest of each blob is checked before it
 //! is decompressed, paths come from a manifest that is checked line by line, and the tree is compared with that before it gets a name.
-//! Windows has no templates, and there the crate is empty.
-#![cfg(unix)]
 
 mod address;
 mod arrivals;

@@ -153,7 +153,6 @@ fn code(error: &Error) -> ErrorCode {
         Error::OutsideRoot { .. } => ErrorCode::OutsideRoot,
         Error::NotAFile { .. } => ErrorCode::NotAFile,
         Error::StagingLost(_) => ErrorCode::StagingLost,
-        #[cfg(unix)]
         Error::Template(_) => ErrorCode::Template,
         Error::Interrupted => ErrorCode::Aborted,
         _ => ErrorCode::Other,
@@ -190,7 +189,6 @@ fn error_path(error: &Error) -> Option<&std::path::Path> {
         | Error::LinkWithSlash(path)
         | Error::ReplaceUnsupported(path)
         | Error::StagingLost(path) => Some(path),
-        #[cfg(unix)]
         Error::Template(error) => error.path(),
         Error::Same { dst, .. }
         | Error::DestinationInsideSource { dst, .. }
@@ -210,7 +208,6 @@ mod tests {
         assert!(missing["errno"].is_number() && missing["remedy"] == "check_spelling");
     }
 
-    #[cfg(unix)]
     #[test]
     fn files_that_cannot_be_written_have_a_code_for_each_reason() {
         use std::path::Path;

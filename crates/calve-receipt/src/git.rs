@@ -152,7 +152,7 @@ pub struct GitFetchPlan {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GitWarning {
     /// A stable word for programs.
-    #[cfg_attr(all(test, unix), schemars(extend("enum" = calve_git::remote::NoticeCode::NAMES)))]
+    #[cfg_attr(test, schemars(extend("enum" = calve_git::remote::NoticeCode::NAMES)))]
     pub code: &'static str,
     /// A sentence for people.
     pub message: String,

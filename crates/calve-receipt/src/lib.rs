@@ -2,7 +2,6 @@
 //!
 //! The unit tests generate `docs/schemas/receipts.json` from the structs, and `tests/packages.rs` the types of the packages from that.
 
-#[cfg(unix)]
 #[allow(missing_docs, reason = "the fields are described in docs/benchmarks.md and docs/bench-git.md")]
 pub mod bench;
 mod clone;
@@ -12,19 +11,14 @@ mod git;
 pub mod human;
 mod probe;
 mod remove;
-#[cfg(unix)]
 mod run;
 #[cfg(test)]
 mod schemas;
-#[cfg_attr(not(unix), allow(dead_code, reason = "these commands are not on Windows"))]
 mod space;
-#[cfg(unix)]
 mod spares;
 mod sys;
-#[cfg_attr(not(unix), allow(dead_code, reason = "these commands are not on Windows"))]
 mod template;
 mod values;
-#[cfg(unix)]
 mod volume;
 mod worktree;
 mod write;
@@ -35,14 +29,11 @@ pub use crate::error::{ErrorCode, ErrorReceipt, errno};
 pub use crate::git::*;
 pub use crate::probe::ProbeReceipt;
 pub use crate::remove::{PendingReceipt, PendingReceipts, PendingState, RemoveReceipt, RemoveReceipts};
-#[cfg(unix)]
 pub use crate::run::RunReceipt;
 pub use crate::space::{DedupeReceipt, DiskUsageReceipt, ReshareReceipt};
-#[cfg(unix)]
 pub use crate::spares::{SpareSetReceipt, SparesReceipt};
 pub use crate::template::*;
 pub use crate::values::*;
-#[cfg(unix)]
 pub use crate::volume::*;
 pub use crate::worktree::*;
 pub use crate::write::WriteReceipt;

@@ -1,6 +1,5 @@
 //! Removals and their dry runs.
 
-#[cfg(unix)]
 use calve_core::PendingTrash;
 use calve_core::RemoveReport;
 use serde::Serialize;
@@ -81,7 +80,6 @@ pub enum PendingState {
     Stuck,
 }
 
-#[cfg(unix)]
 impl PendingReceipt {
     /// Returns the receipt of `trash` in this state.
     pub fn new(trash: &PendingTrash, state: PendingState) -> Self {

@@ -1,7 +1,6 @@
 //! The words of documents, for their JSON Schema.
 
 // Not every system has all the documents.
-#[cfg(unix)]
 mod generated;
 
 use std::path::Path;

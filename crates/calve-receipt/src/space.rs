@@ -1,14 +1,11 @@
 //! The space that trees use and share.
 
-#[cfg(unix)]
 use std::path::{Path, PathBuf};
 
-#[cfg(unix)]
 use calve_core::{DedupeReport, DiskUsage};
 use serde::Serialize;
 
 use crate::values::{Milliseconds, ReceiptPath, SkippedEntry, Warning};
-#[cfg(unix)]
 use crate::values::{path, paths, skipped, warnings};
 
 /// The report of `calve du`.
@@ -87,7 +84,6 @@ struct UsageEntries {
     hard_links: u64,
 }
 
-#[cfg(unix)]
 impl From<&calve_core::Usage> for Usage {
     fn from(usage: &calve_core::Usage) -> Self {
         Self {
@@ -112,7 +108,6 @@ impl From<&calve_core::Usage> for Usage {
     }
 }
 
-#[cfg(unix)]
 impl From<&DiskUsage> for DiskUsageReceipt {
     fn from(report: &DiskUsage) -> Self {
         let paths = report.paths.iter().map(|one| PathUsage {
@@ -142,7 +137,6 @@ pub struct DedupeReceipt {
     paths: Vec<ReceiptPath>,
 }
 
-#[cfg(unix)]
 impl DedupeReceipt {
     /// Converts the report of sharing within `trees`.
     pub fn new(report: &DedupeReport, dry_run: bool, trees: &[PathBuf]) -> Self {
@@ -163,7 +157,6 @@ pub struct ReshareReceipt {
     dst: ReceiptPath,
 }
 
-#[cfg(unix)]
 impl ReshareReceipt {
     /// Converts the report of sharing between `src` and `dst`.
     pub fn new(report: &DedupeReport, dry_run: bool, src: &Path, dst: &Path) -> Self {
@@ -236,7 +229,6 @@ struct LeftAlone {
     first_path: ReceiptPath,
 }
 
-#[cfg(unix)]
 impl Sharing {
     fn new(report: &DedupeReport, dry_run: bool) -> Self {
         let left_alone = report.left_alone.iter().map(|left| LeftAlone {

@@ -1,14 +1,11 @@
 //! Templates of directories.
 
-#[cfg(unix)]
 use std::time::UNIX_EPOCH;
 
-#[cfg(unix)]
 use calve_core::{CreatedTemplate, DifferenceKind, Error, Template, TemplateError, Verification};
 use serde::Serialize;
 
 use crate::values::{Milliseconds, ReceiptPath, Refusal, SkippedEntry, StrategyName, Warning};
-#[cfg(unix)]
 use crate::values::{path, paths, refusals, skipped, warnings};
 
 /// A template.
@@ -37,7 +34,6 @@ struct TemplateFields {
     strategy: StrategyName,
 }
 
-#[cfg(unix)]
 impl From<&Template> for TemplateFields {
     fn from(template: &Template) -> Self {
         Self {
@@ -77,7 +73,6 @@ pub struct TemplateCreateReceipt {
     elapsed_ms: Milliseconds,
 }
 
-#[cfg(unix)]
 impl TemplateCreateReceipt {
     /// Converts the report of a template that took `elapsed`.
     pub fn new(created: &CreatedTemplate, elapsed: std::time::Duration) -> Self {
@@ -111,7 +106,6 @@ impl TemplateState {
     const NAMES: [&'static str; 4] = ["ready", "gone", "changed", "damaged"];
 
     /// Returns the state that the result of the cheap check stands for.
-    #[cfg(unix)]
     pub fn of(checked: &Result<(), Error>) -> Self {
         match checked {
             Ok(()) => Self::Ready,
@@ -145,7 +139,6 @@ pub struct TemplateReceipt {
     state: &'static str,
 }
 
-#[cfg(unix)]
 impl TemplateReceipt {
     /// Converts a template and the result of the cheap check.
     pub fn new(template: &Template, state: TemplateState) -> Self {
@@ -175,7 +168,6 @@ struct ListedTemplate {
     template: Option<TemplateFields>,
 }
 
-#[cfg(unix)]
 impl<'t> FromIterator<(&'t str, TemplateState, Option<&'t Template>)> for TemplatesReceipt {
     fn from_iter<I: IntoIterator<Item = (&'t str, TemplateState, Option<&'t Template>)>>(listed: I) -> Self {
         let one = |(name, state, template): (&str, TemplateState, Option<&Template>)| ListedTemplate {
@@ -219,7 +211,6 @@ struct TemplateDifference {
     reason: Option<String>,
 }
 
-#[cfg(unix)]
 impl TemplateVerifyReceipt {
     /// Converts the result of a verification that took `elapsed`.
     pub fn new(verification: &Verification, elapsed: std::time::Duration) -> Self {
@@ -321,7 +312,6 @@ pub struct TemplatePullReceipt {
     portable_key: String,
 }
 
-#[cfg(unix)]
 impl TemplatePullReceipt {
     /// Converts a template that was pulled.
     pub fn new(template: &Template, pull: PullFields, portable_key: String) -> Self {

@@ -320,7 +320,7 @@ pub struct ListedWorktree {
     /// True if the worktree is a pull request's and not trusted.
     pub untrusted: bool,
     /// Whether the directory at the path is the worktree: `intact` if it is.
-    #[cfg_attr(all(test, unix), schemars(extend("enum" = calve_git::worktree::WorktreeState::NAMES)))]
+    #[cfg_attr(test, schemars(extend("enum" = calve_git::worktree::WorktreeState::NAMES)))]
     pub standing: &'static str,
     /// True if something is not committed. Null if that is unknown.
     pub dirty: Option<bool>,

@@ -34,7 +34,6 @@ struct WriteFailure {
     error: ErrorReceipt,
 }
 
-#[cfg(unix)]
 impl From<&calve_core::WriteReport> for WriteReceipt {
     fn from(report: &calve_core::WriteReport) -> Self {
         let failures = report.failures.iter();

@@ -3,7 +3,6 @@
 //! `store` keeps the images and their records, `plan` says what root has to run, `mounted` reads what the kernel has mounted, `doctor`
 //! compares all of them. Whatever needs root is a [`RootCommand`] for a program of the system; nothing here asks for a password.
 //! Only an image whose superblock has the UUID of its record is ever mounted, unmounted, grown or deleted.
-#![cfg(unix)]
 
 mod doctor;
 mod error;

@@ -1,58 +1,36 @@
 //! The command line: what can be asked, and what `--help` says of it.
 
-#[cfg(unix)]
 pub(crate) mod bench_db;
-#[cfg(unix)]
 mod bench_git;
-#[cfg(unix)]
 pub(crate) mod db;
-#[cfg(unix)]
 pub(crate) mod env;
-#[cfg(unix)]
 pub(crate) mod git;
-#[cfg(unix)]
 pub(crate) mod hook;
-#[cfg(unix)]
 pub(crate) mod mcp;
-#[cfg(unix)]
 pub(crate) mod prompt;
-#[cfg(unix)]
 pub(crate) mod registry;
-#[cfg(unix)]
 pub(crate) mod report;
-#[cfg(unix)]
 pub(crate) mod run;
-#[cfg(unix)]
 pub(crate) mod services;
-#[cfg(unix)]
 pub(crate) mod shell_init;
-#[cfg(unix)]
 mod space;
-#[cfg(unix)]
 pub(crate) mod spares;
-#[cfg(unix)]
 pub(crate) mod template;
-#[cfg(unix)]
 pub(crate) mod volume;
-#[cfg(unix)]
 pub(crate) mod worktree;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use calve_core::{Requirement, Strategy};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-#[cfg(unix)]
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
-#[cfg(unix)]
 pub(crate) use self::bench_git::{BenchGitArguments, Switch};
-#[cfg(unix)]
 use self::report::ReportArguments;
-#[cfg(unix)]
 use self::space::size;
-#[cfg(unix)]
 pub(crate) use self::space::{DedupeArguments, DuArguments, ReshareArguments};
 use crate::name_parser::NameParser;
 
@@ -74,54 +52,42 @@ pub(crate) enum Command {
     Cp(CpArguments),
     Rm(RmArguments),
     Probe(ProbeArguments),
-    #[cfg(unix)]
     Du(DuArguments),
-    #[cfg(unix)]
     Dedupe(DedupeArguments),
-    #[cfg(unix)]
     Reshare(ReshareArguments),
     /// Clones made ahead of time, which `calve cp` hands over in milliseconds
-    #[cfg(unix)]
     Spares {
         #[command(subcommand)]
         command: spares::SparesCommand,
     },
     /// Copy-on-write where the file system has none, as on ext4: btrfs in a file (Linux)
-    #[cfg(unix)]
     Volume {
         #[command(subcommand)]
         command: volume::VolumeCommand,
     },
     /// Build the spares that are missing, in the background
-    #[cfg(unix)]
     #[command(name = "__refill", hide = true)]
     Refill,
     /// Watch the directories that there are spares of, in the background
-    #[cfg(unix)]
     #[command(name = "__watch", hide = true)]
     Watch,
     /// Directories kept unmodified under a name, to clone with `calve cp @NAME DST`
-    #[cfg(unix)]
     Template {
         #[command(subcommand)]
         command: template::TemplateCommand,
     },
     /// Git worktrees that are complete: with node_modules, .venv, target and whatever else git ignores
-    #[cfg(unix)]
     #[command(visible_alias = "wt")]
     Worktree {
         #[command(subcommand)]
         command: worktree::WorktreeCommand,
     },
-    #[cfg(unix)]
     Env(env::EnvArguments),
-    #[cfg(unix)]
     Exec(env::ExecArguments),
     /// Start the services of this worktree: databases of its own, with durable data
     ///
     /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept over reboots, and removed
     /// with the worktree. `calve env` prints its URL, which stays the same, and `calve exec` starts it too.
-    #[cfg(unix)]
     #[command(after_help = "\
 Example:
   calve db template create shop --engine postgres -- npm run migrate
@@ -130,75 +96,53 @@ Example:
 .calve.toml, at the root of the repository:
   [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
     Up(services::ServicesArguments),
-    #[cfg(unix)]
     Down(services::DownArguments),
-    #[cfg(unix)]
     Reset(services::ResetServiceArguments),
-    #[cfg(unix)]
     Status(services::StatusArguments),
-    #[cfg(unix)]
     Logs(services::LogsArguments),
     /// Set up coding agents, serve their hooks, and approve project hooks
-    #[cfg(unix)]
     Hook {
         #[command(subcommand)]
         command: hook::HookCommand,
     },
-    #[cfg(unix)]
     Mcp(mcp::McpArguments),
-    #[cfg(unix)]
     Prompt(prompt::PromptArguments),
-    #[cfg(unix)]
     ShellInit(shell_init::ShellInitArguments),
     /// Ready, isolated, writable database servers from prepared data directories
-    #[cfg(unix)]
     Db {
         #[command(subcommand)]
         command: db::DbCommand,
     },
     /// Look after a database server; the socket to who wants it is standard output
-    #[cfg(unix)]
     #[command(name = "__supervise", hide = true)]
     Supervise,
     /// Start the standbys that a pool of database servers lacks
-    #[cfg(unix)]
     #[command(name = "__fill", hide = true)]
     Fill {
         /// Its template
         template: String,
     },
-    #[cfg(unix)]
     Run(run::RunArguments),
     Completions(CompletionsArguments),
     /// Write the manual pages, one for each command, into a directory
     #[command(name = "__man", hide = true)]
     Man(ManArguments),
     /// Clone git repositories in the way that suits their purpose
-    #[cfg(unix)]
     Git {
         #[command(subcommand)]
         command: git::GitCommand,
     },
     /// Measure Calve beside other programs, on your own data
-    #[cfg(unix)]
     Bench {
         #[command(subcommand)]
         command: BenchCommand,
     },
     /// Write small files and time it, for `calve bench write`
-    #[cfg(unix)]
     #[command(name = "__write", hide = true)]
     Write(WriteArguments),
     /// Delete the trash of the directory given as standard input
     #[command(name = "__reap", hide = true)]
-    Reap(ReapArguments),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReapArguments {
-    /// The directory, on Windows. Elsewhere it is standard input
-    #[arg(default_value = ".")]
-    pub(crate) parent: PathBuf,
+    Reap,
 }
 
 /// Clone files and directories
@@ -295,13 +239,11 @@ pub(crate) struct CpArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RmArguments {
     /// What to remove
-    #[cfg_attr(unix, arg(value_name = "PATH", required_unless_present = "pending"))]
-    #[cfg_attr(windows, arg(value_name = "PATH", required = true))]
+    #[arg(value_name = "PATH", required_unless_present = "pending")]
     pub(crate) paths: Vec<PathBuf>,
     /// Delete what earlier removals could not delete, and say what still cannot be
     ///
     /// Looks in each PATH and beside it, or in the current directory. With -n only lists it.
-    #[cfg(unix)]
     #[arg(long, conflicts_with_all = ["wait", "force"])]
     pub(crate) pending: bool,
     /// Say what would be done, and do nothing
@@ -350,13 +292,12 @@ pub(crate) struct ProbeArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Where to put it:
-  bash        calve completions bash > ~/.local/share/bash-completion/completions/calve
-  zsh         calve completions zsh > DIRECTORY/_calve    a directory of $fpath, before compinit runs
-  fish        calve completions fish > ~/.config/fish/completions/calve.fish
-  powershell  calve completions powershell | Out-String | Invoke-Expression    in $PROFILE")]
+  bash  calve completions bash > ~/.local/share/bash-completion/completions/calve
+  zsh   calve completions zsh > DIRECTORY/_calve    a directory of $fpath, before compinit runs
+  fish  calve completions fish > ~/.config/fish/completions/calve.fish")]
 pub(crate) struct CompletionsArguments {
     /// The shell
-    #[arg(value_name = "SHELL")]
+    #[arg(value_name = "SHELL", value_parser = PossibleValuesParser::new(["bash", "elvish", "fish", "zsh"]).try_map(|name| name.parse::<Shell>()))]
     pub(crate) shell: Shell,
     /// A script that asks calve
     #[arg(long)]
@@ -370,7 +311,6 @@ pub(crate) struct ManArguments {
     pub(crate) directory: PathBuf,
 }
 
-#[cfg(unix)]
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
     Copy(BenchCopyArguments),
@@ -389,7 +329,6 @@ pub(crate) enum BenchCommand {
 ///
 /// The tree is only read. Everything is made in one hidden directory in the place given by --into, which is removed at the
 /// end, also after an error or Ctrl-C. A tree on another file system is first copied there once, and that copy is measured.
-#[cfg(unix)]
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -414,7 +353,6 @@ pub(crate) struct BenchCopyArguments {
 }
 
 /// The common part of all benches that run commands in turn.
-#[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct BenchRunArguments {
     /// Work in this directory, and clean up at the end
@@ -441,7 +379,6 @@ pub(crate) struct BenchRunArguments {
 ///
 /// The tree is only read. Everything is made in one hidden directory in the place given by --into, which is removed at the
 /// end, also after an error or Ctrl-C. That place must be on btrfs, or on XFS made with reflink=1.
-#[cfg(unix)]
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -479,7 +416,6 @@ pub(crate) struct BenchDedupeArguments {
 ///
 /// Where the npm package calve is not found from the current directory, the engine is measured without Node instead. Everything is
 /// made in one hidden directory in the place given by --into, which is removed at the end, also after an error or Ctrl-C.
-#[cfg(unix)]
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -518,7 +454,6 @@ pub(crate) struct BenchWriteArguments {
     pub(crate) report: ReportArguments,
 }
 
-#[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct WriteArguments {
     #[arg(value_parser = threads)]
@@ -540,7 +475,6 @@ pub(crate) fn threads(number: &str) -> Result<NonZeroUsize, String> {
 const MOST_THREADS: usize = 64;
 
 /// Completes `--only` with programs, not commands: shells would split the names of commands at their spaces.
-#[cfg(unix)]
 fn bench_programs() -> Vec<CompletionCandidate> {
     calve_bench::copy::programs().into_iter().map(CompletionCandidate::new).collect()
 }

@@ -80,15 +80,8 @@ fn usage<T>(text: impl Into<String>) -> Result<T, Failure> {
 }
 
 /// Reports whether `src` is written as a template, `@NAME`.
-#[cfg(unix)]
 fn is_template(src: &Path) -> bool {
     calve_core::template_name(src).is_some()
-}
-
-/// Returns `false`: there are no templates on Windows.
-#[cfg(windows)]
-fn is_template(_src: &Path) -> bool {
-    false
 }
 
 fn is_directory(path: &Path) -> bool {

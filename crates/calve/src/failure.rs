@@ -1,11 +1,9 @@
 //! The one place that turns what went wrong into words and an exit code.
 
-#[cfg(unix)]
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-#[cfg(unix)]
 use calve_core::ShownPath;
 use calve_core::{Error, PrivateError};
 use calve_receipt::{ErrorCode, ErrorReceipt};
@@ -33,21 +31,16 @@ pub(crate) enum Failure {
     },
     /// The paths of `calve cp` make no sense together.
     Usage(String),
-    #[cfg(unix)]
     Git(calve_git::Error),
     Io(io::Error),
-    #[cfg(unix)]
     Db(calve_db::Error),
-    #[cfg(unix)]
     Oci(calve_oci::Error),
-    #[cfg(unix)]
     Volume(calve_volume::Error),
     /// The result could not be printed. What was asked for was done.
     Output(io::Error),
     /// Ended early by a signal, with what that leaves to do.
     Interrupted(&'static str),
     /// The error, the next step, and the exit code, as the command has them.
-    #[allow(dead_code, reason = "not every system has a command that needs it")]
     Stated {
         text: String,
         hint: String,
@@ -65,7 +58,6 @@ impl From<Error> for Failure {
     }
 }
 
-#[cfg(unix)]
 impl From<calve_git::Error> for Failure {
     fn from(error: calve_git::Error) -> Self {
         match error {
@@ -75,21 +67,18 @@ impl From<calve_git::Error> for Failure {
     }
 }
 
-#[cfg(unix)]
 impl From<calve_db::Error> for Failure {
     fn from(error: calve_db::Error) -> Self {
         Self::Db(error)
     }
 }
 
-#[cfg(unix)]
 impl From<calve_volume::Error> for Failure {
     fn from(error: calve_volume::Error) -> Self {
         Self::Volume(error)
     }
 }
 
-#[cfg(unix)]
 impl From<calve_oci::Error> for Failure {
     fn from(error: calve_oci::Error) -> Self {
         match error {
@@ -99,7 +88,6 @@ impl From<calve_oci::Error> for Failure {
     }
 }
 
-#[cfg(unix)]
 impl From<calve_bench::BenchError> for Failure {
     fn from(error: calve_bench::BenchError) -> Self {
         use calve_bench::{BenchError, FailureKind};
@@ -127,13 +115,11 @@ impl From<io::Error> for Failure {
 }
 
 impl Failure {
-    #[allow(dead_code, reason = "not every system has a command that needs it")]
     pub(crate) fn stated(code: u8, text: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Stated { text: text.into(), hint: hint.into(), code, remedy: None }
     }
 
     /// Describes the failure to start a command of the user's.
-    #[cfg(unix)]
     pub(crate) fn not_started(program: &OsStr, error: io::Error) -> Self {
         let error = crate::sys::without_closed_directories(program, error);
         let text = format!("cannot run `{}`: {error}", ShownPath(Path::new(program)));
@@ -149,16 +135,12 @@ impl Failure {
                 Error::Private(PrivateError::NotApplied { .. } | PrivateError::HalfApplied { .. }) => FAILED,
                 Error::Private(_) => REFUSED,
                 Error::Pattern { .. } => USAGE,
-                #[cfg(unix)]
                 Error::Template(calve_core::TemplateError::BadName { .. }) => USAGE,
                 _ => FAILED,
             },
-            #[cfg(unix)]
             Self::Git(calve_git::Error::Interrupted) => INTERRUPTED,
-            #[cfg(unix)]
             Self::Git(_) => FAILED,
             Self::Interrupted(_) => INTERRUPTED,
-            #[cfg(unix)]
             Self::Db(error) => match error {
                 calve_db::Error::Interrupted => INTERRUPTED,
                 error if error.is_usage() => USAGE,
@@ -166,13 +148,9 @@ impl Failure {
                 calve_db::Error::Command { code, .. } => *code,
                 _ => FAILED,
             },
-            #[cfg(unix)]
             Self::Oci(calve_oci::Error::BadReference { .. } | calve_oci::Error::NotLoopback(_)) => USAGE,
-            #[cfg(unix)]
             Self::Oci(_) => FAILED,
-            #[cfg(unix)]
             Self::Volume(error) if error.is_usage() => USAGE,
-            #[cfg(unix)]
             Self::Volume(error) => {
                 if error.is_refusal() {
                     REFUSED
@@ -198,7 +176,6 @@ impl Failure {
             Self::Io(error) => return Some(ErrorReceipt::of_system(error, Some(io_hint(error).into()))),
             Self::Reported(_) => return None,
             Self::Usage(text) => (ErrorCode::Usage, text.clone(), Some("see `calve cp --help`".into()), None),
-            #[cfg(unix)]
             Self::Git(error @ calve_git::Error::Unsaved { path, items, .. }) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::git::hint);
@@ -209,25 +186,21 @@ impl Failure {
                     ..ErrorReceipt::new(ErrorCode::Git, error.to_string(), hint)
                 });
             }
-            #[cfg(unix)]
             Self::Git(error) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::git::hint);
                 (self.kind(ErrorCode::Git), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
-            #[cfg(unix)]
             Self::Db(error) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::db::hint);
                 (self.kind(ErrorCode::Db), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
-            #[cfg(unix)]
             Self::Oci(error) => {
                 let remedy = error.remedy();
                 let hint = remedy.as_ref().map(wording::oci::hint);
                 (self.kind(ErrorCode::Registry), error.to_string(), hint, remedy.map(|remedy| remedy.name()))
             }
-            #[cfg(unix)]
             Self::Volume(error) => {
                 let remedy = error.remedy();
                 let hint = wording::volume::hint(&remedy);

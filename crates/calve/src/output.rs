@@ -15,7 +15,6 @@ pub(crate) fn say(text: &str) {
 }
 
 /// Prints bytes on stderr as they are, without the newline that [`say`] adds.
-#[cfg(unix)]
 pub(crate) fn say_bytes(bytes: &[u8]) {
     let _ = io::stderr().lock().write_all(bytes);
 }
@@ -72,13 +71,11 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a path alone on stdout, byte for byte, for a program to read.
-#[cfg(unix)]
 pub(crate) fn path(path: &std::path::Path) -> Result<(), Failure> {
     write(&[crate::sys::path_bytes(path), b"\n"].concat())
 }
 
 /// Prints a part of a command's result, byte for byte.
-#[cfg(unix)]
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     write(bytes)
 }

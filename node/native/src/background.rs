@@ -1,8 +1,6 @@
 //! Processes in the background. Node's own way to start one copies the memory map of the whole process first, while the event loop waits.
 
-#[cfg(unix)]
 use std::process::Child;
-#[cfg(unix)]
 use std::sync::{Mutex, PoisonError};
 
 use napi::bindgen_prelude::BufferSlice;
@@ -11,10 +9,8 @@ use napi_derive::napi;
 use crate::{invalid, path};
 
 /// Those that have not been seen to end. Whoever does not wait for a child keeps its entry in the table of processes.
-#[cfg(unix)]
 static STARTED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
-#[cfg(unix)]
 fn keep(child: std::io::Result<Child>) -> napi::Result<()> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner).push(child.map_err(invalid)?);
     Ok(())
@@ -24,21 +20,16 @@ fn keep(child: std::io::Result<Child>) -> napi::Result<()> {
 #[napi]
 pub fn start_reaper(program: BufferSlice, parent: BufferSlice) -> napi::Result<()> {
     let started = calve_core::start_reaper(&path(&program), &path(&parent));
-    #[cfg(unix)]
     return keep(started);
-    #[cfg(windows)]
-    started.map_err(invalid)
 }
 
 /// Starts a process that builds the spares that are missing.
-#[cfg(unix)]
 #[napi]
 pub fn start_refill(program: BufferSlice) -> napi::Result<()> {
     keep(calve_core::start_refill(&path(&program)))
 }
 
 /// Takes those that have ended out of the table of processes. Says whether some have not.
-#[cfg(unix)]
 #[napi]
 pub fn collect() -> bool {
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -184,16 +184,10 @@ pub fn start_reap<'env>(env: &'env Env, parent: BufferSlice) -> napi::Result<Obj
     start(env, stop, move || reap_in(&parent, &cancel)?.failure.map_or(Ok(()), Err))
 }
 
-#[cfg(unix)]
 fn reap_in(parent: &Path, cancel: &CancelToken) -> Result<ReapReport, Error> {
     // The error names the path.
     #[expect(clippy::disallowed_methods)]
     let opened = std::fs::File::open(parent);
     let failed = |source| Error::Io { operation: Operation::OpenDirectory, path: parent.to_path_buf(), source };
     reap(opened.map_err(failed)?.into(), parent, Background::No, cancel)
-}
-
-#[cfg(windows)]
-fn reap_in(parent: &Path, cancel: &CancelToken) -> Result<ReapReport, Error> {
-    reap(parent, Background::No, cancel)
 }

@@ -6,10 +6,8 @@
 mod background;
 mod clone;
 // The copies that Node makes are made so on Unix alone.
-#[cfg(unix)]
 mod copy;
 // Calve writes and reads many files at once on Unix alone.
-#[cfg(unix)]
 mod files;
 mod running;
 mod stop;
@@ -89,16 +87,9 @@ fn outcome<T>(result: Result<T, Error>) -> Outcome<T> {
     }
 }
 
-#[cfg(unix)]
 fn path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     std::ffi::OsString::from_vec(bytes.to_vec()).into()
-}
-
-/// Decodes a path, which the package has checked to be UTF-8.
-#[cfg(windows)]
-fn path(bytes: &[u8]) -> PathBuf {
-    String::from_utf8_lossy(bytes).into_owned().into()
 }
 
 /// Reports an argument that the package itself never passes.

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use crate::engine::{Identity, Location, Source, check_replaceable, sweep_staged};
 use crate::error::Error;
 use crate::options::{CloneOptions, ExistingDestination};
 use crate::reason::WarningCode;
+use crate::remove::guard::check_replaceable;
+use crate::remove::sweep::sweep_staged;
 use crate::tree::exclude::Exclusions;
+use crate::tree::location::{Identity, Location};
 use crate::tree::notes::Notes;
+use crate::tree::source::Source;
 
 /// A clone that makes sense.
 pub(super) struct CloneRequest {

@@ -181,8 +181,8 @@ fn incomplete(told: &NoteSummary) -> Option<&'static str> {
     if told.skipped_for.iter().any(|reason| ![SkipReason::Excluded, SkipReason::CalvesOwn].contains(reason)) {
         return Some("entries of it cannot be cloned");
     }
-    use WarningCode::{AclNotKept, AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, XattrNotKept};
-    let lost = [AclNotKept, AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, XattrNotKept];
+    use WarningCode::{AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, XattrNotKept};
+    let lost = [AttributeNotKept, HardLinkNotKept, OwnerNotKept, SetIdDropped, XattrNotKept];
     told.warnings.iter().any(|warning| lost.contains(&warning.code)).then_some("not all of its metadata can be kept")
 }
 

@@ -5,6 +5,9 @@ mod kernel;
 #[cfg(like_macos)]
 mod like;
 mod mounts;
+mod no_extents;
+mod no_watches;
+mod portable;
 mod rename;
 mod xattr;
 
@@ -20,11 +23,13 @@ use rustix::io::Errno;
 
 use super::{CloneFamily, SpaceRules, word};
 
-pub(crate) use super::portable::*;
 pub(crate) use kernel::{lower_priority, make_node};
 #[cfg(like_macos)]
 pub(crate) use like::{PASSED_OVER, Version, make_accessible, set_mode_of_name, version};
 pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};
+pub(crate) use no_extents::*;
+pub(crate) use no_watches::*;
+pub(crate) use portable::*;
 pub(crate) use rename::{rename_exchange, rename_no_replace};
 pub(crate) use xattr::{XattrTarget, list_xattrs, remove_xattr};
 

@@ -13,54 +13,20 @@ mod macos;
 #[cfg(any(target_os = "macos", like_macos))]
 pub(crate) use macos::*;
 
-/// The common part of macOS and of the systems that are not supported, which have nothing of their own.
-#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
-mod portable;
-
-#[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
-mod unsupported;
-#[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
-pub(crate) use unsupported::*;
-
-#[cfg(unix)]
 mod unix;
-#[cfg(unix)]
 pub(crate) use unix::*;
 
-#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
-mod no_extents;
-#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
-pub(crate) use no_extents::*;
-
-#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
-mod no_watches;
-#[cfg(all(unix, any(not(target_os = "linux"), like_macos)))]
-pub(crate) use no_watches::*;
-
-#[cfg(unix)]
 mod watch_event;
-#[cfg(unix)]
 pub(crate) use watch_event::*;
 
-#[cfg(unix)]
 mod overlay_paths;
-#[cfg(unix)]
 pub(crate) use overlay_paths::*;
 
-#[cfg(unix)]
 mod network;
-#[cfg(unix)]
 pub use network::Network;
 
-#[cfg(unix)]
 mod extent;
-#[cfg(unix)]
 pub(crate) use extent::*;
-
-#[cfg(windows)]
-mod windows;
-#[cfg(windows)]
-pub(crate) use windows::*;
 
 /// How many files may be open at a time. A shell on macOS permits 256 to a program, where others start with 1,024.
 pub(crate) const MOST_DESCRIPTORS: usize = if cfg!(target_os = "macos") { 160 } else { 256 };
@@ -76,9 +42,8 @@ fn word(bytes: &[u8]) -> String {
 }
 
 /// How several threads make files best.
-#[cfg(unix)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "it was measured on Linux"))]
+#[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "it was measured on Linux"))]
 pub(crate) enum CreationPattern {
     /// Each makes and writes its own, in one directory too.
     SideBySide,

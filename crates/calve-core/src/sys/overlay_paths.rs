@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// An overlay that one command sees, and the lock that its processes inherit.
-#[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux has it"))]
+#[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux has it"))]
 pub(crate) struct OverlayPaths<'a> {
     pub(crate) tree: &'a Path,
     pub(crate) upper: &'a Path,
@@ -13,7 +13,7 @@ pub(crate) struct OverlayPaths<'a> {
 }
 
 /// The calls that the system has refused to a command.
-#[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux has it"))]
+#[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux has it"))]
 pub(crate) enum Denial {
     Namespaces,
     /// The one without a network.

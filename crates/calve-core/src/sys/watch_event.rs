@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 /// A change of an entry of a watched directory, or (without a name) of the directory itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(any(not(target_os = "linux"), like_macos), allow(dead_code, reason = "only Linux tells it so"))]
+#[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux tells it so"))]
 pub(crate) enum WatchEventKind {
     /// A file was opened; whether for writing is not told. Several that follow each other are told as one.
     Opened,

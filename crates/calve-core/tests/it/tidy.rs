@@ -70,25 +70,15 @@ fn lines(select: impl Fn(&Source) -> bool, is_wrong: impl Fn(&str) -> bool) -> V
 
 #[test]
 fn platforms_are_told_apart_in_sys_only() {
-    // These pick the files of the engine.
-    let roots = ["lib.rs", "clone.rs", "tree/mod.rs"].map(|root| Path::new(CORE).join(root));
-    let elsewhere = |source: &Source| {
-        source.is_in(CORE) && !source.is_in("crates/calve-core/src/sys") && !roots.contains(&source.path)
-    };
-    let found = lines(elsewhere, |line| {
-        line.contains("target_os") || line.contains("cfg(unix") || line.contains("cfg(windows")
-    });
-    assert_none(&found, "platform code belongs into src/sys");
+    let elsewhere = |source: &Source| source.is_in(CORE) && !source.is_in("crates/calve-core/src/sys");
+    assert_none(&lines(elsewhere, |line| line.contains("target_os")), "platform code belongs into src/sys");
     let found = lines(|_| true, |line| line.trim_start().starts_with("#[path"));
     assert_none(&found, "a file is where its module is");
-    // `bench` as a whole is for Unix.
     let in_program = |source: &Source| {
         source.is_in("crates/calve/src")
             && !["crates/calve/src/sys", "crates/calve-bench/src"].iter().any(|folder| source.is_in(folder))
     };
-    let found = lines(in_program, |line| {
-        ["os::unix", "os::fd", "os::windows", "rustix"].iter().any(|word| line.contains(word))
-    });
+    let found = lines(in_program, |line| ["os::unix", "os::fd", "rustix"].iter().any(|word| line.contains(word)));
     assert_none(&found, "calls of one system belong into the program's src/sys");
 }
 
@@ -267,13 +257,10 @@ fn modules_import_each_other_in_no_circle() {
     let mut crates: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
     for source in sources() {
         let Some((of, module)) = module(&source) else { continue };
-        let of_core = of == "calve-core";
         let code: Vec<&str> = source.code().map(|(_, line)| line.split("//").next().unwrap()).collect();
         let imports = crates.entry(of).or_default().entry(module.clone()).or_default();
-        let names = names_below_the_crate(&code.join("\n")).into_iter();
-        // On Windows `engine` is another name for it.
-        let names = names.map(|name| if name == "engine" && of_core { "windows".to_owned() } else { name });
-        imports.extend(names.filter(|name| *name != module));
+        let names = names_below_the_crate(&code.join("\n"));
+        imports.extend(names.into_iter().filter(|name| *name != module));
     }
     assert!(crates["calve-db"]["supervise"].contains("launch"), "{:?}", crates["calve-db"]);
     let mut found = Vec::new();

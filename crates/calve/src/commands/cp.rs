@@ -9,11 +9,11 @@ use calve_core::{
 };
 use calve_receipt::{CloneReceipt, CloneReceipts, PlanReceipt, PlanReceipts};
 
-use super::{protected, reap};
+use super::{protected, reap, spares};
 use crate::cli::CpArguments;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress_bar::Watch;
-use crate::{clone_receipt, destination, home, linked, output, sys};
+use crate::{clone_receipt, destination, home, linked, output};
 
 pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let into = arguments.target_directory.as_deref();
@@ -68,7 +68,7 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
     report.src = src.to_path_buf();
     delete_trash(&report);
     if report.spares_wanted {
-        sys::start_refill();
+        spares::start_refill();
     }
     if !arguments.quiet {
         output::say(&clone_receipt::sentence(&report));
@@ -113,6 +113,6 @@ fn options(arguments: &CpArguments, cancel: &CancelToken) -> CloneOptions {
     options.protect = protected();
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
-    options.spares = sys::spares();
+    options.spares = home::spares();
     options
 }

@@ -1,16 +1,18 @@
 //! `calve probe`.
 
-use calve_core::{FileSystemReport, ProbeReport, Remedy, ShownPath, Strategy, probe};
+use std::path::Path;
+
+use calve_core::{FileSystemReport, Offer, ProbeReport, Remedy, ShownPath, Spares, Strategy, probe};
 
 use crate::cli::ProbeArguments;
 use crate::failure::Failure;
-use crate::{output, sys, wording};
+use crate::{home, output, wording};
 use calve_receipt::ProbeReceipt;
 
 pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
     let dst = arguments.dst.as_ref().unwrap_or(&arguments.src);
     let mut report = probe(&arguments.src, dst)?;
-    if let Some(offer) = sys::spare_offer(&arguments.src, dst) {
+    if let Some(offer) = spare_offer(&arguments.src, dst) {
         if offer.refused.is_none() {
             report.chosen = report.chosen.map(|_| offer.strategy);
         }
@@ -21,6 +23,13 @@ pub(crate) fn run(arguments: &ProbeArguments) -> Result<(), Failure> {
         true => output::json(&ProbeReceipt::new(&report, wording::core::hint)),
         false => output::result(&table(&report)),
     }
+}
+
+/// Returns whether a spare of `src` would be used at `dst`, which is a directory to clone into, or is to be made in one.
+fn spare_offer(src: &Path, dst: &Path) -> Option<Offer> {
+    let beside = || dst.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = if dst.is_dir() { dst } else { beside() };
+    Spares::at(home::spares()?.home).offer(src, place).ok()
 }
 
 fn table(report: &ProbeReport) -> String {
@@ -42,7 +51,7 @@ fn table(report: &ProbeReport) -> String {
     }
     let mut remedies = report.offers.iter().filter_map(|offer| offer.refused.as_ref()?.remedy.as_ref());
     let needs_sharing = remedies.any(|remedy| *remedy == Remedy::ShareOneFileSystem);
-    if needs_sharing && report.chosen == Some(Strategy::Copy) && sys::can_have_volumes() {
+    if needs_sharing && report.chosen == Some(Strategy::Copy) && calve_volume::is_possible() {
         table.push_str(
             "to have copy-on-write on this disk: calve volume create NAME (btrfs in a file, which takes up its size from the start; root mounts it)\n",
         );

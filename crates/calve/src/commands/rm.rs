@@ -14,7 +14,6 @@ use calve_receipt::human::{duration, entries};
 use calve_receipt::{RemoveReceipt, RemoveReceipts, path as receipt_path};
 
 pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    #[cfg(unix)]
     if arguments.pending {
         return super::pending::run(arguments, cancel);
     }
@@ -70,7 +69,6 @@ fn one(
     let report = match removed {
         Err(Error::Missing(_)) if arguments.force => return Ok(()),
         Err(Error::Interrupted) => return Err(Failure::Interrupted(UNFINISHED)),
-        #[cfg(unix)]
         Err(error) => return Err(super::pending::left_in_trash(path, error)),
         other => other?,
     };
@@ -82,7 +80,6 @@ fn one(
         for warning in &report.warnings {
             output::say(&format!("warning: {}", warning.message));
         }
-        #[cfg(unix)]
         super::pending::warn_of_stuck(&report);
     }
     receipts.removed.push(RemoveReceipt::from(&report));

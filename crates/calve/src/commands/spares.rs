@@ -49,13 +49,27 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
     }
 }
 
+/// Starts a process that builds the spares that are missing.
+pub(crate) fn start_refill() {
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::start_refill(&program);
+    }
+}
+
+/// Starts a process that watches the sources of spares. It ends at once if another one does.
+fn start_watcher() {
+    if let Ok(program) = std::env::current_exe() {
+        let _ = calve_core::start_watcher(&program);
+    }
+}
+
 /// Refills the spares after a clone has started this process: it prints nothing.
 pub(crate) fn refill_in_background(cancel: &CancelToken) -> Result<(), Failure> {
     sys::leave_terminal();
     let store = store()?;
     // Before this process gets the lowest priority. Spares are of use without it too.
     if store.want_watcher().unwrap_or(false) {
-        sys::start_watcher();
+        start_watcher();
     }
     store.refill(&options(None, Background::Yes, &Arc::default(), cancel))?;
     Ok(())
@@ -99,7 +113,7 @@ fn add(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
     };
     let set = store.add(&origin, &options)?;
     if arguments.watch {
-        sys::start_watcher();
+        start_watcher();
     }
     refill(Some(set.source), &arguments.output, cancel)
 }

@@ -7,10 +7,8 @@ use super::word;
 /// Returns the hint for the program's user.
 pub(crate) fn hint(remedy: &Remedy) -> String {
     match remedy {
-        Remedy::CreateDirectory(path) => {
-            format!("create it first: {} {}", if cfg!(windows) { "mkdir" } else { "mkdir -p" }, word(path))
-        }
-        Remedy::Unmount(path) => format!("unmount it first: {} {}", UNMOUNT, word(path)),
+        Remedy::CreateDirectory(path) => format!("create it first: mkdir -p {}", word(path)),
+        Remedy::Unmount(path) => format!("unmount it first: umount {}", word(path)),
         Remedy::RemoveOldTree(path) => format!("remove the old one first: calve rm {}", word(path)),
         Remedy::DropSlash(link) => format!("leave the slash out to remove the symlink itself: calve rm {}", word(link)),
         Remedy::DeleteAsRoot(path) => format!("another user owns it; root may delete it: sudo calve rm {}", word(path)),
@@ -35,24 +33,14 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
     }
 }
 
-const UNMOUNT: &str = if cfg!(windows) { "mountvol /D" } else { "umount" };
-
 const RAISE_SYSTEM_OPEN_FILES: &str = if cfg!(target_os = "macos") {
     "all programs together have too many files open: end some, or raise the limit (sysctl kern.maxfiles)"
 } else {
     "all programs together have too many files open: end some, or raise the limit (sysctl fs.file-max)"
 };
 
-/// Returns `windows` there, elsewhere `unix`.
-const fn by_system(unix: &'static str, windows: &'static str) -> &'static str {
-    if cfg!(windows) { windows } else { unix }
-}
-
 /// `Remedy` is non-exhaustive: a newer engine may have more.
-const LOOK_AT_LOG: &str = by_system(
-    "look at the kernel's log (dmesg) and at what is mounted there (findmnt), then try again",
-    "look at the system's event log, then try again",
-);
+const LOOK_AT_LOG: &str = "look at the kernel's log (dmesg) and at what is mounted there (findmnt), then try again";
 
 /// Returns the words for remedies that concern what was asked.
 fn of_request(remedy: &Remedy) -> Option<&'static str> {
@@ -142,10 +130,9 @@ fn of_system(remedy: &Remedy) -> Option<&'static str> {
             "run as its owner; if you are, it may be marked as immutable (lsattr, chattr -i)"
         }
         Remedy::AllowReading => "make it readable, and what is above it searchable (chmod u+rX), or run as its owner",
-        Remedy::CheckPermissions => by_system(
-            "check the owner and mode of the directory that it is in (ls -ld), or run as its owner",
-            "check its permissions (icacls), and whether a program has something in it open; or run as its owner",
-        ),
+        Remedy::CheckPermissions => {
+            "check the owner and mode of the directory that it is in (ls -ld), or run as its owner"
+        }
         Remedy::CheckDiskAfterClone => {
             "the clone is in place and complete, but may not survive a power failure: check the disk (dmesg)"
         }
@@ -161,21 +148,13 @@ fn of_system(remedy: &Remedy) -> Option<&'static str> {
         Remedy::OverwriteOrChooseAnotherPath => {
             "it exists already: permit that it is overwritten, or give another path"
         }
-        Remedy::ChooseWritableFileSystem => {
-            by_system("that file system is mounted read-only: choose another place", "that volume is write-protected")
-        }
-        Remedy::RaiseOpenFiles => by_system(
-            "raise the limit of open files (ulimit -n 4096), or lower `--threads`",
-            "close some programs, or lower `--threads`",
-        ),
+        Remedy::ChooseWritableFileSystem => "that file system is mounted read-only: choose another place",
+        Remedy::RaiseOpenFiles => "raise the limit of open files (ulimit -n 4096), or lower `--threads`",
         Remedy::RaiseSystemOpenFiles => RAISE_SYSTEM_OPEN_FILES,
         Remedy::FreeMemory => "free some memory, or lower `--threads`",
         Remedy::WaitForLease => "another program holds a lease on it: try again when it has released it",
         Remedy::RaiseProcesses => "raise the limit of processes (ulimit -u), or lower `--threads`",
-        Remedy::CheckDevice => by_system(
-            "the device or file system reported a failure; look at the kernel's log (dmesg)",
-            "the device reported a failure; check it (chkdsk) and the system's event log",
-        ),
+        Remedy::CheckDevice => "the device or file system reported a failure; look at the kernel's log (dmesg)",
         _ => return None,
     })
 }
@@ -199,28 +178,11 @@ fn of_path(remedy: &Remedy) -> Option<&'static str> {
         Remedy::StopRemovals => "it was there and is gone: stop the program that removes it, then try again",
         Remedy::StopWrites => "stop the program that makes files there, then try again",
         Remedy::EndUse => "it is in use, or something is mounted on it (findmnt tells): end that, then try again",
-        Remedy::MountAgain => by_system(
-            "the server or program behind this file system does not answer: mount it again, then try again",
-            "the server of that share does not answer: connect it again, then try again",
-        ),
+        Remedy::MountAgain => {
+            "the server or program behind this file system does not answer: mount it again, then try again"
+        }
         Remedy::ProbeFileSystem => "this file system cannot do that; `calve probe SRC DST` shows what it can do",
         Remedy::TryAgain => "try again",
-        Remedy::CloseProgram => {
-            "another program has it open: close that program (Resource Monitor, resmon, tells which), then try again"
-        }
-        Remedy::CloseProgramOrCheckPermissions => {
-            "a program may have something in it open, or you lack the permission: close it, or check the permissions (icacls)"
-        }
-        Remedy::EnableDeveloperMode => {
-            "making symbolic links needs Developer Mode (in the system's settings) or an administrator"
-        }
-        Remedy::DecryptFile => {
-            "the file is encrypted, and cannot be there: clone to an NTFS volume, or decrypt it (cipher /d)"
-        }
-        Remedy::CheckVolume => "check the volume: chkdsk",
-        Remedy::MakeAvailableOffline => {
-            "the file is in the cloud only: start that service, or make the file available offline"
-        }
         _ => return None,
     })
 }
@@ -233,7 +195,6 @@ fn of_strategy(remedy: &Remedy) -> Option<&'static str> {
         Remedy::KeepInSubvolume => "keep the source in a btrfs subvolume",
         Remedy::CloneIntoSubvolume => "create a btrfs subvolume (btrfs subvolume create), and clone the source into it",
         Remedy::RunAsOwner => "run as its owner",
-        Remedy::UseDevDrive => "keep both on a Dev Drive or another ReFS volume",
         _ => return None,
     })
 }
@@ -244,11 +205,7 @@ mod tests {
 
     #[test]
     fn a_hint_with_a_path_is_a_command() {
-        assert!(hint(&Remedy::CreateDirectory("a b".into())).ends_with(if cfg!(windows) {
-            "mkdir \"a b\""
-        } else {
-            "mkdir -p 'a b'"
-        }));
+        assert!(hint(&Remedy::CreateDirectory("a b".into())).ends_with("mkdir -p 'a b'"));
         assert_eq!(hint(&Remedy::RemoveOldTree("old".into())), "remove the old one first: calve rm old");
     }
 }

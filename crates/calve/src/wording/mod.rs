@@ -1,16 +1,11 @@
 //! The next step of the program's user, in words: one file for each library, whose remedies are names.
 
-#[cfg(unix)]
 pub(crate) mod bench;
 pub(crate) mod core;
-#[cfg(unix)]
 pub(crate) mod db;
-#[cfg(unix)]
 pub(crate) mod git;
-#[cfg(unix)]
 pub(crate) mod oci;
 pub(crate) mod unsaved;
-#[cfg(unix)]
 pub(crate) mod volume;
 
 use std::path::Path;
@@ -20,17 +15,15 @@ use calve_core::ShownPath;
 /// Returns a path as a word of a shell's command line, which can be copied into it as it stands.
 pub(crate) fn word(path: &Path) -> String {
     let shown = ShownPath(path).to_string();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%\\".contains(c);
-    // On Windows a quoted path is the same in every shell that has one.
-    let quote = if cfg!(windows) { '"' } else { '\'' };
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%".contains(c);
     let dashed = if shown.starts_with('-') { format!("./{shown}") } else { shown };
-    match dashed.chars().all(|c| is_plain(c) && (c != '\\' || cfg!(windows))) {
+    match dashed.chars().all(is_plain) {
         true if !dashed.is_empty() => dashed,
-        _ => format!("{quote}{}{quote}", dashed.replace('\'', r"'\''")),
+        _ => format!("'{}'", dashed.replace('\'', r"'\''")),
     }
 }
 
-#[cfg(all(test, not(windows)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

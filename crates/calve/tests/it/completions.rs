@@ -8,7 +8,7 @@ use crate::manual::commands_below;
 use crate::program::calve;
 use crate::spot::Spot;
 
-const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "powershell"];
+const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 fn script(shell: &str) -> String {
     calve(["completions", shell]).succeeds().stdout
@@ -33,7 +33,9 @@ fn every_command_is_in_the_script_of_every_shell_and_no_hidden_one() {
         }
         assert!(!script.contains("__reap") && !script.contains("__man"), "{shell}: a hidden command is offered");
     }
-    calve(["completions", "no-shell"]).fails(2);
+    for other in ["no-shell", "powershell"] {
+        calve(["completions", other]).fails(2);
+    }
 }
 
 #[test]
@@ -99,8 +101,7 @@ fn a_file_can_be_what_is_completed() {
         let files = match shell {
             "bash" => "compgen -f",
             "zsh" => "_files",
-            "fish" => "-r",
-            _ => "Register-ArgumentCompleter",
+            _ => "-r",
         };
         assert!(script.contains(files), "{shell}");
     }

@@ -116,7 +116,7 @@ fn the_demo_installs_only_what_it_needs() {
     // What the tests want beyond packages cannot be had with these few programs.
     let output = wanted_for("test");
     let said = String::from_utf8_lossy(&output.stderr);
-    for program in ["npm (npm)", "wine (wine)", "zsh (zsh)", "psql (postgresql)"] {
+    for program in ["npm (npm)", "zsh (zsh)", "psql (postgresql)"] {
         assert!(said.contains(program), "{program}: {said}");
     }
     for unknown in ["", "all"] {

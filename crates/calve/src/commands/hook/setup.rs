@@ -14,13 +14,13 @@ use crate::commands::env;
 use crate::commands::services::Services;
 use crate::commands::worktree::add::UNTRUSTED;
 use crate::failure::Failure;
-use crate::{consent, output, sys};
+use crate::{consent, home, output};
 
 pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = AddOptions::default();
     options.start = std::env::current_dir()?;
     options.from.clone_from(&arguments.from);
-    options.clone.spares = sys::spares();
+    options.clone.spares = home::spares();
     options.clone.cancel = cancel.clone();
     let filled = worktree::fill(&options)?;
     let repaired = filled.audit.findings.iter().filter(|found| found.action != Action::Reported).count();

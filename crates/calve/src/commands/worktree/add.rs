@@ -23,7 +23,7 @@ use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
-use crate::{consent, sys, wording};
+use crate::{consent, home, sys, wording};
 use calve_receipt::human::{count, duration};
 use calve_receipt::{
     CloneReceipt, EnvFileReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan,
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     // The next spare takes both processors and the disk from whoever waits for this worktree.
     let proposed = spares::keep_requested(&added);
     if added.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
-        sys::start_refill();
+        spares::start_refill();
     }
     added.elapsed = started.elapsed();
     if !arguments.quiet {
@@ -197,7 +197,7 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
     options.clone.threads = arguments.threads;
     options.clone.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
-    options.clone.spares = sys::spares();
+    options.clone.spares = home::spares();
     options.clone.progress = Arc::new(Progress::default());
     options.clone.cancel = cancel.clone();
     Ok(options)

@@ -49,7 +49,6 @@ const BAD_INPUT: &str = "calve/tests/it/bad_input.rs";
 const FULL: &str = "calve-core/tests/it/atomicity/full.rs";
 const BULK: &str = "calve-core/tests/it/bulk.rs";
 const RM: &str = "calve/tests/it/rm.rs";
-const WINDOWS: &str = "only Windows has it; calve-core/src/windows/tests.rs runs there";
 const PROBE: &str = "calve/tests/it/probe.rs";
 
 const CORE: &[(&str, HintTest)] = &[
@@ -69,18 +68,13 @@ const CORE: &[(&str, HintTest)] = &[
     ("CheckDiskAfterClone", By("calve/tests/it/faults.rs", "syncing_and_verifying")),
     ("CheckPathForDirectory", By(BULK, "two_threads_in_one_directory_go_on_or_stop_at_what_is_in_the_way")),
     ("CheckPermissions", By(BAD_INPUT, "the_parent_of_the_destination_is_read_only")),
-    ("CheckVolume", Nowhere(WINDOWS)),
     ("ChooseWritableFileSystem", By("calve-core/tests/it/atomicity/places.rs", "a_read_only_file_system_is_named")),
     ("CloneAnotherKind", By("calve/tests/it/hints.rs", "a_hint_stands_for_each_mistake_in_the_paths")),
     ("CloneIntoSubvolume", By(PROBE, "a_subvolume_can_be_snapshotted")),
-    ("CloseProgram", Nowhere(WINDOWS)),
-    ("CloseProgramOrCheckPermissions", Nowhere(WINDOWS)),
-    ("DecryptFile", Nowhere(WINDOWS)),
     (
         "DeleteAsRoot",
         By("calve/tests/it/unprivileged.rs", "what_another_user_owns_in_a_tree_is_told_before_it_is_moved_away"),
     ),
-    ("EnableDeveloperMode", Nowhere(WINDOWS)),
     ("FreeQuota", By(FULL, "a_quota_is_named")),
     ("FreeQuotaForRest", By(FULL, "a_quota_is_named")),
     ("FreeSpace", By(BAD_INPUT, "the_disk_is_full_in_the_middle")),
@@ -90,7 +84,6 @@ const CORE: &[(&str, HintTest)] = &[
     ("GiveRelativePaths", By(BULK, "nothing_is_written_outside_of_the_root")),
     ("KeepInSubvolume", By(PROBE, "refusals_come_with_reasons_and_remedies")),
     ("KeepSourceStill", By("calve-core/tests/it/changing.rs", "where_stores_leave_no_trace_nothing_is_stable")),
-    ("MakeAvailableOffline", Nowhere(WINDOWS)),
     ("MakeMissingDirectory", By(BULK, "what_is_no_file_is_named")),
     ("MoveToSharingFileSystem", By("calve/tests/it/space.rs", "elsewhere_it_is_refused")),
     ("NameEntriesOfRoot", Nowhere("it takes a second name of the machine's root, which no test may make")),
@@ -107,7 +100,6 @@ const CORE: &[(&str, HintTest)] = &[
     ("ShareOneFileSystem", By(PROBE, "refusals_come_with_reasons_and_remedies")),
     ("StayOnFileSystem", By(PROBE, "a_pair_is_judged_as_a_pair")),
     ("Unmount", By("calve/tests/it/hints.rs", "a_mount_point_is_to_be_unmounted")),
-    ("UseDevDrive", Nowhere(WINDOWS)),
     ("WaitForLease", Nowhere("the kernel ends a lease after 45 seconds, which is as long as Calve waits")),
 ];
 

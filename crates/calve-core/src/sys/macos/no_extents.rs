@@ -5,7 +5,8 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use super::{DiskExtent, Extent, InodeSpace, Result};
+use super::Result;
+use crate::sys::{DiskExtent, Extent, InodeSpace};
 
 pub(crate) fn extents(_file: BorrowedFd<'_>, _from: u64, _each: impl FnMut(&Extent) -> bool) -> Result<()> {
     Err(Errno::OPNOTSUPP)

@@ -159,8 +159,8 @@ pub(crate) fn unnamed_file_on_xfs(_directory: BorrowedFd<'_>) -> Option<OwnedFd>
 }
 
 /// Returns the pattern for file systems on which several threads make files side by side: other patterns were not measured.
-pub(crate) fn making(_directory: BorrowedFd<'_>) -> super::CreationPattern {
-    super::CreationPattern::SideBySide
+pub(crate) fn making(_directory: BorrowedFd<'_>) -> crate::sys::CreationPattern {
+    crate::sys::CreationPattern::SideBySide
 }
 
 /// The number that tells btrfs on Linux. No file system here has it.
@@ -251,7 +251,7 @@ impl Steps {
 /// Fails: only Linux has mounts that one command sees alone.
 pub(crate) fn contain(
     _command: &mut std::process::Command,
-    _layers: &[super::OverlayPaths<'_>],
+    _layers: &[crate::sys::OverlayPaths<'_>],
     _working_directory: &std::path::Path,
     _network: crate::sys::Network,
 ) -> Result<Steps> {

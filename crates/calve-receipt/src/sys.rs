@@ -1,4 +1,4 @@
-//! Linux, macOS and other Unix systems.
+//! Names and numbers of the system's errors.
 
 use std::io::ErrorKind;
 

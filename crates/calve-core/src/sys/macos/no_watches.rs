@@ -4,7 +4,8 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use super::{Result, WatchEvent};
+use super::Result;
+use crate::sys::WatchEvent;
 
 /// There are none.
 pub(crate) enum Watches {}
