@@ -21,9 +21,8 @@ const path = found();
 const env = { ...process.env, CALVE_NPM_PACKAGE: dirname(__dirname) };
 // Before it is started, so that no signal ends this process alone. What is sent to this process alone is passed on. A terminal sends
 // Ctrl-C to both, and the program would take another SIGINT for a second Ctrl-C, which ends it where it is: SIGTERM is no such thing.
-// On Windows it would be the same as ending it, and Ctrl-C always comes from the terminal.
-const passedOn = { SIGINT: process.platform === 'win32' ? undefined : 'SIGTERM', SIGTERM: 'SIGTERM', SIGHUP: 'SIGHUP' };
-for (const [signal, other] of Object.entries(passedOn)) process.on(signal, () => other && child.kill(other));
+const passedOn = { SIGINT: 'SIGTERM', SIGTERM: 'SIGTERM', SIGHUP: 'SIGHUP' };
+for (const [signal, other] of Object.entries(passedOn)) process.on(signal, () => child.kill(other));
 const child = spawn(path, process.argv.slice(2), { stdio: 'inherit', env });
 child.on('error', (error) => {
   console.error(`calve: cannot start the program: ${error.message}`);

@@ -1,5 +1,4 @@
 import { homedir } from 'node:os';
-import { isUtf8 } from 'node:buffer';
 import { fileURLToPath } from 'node:url';
 import { types } from 'node:util';
 import { nearest } from './nearest.js';
@@ -41,7 +40,6 @@ export function pathBytes(value: unknown, name: string): Buffer {
   const bytes = Buffer.from(path);
   if (bytes.includes(0)) throw invalid(name, 'contains a NUL byte');
   if (bytes.length === 0) throw invalid(name, 'is empty');
-  if (process.platform === 'win32' && !isUtf8(bytes)) throw invalid(name, 'is not UTF-8, which every path on Windows can be given as');
   return bytes;
 }
 

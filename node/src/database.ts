@@ -130,10 +130,6 @@ export async function printed(words: string[]): Promise<unknown> {
 }
 
 async function run(words: string[]): Promise<Done> {
-  if (process.platform === 'win32') {
-    const hint = 'run the tests in WSL';
-    throw new CalveError({ code: 'ERR_CALVE_UNSUPPORTED', message: 'Calve starts no database servers on Windows', hint });
-  }
   const file = program();
   const waited = taken(file, ['db', ...words]);
   // A start has its answer before it looks after the pool.

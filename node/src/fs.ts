@@ -1,6 +1,5 @@
-import type * as fs from 'node:fs';
 import * as promises from './fs-promises.js';
-import { copying, original, removing, sharing } from './stand-ins.js';
+import { copying, original, removing, sharing, standIn } from './stand-ins.js';
 
 /** Everything that `node:fs` has; `cp`, `rm` and `copyFile` are faster, and so are their other forms. */
 export * from 'node:fs';
@@ -14,36 +13,36 @@ function later(settled: Promise<boolean>, next: (isDone: boolean) => void): void
   void settled.then((isDone) => process.nextTick(next, isDone));
 }
 
-export const cp = function cp(src: unknown, dest: unknown, options: unknown, callback: unknown): void {
+export const cp = standIn(original.cp, function cp(src: unknown, dest: unknown, options: unknown, callback: unknown): void {
   if (typeof options === 'function') [options, callback] = [undefined, options];
   const call = copying(src, dest, options);
   const byNode = () => original.cp(src as string, dest as string, call.options as object, callback as Callback);
   if (call.fast === undefined || typeof callback !== 'function') return byNode();
   return later(call.fast.run(), (isDone) => (isDone ? (callback as Callback)(null) : byNode()));
-} as typeof fs.cp;
+});
 
-export const cpSync = function cpSync(src: unknown, dest: unknown, options: unknown): void {
+export const cpSync = standIn(original.cpSync, function cpSync(src: unknown, dest: unknown, options: unknown): void {
   const call = copying(src, dest, options);
   if (!call.fast?.runSync()) original.cpSync(src as string, dest as string, call.options as object);
-} as typeof fs.cpSync;
+});
 
-export const rm = function rm(path: unknown, options: unknown, callback: unknown): void {
+export const rm = standIn(original.rm, function rm(path: unknown, options: unknown, callback: unknown): void {
   if (typeof options === 'function') [options, callback] = [undefined, options];
   const byNode = () => original.rm(path as string, options as object, callback as Callback);
   const fast = removing(path, options);
   if (fast === undefined || typeof callback !== 'function') return byNode();
   return later(fast.run(), (isDone) => (isDone ? (callback as Callback)(null) : byNode()));
-} as unknown as typeof fs.rm;
+});
 
-export const rmSync = function rmSync(path: unknown, options: unknown): void {
+export const rmSync = standIn(original.rmSync, function rmSync(path: unknown, options: unknown): void {
   if (!removing(path, options)?.runSync()) original.rmSync(path as string, options as object);
-} as typeof fs.rmSync;
+});
 
-export const copyFile = function copyFile(src: unknown, dest: unknown, mode: unknown, callback: unknown): void {
+export const copyFile = standIn(original.copyFile, function copyFile(src: unknown, dest: unknown, mode: unknown, callback: unknown): void {
   if (typeof mode === 'function') [mode, callback] = [undefined, mode];
   original.copyFile(src as string, dest as string, sharing(mode) as number, callback as Callback);
-} as unknown as typeof fs.copyFile;
+});
 
-export const copyFileSync = function copyFileSync(src: unknown, dest: unknown, mode: unknown): void {
+export const copyFileSync = standIn(original.copyFileSync, function copyFileSync(src: unknown, dest: unknown, mode: unknown): void {
   original.copyFileSync(src as string, dest as string, sharing(mode) as number);
-} as typeof fs.copyFileSync;
+});

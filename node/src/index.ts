@@ -9,6 +9,7 @@ export type { CloneOptions, CloneOptionsSync } from './clone.js';
 export { Database, startDatabase } from './database.js';
 export type { StartOptions } from './database.js';
 export { database } from './worker.js';
+export { isSupported } from './platform.js';
 export { removeTree, removeTreeSync } from './remove.js';
 export type { RemoveOptions, RemoveOptionsSync } from './remove.js';
 export type { Progress } from './watch.js';

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { sep } from 'node:path';
 import { CalveError, fromDocument } from './errors.js';
-import { platformPackage } from './platform.js';
+import { isSupported, platformPackage } from './platform.js';
 
 /** @internal */
 export interface Handle {
@@ -72,22 +72,15 @@ export interface Native {
   startReap(parent: Buffer): Promise<void | Failure>;
   watchExit(): void;
   startReaper(program: Buffer, parent: Buffer): void;
-  /** Not on Windows. */
-  startRefill?(program: Buffer): void;
-  /** Not on Windows. Whether a process that was started still runs. */
-  collect?(): boolean;
-}
-
-/** @internal Many files at once: not on Windows. */
-export interface Bulk {
+  startRefill(program: Buffer): void;
+  /** Whether a process that was started still runs. */
+  collect(): boolean;
+  /** Many files at once. */
   openSession(root: Buffer, request: WriteRequest, handle: Handle): WriteSession | Failure;
   startRead(
     paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle,
   ): Promise<(Buffer | string)[] | Failure>;
-}
-
-/** @internal What stands in for functions of `fs`: not on Windows. A failure has changed nothing. */
-export interface StandIns {
+  /** What stands in for functions of `fs`. A failure has changed nothing. */
   startCopy(src: Buffer, dst: Buffer, base: Buffer, request: CopyRequest, handle: Handle): Promise<void | Failure>;
   copySync(src: Buffer, dst: Buffer, base: Buffer, request: CopyRequest): void | null | Failure;
   startDiscard(path: Buffer, home: string, handle: Handle): Promise<boolean | Failure>;
@@ -106,6 +99,13 @@ let packageName: string | undefined;
 const load = createRequire(__filename);
 
 function find(file: string): string {
+  if (!isSupported()) {
+    throw new CalveError({
+      code: 'ERR_CALVE_UNSUPPORTED',
+      message: `calve does not run on ${process.platform}-${process.arch}`,
+      hint: 'it runs on Linux and macOS, x64 and arm64; on Windows, use WSL2',
+    });
+  }
   packageName ??= platformPackage();
   try {
     return load.resolve(`${packageName}/${file}`);
@@ -123,7 +123,7 @@ function find(file: string): string {
 
 /** @internal Returns the path of the program `calve`. */
 export function program(): string {
-  return find(process.platform === 'win32' ? 'bin/calve.exe' : 'bin/calve');
+  return find('bin/calve');
 }
 
 let loaded: Native | undefined;
@@ -141,26 +141,14 @@ export function native(): Native {
 
 let isMissing = false;
 
-/** @internal `undefined` where there are none. Warns, once, where they cannot be loaded. */
-export function standIns(): (Native & StandIns) | undefined {
+/** @internal `undefined` where the binaries cannot be loaded, which is warned of once. */
+export function loadable(): Native | undefined {
   if (isMissing) return undefined;
   try {
-    const found = native() as Native & Partial<StandIns>;
-    return found.startCopy === undefined ? undefined : (found as Native & StandIns);
+    return native();
   } catch (error) {
     isMissing = true;
     process.emitWarning(`calve/fs is no faster than node:fs here: ${(error as Error).message}`, 'CalveWarning');
     return undefined;
   }
-}
-
-/** @internal */
-export function bulk(): Native & Bulk {
-  const found = native() as Native & Partial<Bulk>;
-  if (found.openSession !== undefined) return found as Native & Bulk;
-  throw new CalveError({
-    code: 'ERR_CALVE_UNSUPPORTED',
-    message: 'many files at once are not written and read by calve on this system',
-    hint: 'use node:fs there',
-  });
 }

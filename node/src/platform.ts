@@ -1,5 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
+/** Returns whether Calve has binaries for this system: Linux and macOS, x64 and arm64. Elsewhere `calve/fs` is `node:fs`, and all else fails. */
+export function isSupported(): boolean {
+  return ['linux', 'darwin'].includes(process.platform) && ['x64', 'arm64'].includes(process.arch);
+}
+
 /** @internal The name of the package with this platform's binaries. */
 export function platformPackage(): string {
   const base = `calve-${process.platform}-${process.arch}`;

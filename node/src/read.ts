@@ -1,6 +1,6 @@
 import { abortSignal, object, oneOf, pathBytes, whole, wrong, type PathLike } from './arguments.js';
 import { fromDocument, type CalveError } from './errors.js';
-import { bulk } from './native.js';
+import { native } from './native.js';
 import { Source } from './source.js';
 import { watched } from './watch.js';
 
@@ -46,7 +46,7 @@ async function* read<P extends PathLike>(
   type Some = { done: Wanted[]; rest: Wanted[]; contents: (Buffer | string)[] };
   const start = async (wanted: Wanted[]): Promise<Some> => {
     const bytes = wanted.map((one) => one.bytes);
-    const contents = await watched({ signal }, (handle) => bulk().startRead(bytes, concurrency, ENOUGH_BYTES, handle));
+    const contents = await watched({ signal }, (handle) => native().startRead(bytes, concurrency, ENOUGH_BYTES, handle));
     return { done: wanted.slice(0, contents.length), rest: wanted.slice(contents.length), contents };
   };
   const source = new Source(paths, signal);

@@ -88,7 +88,6 @@ export interface SkippedEntry {
 export interface Warning {
   /** A stable word for programs. */
   code:
-    | 'acl_not_kept'
     | 'attribute_not_kept'
     | 'cache_not_written'
     | 'cache_unusable'
@@ -104,7 +103,6 @@ export interface Warning {
     | 'owner_not_kept'
     | 'set_id_dropped'
     | 'sharing_unknown'
-    | 'stream_not_kept'
     | 'swept'
     | 'trash_stuck'
     | 'xattr_not_kept';

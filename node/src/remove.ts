@@ -1,4 +1,3 @@
-import { dirname } from 'node:path';
 import { clearTimeout, setTimeout } from 'node:timers';
 import { flag, home, object, pathBytes, type PathLike } from './arguments.js';
 import { done, native, program, type Failure } from './native.js';
@@ -64,7 +63,6 @@ function nothing(what: Buffer): RemoveReceipt {
 
 /** @internal */
 export function parent(path: Buffer): Buffer {
-  if (process.platform === 'win32') return Buffer.from(dirname(path.toString()));
   let end = path.length;
   while (end > 1 && path[end - 1] === 47) end -= 1;
   const slash = path.lastIndexOf(47, end - 1);
@@ -84,7 +82,7 @@ export function reap(directory: Buffer): void {
 /** @internal Starts a process that builds the spares that are missing. Where none can be started, a later one builds them. */
 export function refill(): void {
   try {
-    native().startRefill?.(Buffer.from(program()));
+    native().startRefill(Buffer.from(program()));
     collectLater();
   } catch {
     // As above.
@@ -97,7 +95,7 @@ let collecting: NodeJS.Timeout | undefined;
 function collectLater(delay = 100): void {
   clearTimeout(collecting);
   const collect = () => {
-    if (native().collect?.() === true) collectLater(Math.min(delay * 2, 10_000));
+    if (native().collect()) collectLater(Math.min(delay * 2, 10_000));
   };
   collecting = setTimeout(collect, delay).unref();
 }

@@ -2,7 +2,8 @@ import * as fs from 'node:fs';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { types } from 'node:util';
 import { home, pathBytes } from './arguments.js';
-import { standIns, type CopyRequest, type Failure } from './native.js';
+import { loadable, type CopyRequest, type Failure } from './native.js';
+import { isSupported } from './platform.js';
 import { parent, reap } from './remove.js';
 
 /*
@@ -15,6 +16,11 @@ export const original = {
   copyFile: fs.copyFile, copyFileSync: fs.copyFileSync, cp: fs.cp, cpSync: fs.cpSync, mkdirSync: fs.mkdirSync, rm: fs.rm, rmSync: fs.rmSync,
   promises: { copyFile: fs.promises.copyFile, cp: fs.promises.cp, mkdir: fs.promises.mkdir, rm: fs.promises.rm },
 };
+
+/** @internal Returns `faster`, or Node's own function where Calve does not run. */
+export function standIn<T>(own: T, faster: (...given: never[]) => unknown): T {
+  return isSupported() ? faster as T : own;
+}
 
 /** Elsewhere a copy takes over other things: ACLs that are inherited, and on macOS all that `clonefile` keeps. */
 const copies = process.platform === 'linux';
@@ -76,7 +82,7 @@ class Copying {
 
   /** Whether it has been done. */
   async run(): Promise<boolean> {
-    const found = standIns();
+    const found = loadable();
     if (found === undefined) return false;
     const start = () => found.startCopy(this.src, Buffer.from(this.dst), Buffer.from(this.base), this.request, new found.Handle());
     let answer = await start();
@@ -88,7 +94,7 @@ class Copying {
   }
 
   runSync(): boolean {
-    const found = standIns();
+    const found = loadable();
     if (found === undefined) return false;
     const start = () => found.copySync(this.src, Buffer.from(this.dst), Buffer.from(this.base), this.request);
     let answer = start();
@@ -153,12 +159,12 @@ class Removing {
 
   /** Whether it has been done. */
   async run(): Promise<boolean> {
-    const found = standIns();
+    const found = loadable();
     return found !== undefined && this.isDone(await found.startDiscard(this.path, home(), new found.Handle()));
   }
 
   runSync(): boolean {
-    const found = standIns();
+    const found = loadable();
     return found !== undefined && this.isDone(found.discardSync(this.path, home()));
   }
 

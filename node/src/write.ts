@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { types } from 'node:util';
 import { abortSignal, bytesOf, checkText, flag, invalid, object, oneOf, pathBytes, whole, wrong, type PathLike } from './arguments.js';
 import { fromDocument, type CalveError, type Document } from './errors.js';
-import { bulk, done, native, type Handle, type WriteSession, type WriteRequest } from './native.js';
+import { done, native, type Handle, type WriteSession, type WriteRequest } from './native.js';
 import { Source } from './source.js';
 import type { WriteReceipt } from './receipts.js';
 import { watched } from './watch.js';
@@ -236,7 +236,7 @@ export async function writeFiles(root: PathLike, entries: Entries, options?: Wri
   const signal = abortSignal(given.signal);
   const all = iterable(entries, true);
   return watched({ signal }, async (handle) => {
-    const session = done(bulk().openSession(directory, request, handle));
+    const session = done(native().openSession(directory, request, handle));
     try {
       await writeAll(all, session, handle, signal);
       return receipt(done(await session.finish()));
@@ -293,7 +293,7 @@ export function writeFilesSync(root: PathLike, entries: EntriesSync, options?: W
   const directory = pathBytes(root, 'root');
   const request = writeRequest(object<WriteOptionsSync>(options, NAMES, ['signal']));
   const all = iterable(entries, false) as Iterable<Entry>;
-  const session = done(bulk().openSession(directory, request, new (native().Handle)()));
+  const session = done(native().openSession(directory, request, new (native().Handle)()));
   try {
     const batch = new Batch(isAtHand(all), false);
     let index = 0;

@@ -8,8 +8,8 @@ import path from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { hasProgram, onExt4, skipped } from './machine.mjs';
 import { inTime, until } from './moment.mjs';
-import { cloneFile, cloneTree, cloneTreeSync } from 'calve';
-import { cpSync } from 'calve/fs';
+import { cloneFile, cloneTree, cloneTreeSync, isSupported } from 'calve';
+import * as calveFs from 'calve/fs';
 
 let folder;
 let environment;
@@ -150,7 +150,7 @@ test('each platform asks for a package that is named as optional', (t) => {
   if (gnu === undefined) return skipped(t, 'this Node is for another processor');
   // An executable that says nothing is not the program that runs.
   const asked = [['linux', 'x64', gnu], ['linux', 'arm64', gnu], ['linux', 'x64', musl], ['linux', 'arm64', musl], ['linux', 'x64', at('none')],
-    ['darwin', 'x64', ''], ['darwin', 'arm64', ''], ['win32', 'x64', '']].map((given) => {
+    ['darwin', 'x64', ''], ['darwin', 'arm64', '']].map((given) => {
     const run = spawnSync(process.execPath, ['-e', code, ...given], { encoding: 'utf8' });
     return succeeds(run).trim();
   });
@@ -164,10 +164,43 @@ test('without the package of the platform a short message says what is missing',
   const run = spawnSync(process.execPath, [at('node_modules', 'calve', 'bin', 'calve.js'), 'probe'], { cwd: folder, encoding: 'utf8' });
   assert.equal(run.status, 1);
   assert.match(run.stderr, /^calve: the package `calve-[a-z0-9-]+` with the binaries for this platform is not installed\nhint: [^\n]*optional[^\n]*\n$/);
-  for (const call of ["cloneTree('a', 'b')", ...process.platform === 'win32' ? [] : ["startDatabase('shop')"]]) {
+  for (const call of ["cloneTree('a', 'b')", "startDatabase('shop')"]) {
     const code = `require('calve').${call}.catch((error) => console.log(error.code, error instanceof require('calve').CalveError));`;
     assert.equal(succeeds(spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' })), 'ERR_CALVE_NO_PACKAGE true\n', call);
   }
+});
+
+test('on Windows and other systems without binaries it loads, its drop-ins are those of Node, and all else says where it runs', () => {
+  const code = `const [platform, arch] = process.argv.slice(1);
+    for (const [name, value] of Object.entries({ platform, arch })) Object.defineProperty(process, name, { value });
+    process.on('warning', (warning) => console.log('warned', warning.message));
+    const fs = require('node:fs');
+    const [calve, calveFs, calvePromises] = [require('calve'), require('calve/fs'), require('calve/fs/promises')];
+    const own = (mine, node) => Object.keys(node).filter((name) => mine[name] !== node[name]).concat(Object.keys(mine).filter((name) => !(name in node)));
+    console.log('own', own({ ...calveFs, promises: fs.promises }, fs).concat(own({ ...calvePromises }, fs.promises)).join());
+    console.log('supported', calve.isSupported());
+    const server = new calve.Database({ name: 'a', socket: '' });
+    const calls = [() => calve.cloneTree('a', 'b'), () => calve.cloneFile('a', 'b'), () => calve.cloneTreeSync('a', 'b'), () => calve.cloneFileSync('a', 'b'),
+      () => calve.probe('a'), () => calve.removeTree('a', { force: true }), () => calve.removeTreeSync('a', { force: true, wait: true }),
+      () => calve.writeFiles('a', { b: 'c' }), () => calve.writeFilesSync('a', { b: 'c' }), () => calve.readFiles(['a']).next(),
+      () => calve.startDatabase('shop'), () => server.reset(), () => server.mark('m'), () => server.stop()];
+    (async () => {
+      for (const call of calls) {
+        const error = await Promise.resolve().then(call).catch((error) => error);
+        if (!(error instanceof calve.CalveError) || error.code !== 'ERR_CALVE_UNSUPPORTED' || !/WSL2/.test(error.hint)) console.log(String(call), error);
+      }
+    })();`;
+  for (const [platform, arch] of [['win32', 'x64'], ['win32', 'arm64'], ['freebsd', 'x64'], ['linux', 'riscv64']]) {
+    const run = spawnSync(process.execPath, ['-e', code, platform, arch], { encoding: 'utf8' });
+    assert.equal(run.stderr, '');
+    assert.equal(succeeds(run), 'own \nsupported false\n', `${platform} ${arch}`);
+  }
+  const windows = "Object.defineProperty(process, 'platform', { value: 'win32' });";
+  fs.writeFileSync(at('windows.cjs'), windows);
+  const program = spawnSync(process.execPath, ['--require', at('windows.cjs'), path.resolve('node_modules', 'calve', 'bin', 'calve.js'), 'probe'], { encoding: 'utf8' });
+  assert.equal(program.status, 1);
+  assert.match(program.stderr, /^calve: calve does not run on win32-[a-z0-9]+\nhint: [^\n]*WSL2\n$/);
+  assert.deepEqual([isSupported(), calveFs.cpSync === fs.cpSync], [true, false]);
 });
 
 test('a template that the program has made is cloned by its name', async () => {
@@ -211,7 +244,7 @@ test('a spare that the program has made is handed over, and the next one is buil
     const without = await cloneTree(on('src'), on('b'), { exclude: '3' });
     assert.deepEqual([without.strategy, without.refused[0].strategy, without.spare], ['copy', 'spare', undefined]);
     // What stands in for Node's own function makes what that makes.
-    cpSync(on('src'), on('c'), { recursive: true });
+    calveFs.cpSync(on('src'), on('c'), { recursive: true });
     assert.equal(list().length, 1);
 
     fs.writeFileSync(on('src', 'd', '7'), 'changed');

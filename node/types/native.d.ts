@@ -61,18 +61,13 @@ export interface Native {
     startReap(parent: Buffer): Promise<void | Failure>;
     watchExit(): void;
     startReaper(program: Buffer, parent: Buffer): void;
-    /** Not on Windows. */
-    startRefill?(program: Buffer): void;
-    /** Not on Windows. Whether a process that was started still runs. */
-    collect?(): boolean;
-}
-/** @internal Many files at once: not on Windows. */
-export interface Bulk {
+    startRefill(program: Buffer): void;
+    /** Whether a process that was started still runs. */
+    collect(): boolean;
+    /** Many files at once. */
     openSession(root: Buffer, request: WriteRequest, handle: Handle): WriteSession | Failure;
     startRead(paths: Buffer[], concurrency: number | undefined, enoughBytes: number | undefined, handle: Handle): Promise<(Buffer | string)[] | Failure>;
-}
-/** @internal What stands in for functions of `fs`: not on Windows. A failure has changed nothing. */
-export interface StandIns {
+    /** What stands in for functions of `fs`. A failure has changed nothing. */
     startCopy(src: Buffer, dst: Buffer, base: Buffer, request: CopyRequest, handle: Handle): Promise<void | Failure>;
     copySync(src: Buffer, dst: Buffer, base: Buffer, request: CopyRequest): void | null | Failure;
     startDiscard(path: Buffer, home: string, handle: Handle): Promise<boolean | Failure>;
@@ -84,7 +79,5 @@ export declare function done<T>(answer: T | Failure): T;
 export declare function program(): string;
 /** @internal Loaded when it is first needed. */
 export declare function native(): Native;
-/** @internal `undefined` where there are none. Warns, once, where they cannot be loaded. */
-export declare function standIns(): (Native & StandIns) | undefined;
-/** @internal */
-export declare function bulk(): Native & Bulk;
+/** @internal `undefined` where the binaries cannot be loaded, which is warned of once. */
+export declare function loadable(): Native | undefined;

@@ -76,7 +76,7 @@ export interface SkippedEntry {
 /** Something that the user should know and that is not an error. */
 export interface Warning {
     /** A stable word for programs. */
-    code: 'acl_not_kept' | 'attribute_not_kept' | 'cache_not_written' | 'cache_unusable' | 'clonefile_drops' | 'deleted_in_place' | 'hard_link_not_kept' | 'list_truncated' | 'nested_subvolumes' | 'not_independent' | 'not_scrubbed' | 'not_swept' | 'old_not_removed' | 'owner_not_kept' | 'set_id_dropped' | 'sharing_unknown' | 'stream_not_kept' | 'swept' | 'trash_stuck' | 'xattr_not_kept';
+    code: 'attribute_not_kept' | 'cache_not_written' | 'cache_unusable' | 'clonefile_drops' | 'deleted_in_place' | 'hard_link_not_kept' | 'list_truncated' | 'nested_subvolumes' | 'not_independent' | 'not_scrubbed' | 'not_swept' | 'old_not_removed' | 'owner_not_kept' | 'set_id_dropped' | 'sharing_unknown' | 'swept' | 'trash_stuck' | 'xattr_not_kept';
     /** The first path concerned. Absent if the warning is about no path. */
     path?: ReceiptPath;
     /** A sentence for people. */

@@ -15,6 +15,8 @@ export declare const original: {
         rm: typeof fs.promises.rm;
     };
 };
+/** @internal Returns `faster`, or Node's own function where Calve does not run. */
+export declare function standIn<T>(own: T, faster: (...given: never[]) => unknown): T;
 /** @internal The mode of a copy that shares what it can. What is no mode that Node knows is left as it is. */
 export declare function sharing(mode: unknown): unknown;
 /** The options of `cp`, all of them. */

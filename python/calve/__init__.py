@@ -6,8 +6,14 @@ The work is done by native threads with the GIL released; Ctrl-C and a ``Cancell
 
 import sys
 
+from ._platform import is_supported
+
+if not is_supported():
+    from . import _unsupported
+
+    sys.modules[f"{__name__}._native"] = _unsupported
 # What is not tested does not run: with the native module the interpreter would take the GIL for every other thread too.
-if not getattr(sys, "_is_gil_enabled", lambda: True)():
+elif not getattr(sys, "_is_gil_enabled", lambda: True)():
     raise ImportError(
         "calve is not tested without the GIL, and this is a free-threaded Python: set PYTHON_GIL=1 for it, or use another build of Python",
         name=__name__,
@@ -52,6 +58,7 @@ __all__ = [
     "__version__",
     "clone_file",
     "clone_tree",
+    "is_supported",
     "probe",
     "read_files",
     "remove_tree",

@@ -6,7 +6,6 @@ import base64
 import errno as numbers
 import json
 import os
-import sys
 from typing import TYPE_CHECKING, Any, Literal, Optional, Sequence, Union
 
 from ._remedies import REMEDIES
@@ -75,13 +74,8 @@ def from_document(document: Any) -> CalveError:
     if isinstance(document, str):
         document = json.loads(document)
     number = document["errno"] or numbers.EIO
-    if sys.platform == "win32":
-        # The system's number, of which Python makes the errno that it uses there.
-        windows, number = number, OSError(0, "", None, number).errno or numbers.EIO
     kind = Cancelled if document["code"] == "ERR_CALVE_ABORTED" else KINDS.get(number, CalveError)
     error = kind(number, document["message"], path_of(document["path"]))
-    if sys.platform == "win32":
-        error.winerror = windows
     error.code = document["code"]
     error.hint = document.get("hint") or REMEDIES.get(document.get("remedy"))
     error.refused = document["refused"] or []

@@ -140,7 +140,6 @@ def write_session(
         raise ValueError("mode must be from 0 to 0o7777")
     switches = [exclusive, switch(mkdir, "mkdir"), switch(atomic, "atomic"), collects]
     directory, threads = path_bytes(root, "root"), thread_count(concurrency, "concurrency")
-    check_supported()
     return _native.WriteSession(directory, threads, mode, switches, fsync, handle)
 
 
@@ -149,11 +148,6 @@ def write_receipt(document: str) -> WriteReceipt:
     for failure in receipt["failures"]:
         failure["error"] = from_document(failure["error"])
     return receipt  # type: ignore[no-any-return]
-
-
-def check_supported() -> None:
-    if not hasattr(_native, "WriteSession"):
-        raise NotImplementedError("calve does not write and read many files at once on this system")
 
 
 class Batch:
@@ -219,7 +213,6 @@ def read_files(
     if isinstance(paths, (str, bytes, bytearray, memoryview)) or not isinstance(paths, Iterable):
         raise TypeError(f"paths must be an iterable of paths, not {type(paths).__name__}")
     threads = thread_count(concurrency, "concurrency")
-    check_supported()
     return _read(enumerate(paths), threads, collects, handle_of(cancellation))
 
 

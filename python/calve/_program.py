@@ -8,18 +8,20 @@ import json
 import os
 import selectors
 import subprocess
-import sys
 import threading
 from typing import Optional
 
 from . import _native
+from ._platform import is_supported, unsupported
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def program() -> Optional[str]:
     """Return its path. An application that is packed into one file may have left it out."""
-    path = os.path.join(_HERE, "_program", "calve.exe" if sys.platform == "win32" else "calve")
+    if not is_supported():
+        raise unsupported()
+    path = os.path.join(_HERE, "_program", "calve")
     return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
 
 
@@ -164,9 +166,6 @@ def refill() -> None:
 
 def _reaper_started(path: str, beside: bytes) -> bool:
     try:
-        if sys.platform == "win32":
-            _native.start_reaper(os.fsencode(path), os.path.abspath(beside))
-            return True
         # Handed over as an open descriptor, so that nothing can be put in its place.
         directory = os.open(beside, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -109,7 +109,6 @@ class _Warning(TypedDict):
     """Something that the user should know and that is not an error."""
 
     code: Literal[
-        "acl_not_kept",
         "attribute_not_kept",
         "cache_not_written",
         "cache_unusable",
@@ -125,7 +124,6 @@ class _Warning(TypedDict):
         "owner_not_kept",
         "set_id_dropped",
         "sharing_unknown",
-        "stream_not_kept",
         "swept",
         "trash_stuck",
         "xattr_not_kept",

@@ -76,18 +76,11 @@ REMEDIES = {
     "probe_file_system": "this file system cannot do that; `probe(src, dst)` shows what it can do",
     "try_again": "try again",
     "check_log": "look at the system's log and at what is mounted there, then try again",
-    "close_program": "another program has it open: close that program, then try again",
-    "close_program_or_check_permissions": "a program may have something in it open, or the permission is missing: close it, or check the permissions",
-    "enable_developer_mode": "making symbolic links needs Developer Mode (in the system's settings) or an administrator",
-    "decrypt_file": "the file is encrypted, and cannot be there: clone to an NTFS volume, or decrypt it",
-    "check_volume": "check the volume for errors",
-    "make_available_offline": "the file is in the cloud only: start that service, or make the file available offline",
     "share_one_file_system": "keep both on btrfs, XFS, bcachefs or another file system with reflinks",
     "stay_on_file_system": "clone to a place on the source's file system",
     "keep_in_subvolume": "keep the source in a btrfs subvolume",
     "clone_into_subvolume": "create a btrfs subvolume, and clone the source into it",
     "run_as_owner": "run as its owner",
-    "use_dev_drive": "keep both on a Dev Drive or another ReFS volume",
 }
 
 # The remedies of `calve db`, in the words of this package. The others cannot occur here, or name a command with its arguments.

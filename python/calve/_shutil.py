@@ -6,6 +6,7 @@ What they cannot do faster without a visible difference, or at all, they leave t
 from __future__ import annotations
 
 import errno
+import fcntl
 import inspect
 import os
 import shutil as _standard
@@ -23,9 +24,6 @@ from typing import Any, Callable, Iterable, Optional
 from . import _native
 from ._errors import CalveError
 from ._trees import Operation
-
-if sys.platform != "win32":
-    import fcntl
 
 _FICLONE = 0x40049409
 """Linux: makes one file share the extents of another."""
@@ -115,11 +113,6 @@ def copy2(src: Any, dst: Any, *, follow_symlinks: bool = True) -> Any:
     copyfile(src, dst, follow_symlinks=follow_symlinks)
     _standard.copystat(src, dst, follow_symlinks=follow_symlinks)
     return dst
-
-
-if sys.platform == "win32":
-    # There the standard library copies in one call of the system's, which shares what can be shared.
-    copyfile, copy, copy2 = _standard.copyfile, _standard.copy, _standard.copy2
 
 
 class Root:
@@ -306,7 +299,7 @@ def move(src: Any, dst: Any, copy_function: Callable[[Any, Any], Any] = copy2) -
 
 def rmtree(path: Any, ignore_errors: bool = False, onerror: Any = None, **options: Any) -> None:
     """Delete a directory and all that is in it."""
-    if sys.platform != "win32" and options.get("dir_fd") is None and options.keys() <= RMTREE_OPTIONS:
+    if options.get("dir_fd") is None and options.keys() <= RMTREE_OPTIONS:
         try:
             directory = os.fsencode(path) if stat.S_ISDIR(os.lstat(path).st_mode) else None
         except (OSError, TypeError, ValueError):

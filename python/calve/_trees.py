@@ -7,7 +7,6 @@ import base64
 import inspect
 import json
 import os
-import sys
 import threading
 from contextlib import contextmanager
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
@@ -64,9 +63,6 @@ def path_bytes(path: Path, name: str) -> bytes:
         raise ValueError(f"{name} has a lone surrogate that stands for no byte of a name") from error
     if not encoded or b"\0" in encoded:
         raise ValueError(f"{name} must not be empty or contain a null character")
-    if sys.platform == "win32":
-        # There lone surrogates have bytes, and no way into the native part. What this raises is a ValueError.
-        encoded.decode()
     return encoded
 
 

@@ -162,7 +162,6 @@ def read_files(
     collects, threads = _files.collecting(on_error), thread_count(concurrency, "concurrency")
     if isinstance(paths, (str, bytes, bytearray, memoryview)) or not isinstance(paths, (Iterable, AsyncIterable)):
         raise TypeError(f"paths must be an iterable of paths, not {type(paths).__name__}")
-    _files.check_supported()
     return _read(paths, threads, collects)
 
 

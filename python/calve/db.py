@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, Sequence, Union
 
 from . import __version__
@@ -105,8 +104,6 @@ def _document(schema: str, *arguments: str) -> Any:
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    if sys.platform == "win32":
-        _raise("ERR_CALVE_UNSUPPORTED", "Calve starts no database servers on Windows", "run the tests in WSL")
     path = program()
     if path is None:
         _raise(

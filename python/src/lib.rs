@@ -5,7 +5,6 @@
 //! gets it and is ended where it is: none may be in this module then (`running.rs`).
 //! Reports and errors cross as JSON.
 
-// Calve writes and reads many files at once on Unix alone.
 mod files;
 mod plain;
 mod running;
@@ -267,10 +266,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Failed", module.py().get_type::<Failed>())?;
     module.add_class::<Handle>()?;
     module.add_class::<Work>()?;
-    {
-        files::add(module)?;
-        plain::add(module)?;
-    }
+    files::add(module)?;
+    plain::add(module)?;
     module.add_function(wrap_pyfunction!(clone_tree, module)?)?;
     module.add_function(wrap_pyfunction!(remove_tree, module)?)?;
     module.add_function(wrap_pyfunction!(probe, module)?)?;

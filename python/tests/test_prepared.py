@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from calve import _program
 from test_trees import names, tree, until
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no templates on Windows")
 def test_a_template_that_the_program_has_made_is_cloned_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setenv("CALVE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

@@ -18,8 +18,6 @@ import pytest
 
 import calve.shutil
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there it is the standard library's")
-
 
 def everything(root):
     """Each path of a tree, with its own metadata from before anything was read."""

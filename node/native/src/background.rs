@@ -19,8 +19,7 @@ fn keep(child: std::io::Result<Child>) -> napi::Result<()> {
 /// Starts a process that deletes the trash of the directory `parent`.
 #[napi]
 pub fn start_reaper(program: BufferSlice, parent: BufferSlice) -> napi::Result<()> {
-    let started = calve_core::start_reaper(&path(&program), &path(&parent));
-    return keep(started);
+    keep(calve_core::start_reaper(&path(&program), &path(&parent)))
 }
 
 /// Starts a process that builds the spares that are missing.

@@ -5,9 +5,7 @@
 
 mod background;
 mod clone;
-// The copies that Node makes are made so on Unix alone.
 mod copy;
-// Calve writes and reads many files at once on Unix alone.
 mod files;
 mod running;
 mod stop;
