@@ -92,7 +92,7 @@ test('required from CommonJS it is the same', () => {
   const required = createRequire(import.meta.url)('calve');
   assert.equal(required.cloneTree, cloneTree);
   assert.deepEqual(Object.keys(required).sort(),
-    ['CalveError', 'Database', 'cloneFile', 'cloneFileSync', 'cloneTree', 'cloneTreeSync', 'database', 'probe', 'readFiles', 'removeTree', 'removeTreeSync',
+    ['CalveError', 'Database', 'cloneFile', 'cloneFileSync', 'cloneTree', 'cloneTreeSync', 'database', 'isSupported', 'probe', 'readFiles', 'removeTree', 'removeTreeSync',
       'startDatabase', 'writeFiles', 'writeFilesSync']);
 });
 

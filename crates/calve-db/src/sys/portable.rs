@@ -1,4 +1,4 @@
-//! The abilities of other Unix systems: no namespaces, and processes by number.
+//! macOS: no namespaces, and processes by number.
 
 use std::ffi::OsStr;
 use std::io;

@@ -208,6 +208,6 @@ fn branches_are_completed() {
 
 #[test]
 fn no_other_shell_is_promised() {
-    calve(["shell-init", "powershell"]).fails(2);
+    calve(["shell-init", "elvish"]).fails(2);
     calve(["shell-init"]).fails(2);
 }

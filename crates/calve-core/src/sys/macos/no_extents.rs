@@ -1,4 +1,4 @@
-//! Systems that neither tell where a file's bytes lie nor share them after the fact.
+//! macOS tells neither where the bytes of a file lie, nor shares them after the fact.
 
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;

@@ -1,4 +1,4 @@
-//! Systems whose watches Calve does not use.
+//! The watches of macOS, which Calve does not use.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,4 +1,4 @@
-//! Portable calls, and the answer "there is no such thing here", for systems other than Linux that have nothing of their own.
+//! Portable calls, and the answer "there is no such thing here", where macOS has no calls of its own.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! The common part of all Unix systems.
+//! The common part of Linux and macOS.
 
 mod remedy;
 
