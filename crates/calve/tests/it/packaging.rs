@@ -175,7 +175,7 @@ fn the_packages_have_everything_and_the_formula_names_them() {
     for name in ["calve", "LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt", "README.md", "CHANGELOG.md"] {
         assert!(listed.lines().any(|line| line == format!("calve-{}/{name}", target())), "{name}: {listed}");
     }
-    for name in ["completions/_calve", "completions/calve.bash", "completions/calve.fish", "completions/calve.ps1"] {
+    for name in ["completions/_calve", "completions/calve.bash", "completions/calve.fish"] {
         assert!(listed.contains(name), "{name}: {listed}");
     }
     for command in commands_below(&[]) {
