@@ -243,7 +243,7 @@ pub(crate) fn is_opaque(_directory: BorrowedFd<'_>, _attribute: &std::ffi::CStr)
 pub(crate) struct Steps;
 
 impl Steps {
-    pub(crate) fn refused(&self) -> Option<super::Denial> {
+    pub(crate) fn refused(&self) -> Option<crate::sys::Denial> {
         None
     }
 }
