@@ -56,6 +56,9 @@ impl Origins {
         for worktree in worktrees {
             let Some(head) = &worktree.head else { continue };
             match worktree.entry.as_deref() {
+                // A pull request that the user has checked out there is still somebody else's to all other worktrees.
+                _ if worktree.is_main && worktree.branch.as_ref().is_some_and(|one| origins.branches.contains(one)) => {
+                }
                 _ if worktree.is_main => origins.own.push(head.clone()),
                 Some(entry) if has_foreign_commit(entry) => origins.others.push(head.clone()),
                 Some(entry) if is_trusted(entry) => origins.own.push(head.clone()),

@@ -55,6 +55,11 @@ impl Namespaces {
     fn add(&mut self, refspec: &str) {
         let refspec = refspec.strip_prefix('+').unwrap_or(refspec);
         let Some((source, destination)) = refspec.split_once(':') else { return };
+        // git completes both: `pull/5/head:review` is `refs/pull/5/head:refs/heads/review`.
+        let source = if source.starts_with("refs/") { source.to_owned() } else { format!("refs/{source}") };
+        let destination =
+            if destination.starts_with("refs/") { destination.to_owned() } else { format!("refs/heads/{destination}") };
+        let (source, destination) = (source.as_str(), destination.as_str());
         if is_offered(source) {
             let (begin, end) =
                 destination.split_once('*').map_or((destination, None), |(begin, end)| (begin, Some(end)));
@@ -72,7 +77,9 @@ impl Namespaces {
         let is_named = match reference.strip_prefix("refs/").and_then(|rest| rest.split_once('/')) {
             Some(("heads", branch)) => self.branches.contains(branch) || is_short(branch),
             // Below a remote at any depth, with a number: `origin/pull/5/head`, `mirrors/origin/pr/5`.
-            Some(("remotes", below)) => below.match_indices('/').any(|(at, _)| is_numbered(&below[at + 1..])),
+            Some(("remotes", below)) => {
+                is_numbered(below) || below.match_indices('/').any(|(at, _)| is_numbered(&below[at + 1..]))
+            }
             Some(("tags", _)) | None => false,
             Some(_) => is_offered(reference),
         };
@@ -156,6 +163,7 @@ mod tests {
             "refs/merge-requests/5/head",
             "refs/pull-requests/5/from",
             "refs/changes/34/1234/1",
+            "refs/remotes/pr/5",
             "refs/remotes/origin/pull/5",
             "refs/remotes/origin/pull/5/head",
             "refs/remotes/team/origin/pr/5",
@@ -182,8 +190,9 @@ mod tests {
             ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
             ("remote.origin.fetch", "+refs/pull/*/head:refs/remotes/origin/theirs/*"),
             ("remote.Other.fetch", "refs/pull/9/head:refs/heads/nine"),
+            ("remote.Other.fetch", "pull/10/head:ten"),
         ]);
-        assert!(named.has("refs/remotes/origin/theirs/5") && named.has("refs/heads/nine"));
+        assert!(["refs/remotes/origin/theirs/5", "refs/heads/nine", "refs/heads/ten"].iter().all(|one| named.has(one)));
         assert!(!named.has("refs/remotes/origin/their") && !named.has("refs/heads/ninety"));
     }
 

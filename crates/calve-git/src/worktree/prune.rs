@@ -68,7 +68,8 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
     places.extend(swept.places);
     if let Some(here) = &repository.here {
         // Where `add` makes nothing, it has left nothing.
-        let usual = Config::of_worktree(here)?.place(&repository, "x").and_then(|place| place.check().map(|()| place.path()));
+        let usual =
+            Config::of_worktree(here)?.place(&repository, "x").and_then(|place| place.check().map(|()| place.path()));
         places.extend(usual.ok().and_then(|path| Some(path.parent()?.to_path_buf())));
     }
     for place in places {

@@ -52,9 +52,12 @@ pub(crate) fn keep<'w>(
     let mut keeping = Keeping { kept: KeptFiles { directory, files: Vec::new(), bytes: bytes(files) }, root };
     let done = files.iter().try_for_each(|file| {
         let to = keeping.kept.directory.clone();
-        let added = add(root, &to, &file.path);
-        added.map_err(|errno| failed("keep", &to.join(&file.path), errno))?;
-        keeping.kept.files.push(file.path.clone());
+        match add(root, &to, &file.path) {
+            Ok(()) => keeping.kept.files.push(file.path.clone()),
+            // A program has removed it since: a journal, a lock.
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(failed("keep", &to.join(&file.path), errno)),
+        }
         Ok(())
     });
     match done {
