@@ -72,19 +72,20 @@ pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
         let others = if more == 0 { String::new() } else { format!(" and {} more", count(more as u64)) };
         lines.push(format!("warning: left out `{}` ({}){others}", ShownPath(named(&first.path)), first.reason));
     }
-    if let Some(first) = report.changed.first() {
-        lines.push(format!(
-            "warning: {} of the source changed meanwhile (first: `{}`)",
-            entry_count(report.changed.len() as u64),
-            ShownPath(named(first))
-        ));
-    }
+    lines.extend(changed(report));
     for warning in &report.warnings {
         let place =
             warning.path.as_ref().map(|path| format!(" (first: `{}`)", ShownPath(named(path)))).unwrap_or_default();
         lines.push(format!("warning: {}{place}", warning.message));
     }
     lines
+}
+
+/// Returns the line about entries that changed while they were cloned: data in use may be torn in the copy.
+pub(crate) fn changed(report: &CloneReport) -> Option<String> {
+    let first = report.changed.first()?;
+    let entries = entry_count(report.changed.len() as u64);
+    Some(format!("warning: {entries} of the source changed meanwhile (first: `{}`)", ShownPath(named(first))))
 }
 
 /// Returns the words of a dry run.

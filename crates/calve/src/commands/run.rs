@@ -15,7 +15,7 @@ use calve_receipt::human::{count, counted, size};
 use super::db;
 use crate::cli::run::RunArguments;
 use crate::failure::{FAILED, Failure, USAGE};
-use crate::{consent, home, output, real_path, sys};
+use crate::{clone_receipt, consent, home, output, real_path, sys};
 
 /// The changes that a command has left of a tree.
 type Copies = [(PrivateOverlay, Changes)];
@@ -229,7 +229,9 @@ fn settle(
 fn keep_copy(overlay: &PrivateOverlay, dst: &Path, cancel: &CancelToken) -> Result<(), Error> {
     let mut options = CloneOptions::default();
     options.cancel = cancel.clone();
-    overlay.keep(dst, &options).map(|_| ())
+    let report = overlay.keep(dst, &options)?;
+    clone_receipt::attention(&report).iter().for_each(|line| output::say(line));
+    Ok(())
 }
 
 /// Keeps complete copies of what the command has left beside the trees, if these did not take the changes: they may be hours of work. Returns
@@ -244,7 +246,10 @@ fn keep_beside(copies: &Copies, error: &Error) -> bool {
     for (overlay, _) in copies.iter().filter(|(_, changes)| !changes.is_empty()) {
         let dst = free_name_beside(overlay.tree());
         match overlay.keep(&dst, &CloneOptions::default()) {
-            Ok(_) => output::say(&format!("a copy with the command's changes is kept in `{}`", ShownPath(&dst))),
+            Ok(report) => {
+                output::say(&format!("a copy with the command's changes is kept in `{}`", ShownPath(&dst)));
+                clone_receipt::attention(&report).iter().for_each(|line| output::say(line));
+            }
             Err(error) => {
                 is_kept = false;
                 output::failure(&error.into());

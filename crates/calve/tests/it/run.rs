@@ -1,6 +1,7 @@
 //! `calve run`: what the command sees, what stays of it, and what does not.
 
 mod apply;
+mod remade;
 mod several;
 mod surroundings;
 mod terminal;

@@ -23,7 +23,7 @@ use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
-use crate::{consent, home, sys, wording};
+use crate::{clone_receipt, consent, home, sys, wording};
 use calve_receipt::human::{count, duration};
 use calve_receipt::{
     CloneReceipt, EnvFileReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan,
@@ -69,6 +69,8 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     added.elapsed = started.elapsed();
     if !arguments.quiet {
         say(&added, arguments.detach);
+        let clones = std::iter::once(&added.clone).chain(&added.spares);
+        clones.filter_map(clone_receipt::changed).for_each(|line| output::say(&line));
         proposed.iter().for_each(|proposed| output::say(proposed));
     }
     if let Some(hook) = &added.post_checkout {
