@@ -159,6 +159,25 @@ export interface ProbeReceipt {
 }
 /** The kind of an error. A later version may have more. */
 export type ErrorCode = 'ERR_CALVE_ABORTED' | 'ERR_CALVE_DB' | 'ERR_CALVE_DESTINATION_EXISTS' | 'ERR_CALVE_DESTINATION_INSIDE_SOURCE' | 'ERR_CALVE_EXISTS' | 'ERR_CALVE_GIT' | 'ERR_CALVE_INTERNAL' | 'ERR_CALVE_IO' | 'ERR_CALVE_IS_A_DIRECTORY' | 'ERR_CALVE_MISSING' | 'ERR_CALVE_NO_DEDUPE' | 'ERR_CALVE_NO_ROOM' | 'ERR_CALVE_NOT_A_DIRECTORY' | 'ERR_CALVE_NOT_A_FILE' | 'ERR_CALVE_NOT_CLONABLE' | 'ERR_CALVE_OTHER' | 'ERR_CALVE_OUTSIDE_ROOT' | 'ERR_CALVE_PARENT_MISSING' | 'ERR_CALVE_PATTERN' | 'ERR_CALVE_PERMISSION' | 'ERR_CALVE_PROTECTED' | 'ERR_CALVE_REGISTRY' | 'ERR_CALVE_REPLACE_UNSUPPORTED' | 'ERR_CALVE_REQUIREMENT_REFUSED' | 'ERR_CALVE_SAME' | 'ERR_CALVE_SOURCE_INSIDE_DESTINATION' | 'ERR_CALVE_STAGING_LOST' | 'ERR_CALVE_TEMPLATE' | 'ERR_CALVE_USAGE' | 'ERR_CALVE_VERIFY_FAILED' | 'ERR_CALVE_VOLUME';
+/** Something in a worktree, or in its entry, that exists nowhere else. */
+export interface UnsavedReceipt {
+    /** Its kind. */
+    kind: 'uncommitted' | 'staged' | 'hidden' | 'operation' | 'commits' | 'reflog' | 'reference' | 'unpushed' | 'locked' | 'repository_of' | 'orphaned' | 'unreadable' | 'misplaced' | 'inside' | 'ignored' | 'service';
+    /** The repository, worktree or submodule inside that it is in. Absent if it is in the worktree itself. */
+    inside?: ReceiptPath | null;
+    /** The files concerned. Absent if there are none. */
+    paths?: ReceiptPath[];
+    /** The newest of the commits concerned. Absent if there are none. */
+    commit?: string | null;
+    /** How many commits there are, up to 1,000. Absent if there are none. */
+    commits?: number | null;
+    /** The size of ignored files. Absent for other kinds. */
+    bytes?: number | null;
+    /** True if `-f` is needed to remove it. Other items are moved aside. */
+    needs_force: boolean;
+    /** The item in words, for people. */
+    text: string;
+}
 /** An error. Whoever talks to people words the `hint`, from the name of the `remedy`. */
 export interface ErrorReceipt {
     /** The kind of document and the version of its shape. */
@@ -181,6 +200,8 @@ export interface ErrorReceipt {
     refused: Refusal[] | null;
     /** A stable name of what to do next. */
     remedy: string | null;
+    /** Everything in a worktree that exists nowhere else, if that is why it was not removed. Absent for other errors. */
+    unsaved?: UnsavedReceipt[] | null;
 }
 /** A file that was not written. */
 export interface WriteFailure {
