@@ -159,6 +159,7 @@ struct Classes {
 }
 
 impl Classes {
+    #[allow(clippy::useless_conversion, reason = "on macOS a mode has 16 bits")]
     fn of(mode: RawMode) -> Self {
         let class = |shift: u32| u16::try_from(mode >> shift & 0o7).unwrap_or(0);
         Self { owner: class(6), group: class(3), other: class(0) }
