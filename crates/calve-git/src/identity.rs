@@ -4,17 +4,13 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use fs_err as fs;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::Result;
 
 /// Returns a word that nothing else has.
 pub(crate) fn new_word() -> Result<String> {
     let mut bytes = [0; 16];
-    let filled = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-    if filled < bytes.len() {
-        return Err(std::io::Error::from(ErrorKind::UnexpectedEof).into());
-    }
+    getrandom::fill(&mut bytes).map_err(std::io::Error::from)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
