@@ -39,7 +39,7 @@ use xattrs::RootState;
 pub struct PrivateOverlay {
     tree: PathBuf,
     state: OverlayState,
-    /// What the command found.
+    /// The root as it was before the command ran.
     began: RootState,
 }
 

@@ -27,7 +27,7 @@ pub enum TransferFailure {
     Unknown,
 }
 
-/// What is said in place of git's words when it was ended because it would not have ended itself.
+/// The message for a git that Calve stopped because it would have run forever.
 pub const ENDLESS: &str = "the source is a shallow repository, and git asked it without end for the commits that it does not have; it was stopped";
 
 const DISK_FULL: &[&str] =

@@ -254,7 +254,7 @@ impl Transcript {
     }
 }
 
-/// What is told of a git that failed without a word.
+/// The message for a git that failed without one.
 pub(crate) const SILENCE: &str = "it said nothing";
 
 fn failure(step: &Step, said: &Transcript) -> RemoteError {

@@ -6,7 +6,7 @@ use super::command::may_run;
 struct ProgramSetting {
     /// As git documents it; `*` is any name in between.
     name: &'static str,
-    /// What it is set to instead. It does nothing, or fails.
+    /// The value that replaces it, which does nothing or fails.
     instead: &'static str,
     /// Programs that may run all the same.
     allowed: &'static [&'static str],
@@ -91,7 +91,7 @@ const PROGRAMS: &[ProgramSetting] = &[
     never("uploadpack.packObjectsHook", FAILS),
 ];
 
-/// What is set whether the user has set it or not.
+/// Settings that are overridden even if the user has not set them.
 const ALWAYS: [(&str, &str); 4] =
     [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false"), ("gc.auto", "0"), ("maintenance.auto", "false")];
 

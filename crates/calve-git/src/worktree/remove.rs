@@ -49,7 +49,7 @@ pub trait RemovalSteps<E> {
     fn before(&mut self, worktree: &Worktree) -> std::result::Result<Meanwhile, E>;
 }
 
-/// What may have happened during [`RemovalSteps::before`].
+/// Possible changes during [`RemovalSteps::before`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meanwhile {
     /// It took no time.

@@ -1,4 +1,4 @@
-//! What git calls a worktree.
+//! The name of a worktree's entry in the repository.
 
 use std::path::Path;
 

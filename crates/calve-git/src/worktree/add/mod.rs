@@ -106,7 +106,7 @@ pub enum AddWarning {
         /// How many files.
         files: u64,
     },
-    /// What git, or a filter that it ran, said of files that it wrote without an error.
+    /// Messages of git, or of a filter that it ran, although it ended without an error.
     Git(String),
     /// A warning of the clone engine.
     Engine(calve_core::Warning),
