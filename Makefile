@@ -16,10 +16,10 @@ docs: ## the documentation as a site, into target/book
 	@cargo build --quiet -p calve && scripts/docs target/debug
 
 dist: ## the files of a release for Linux, into target/dist
-	@scripts/dist
+	@scripts/release/dist
 
 check-dist: ## start them on Debian 11; as root
-	@scripts/check-dist
+	@scripts/release/check-dist
 
 build:
 	cargo build --release -p calve
@@ -30,7 +30,7 @@ lint:
 	cargo clippy --workspace --all-targets -- -D warnings
 
 packages: ## the npm tarballs and the Python wheel for this machine, into dist/
-	@scripts/packages
+	@scripts/release/packages
 
 check-packages: ## start them on Debian 11; as root
-	@scripts/check-packages
+	@scripts/release/check-packages

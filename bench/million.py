@@ -14,7 +14,7 @@ def run(args, calve, scratch, say):
         source = mountpoint / "source"
         say(f"generating {args.entries:,} entries")
         # Small files, to fit the image: what is measured here depends on the number of entries only.
-        subprocess.run([place.REPO / "scripts/generate-tree", "--max-size", "200", str(args.entries), source], check=True)
+        subprocess.run([place.REPO / "scripts/shared/generate-tree", "--max-size", "200", str(args.entries), source], check=True)
         os.sync()
         say("$ calve cp SRC DST")
         sample, peaks = measure_peaks([calve, "cp", str(source), str(mountpoint / "copy")], scratch)

@@ -28,7 +28,7 @@ def clean(directory):
 
 
 def _volumes(*words):
-    subprocess.run(["bash", "-euo", "pipefail", "-c", 'source "$0"; "$@"', f"{REPO}/scripts/volumes", *map(str, words)],
+    subprocess.run(["bash", "-euo", "pipefail", "-c", 'source "$0"; "$@"', f"{REPO}/scripts/shared/volumes", *map(str, words)],
                    check=True, stdin=subprocess.DEVNULL)
 
 

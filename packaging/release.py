@@ -22,7 +22,7 @@ def main():
     directory = Path(sys.argv[1])
     sums = {archive.name: sha256(archive) for pattern in ("calve[-_]*", "Test-Calve-*") for archive in sorted(directory.glob(pattern))}
     if not sums:
-        sys.exit(f"release: no archive in `{directory}`; run scripts/dist")
+        sys.exit(f"release: no archive in `{directory}`; run scripts/release/dist")
     if contents.repository().endswith(".invalid/calve"):
         print("release: no address is known: set CALVE_REPOSITORY, else the installer and the formula name one that cannot exist",
               file=sys.stderr)

@@ -1,6 +1,6 @@
 //! Feeds parsers with mutations of real inputs, by proptest, which makes an input that fails as small as it can.
 //!
-//! An ordinary test run tries [`rounds`] of inputs, always the same ones. `scripts/fuzz` gives each target a time limit instead, and
+//! An ordinary test run tries [`rounds`] of inputs, always the same ones. `scripts/steps/fuzz` gives each target a time limit instead, and
 //! new inputs each time.
 
 use std::fmt::Write as _;

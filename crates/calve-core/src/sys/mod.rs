@@ -7,7 +7,7 @@ mod linux;
 #[cfg(all(target_os = "linux", not(like_macos)))]
 pub(crate) use linux::*;
 
-// `like_macos`: macOS's code on Linux, above a stand-in for its kernel (scripts/test-like-macos).
+// `like_macos`: macOS's code on Linux, above a stand-in for its kernel (scripts/steps/like-macos).
 #[cfg(any(target_os = "macos", like_macos))]
 mod macos;
 #[cfg(any(target_os = "macos", like_macos))]

@@ -92,7 +92,7 @@ const REDIS_CLIENT: &str =
     "if [ -n \"$REDIS_SOCKET\" ]; then set -- -s \"$REDIS_SOCKET\"; else set -- -u \"$REDIS_URL\"; fi
 exec redis-cli -e \"$@\" EVAL \"$0\" 0";
 
-/// Where scripts/install-from-sid has it. The `mysql` in PATH is MariaDB's.
+/// Where scripts/install/from-sid has it. The `mysql` in PATH is MariaDB's.
 const MYSQL_CLIENT: &str = "/usr/local/mysql/bin/mysql";
 /// The same for Valkey.
 const VALKEY_SERVER: &str = "/usr/local/valkey/bin/valkey-server";

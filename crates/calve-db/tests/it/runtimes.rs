@@ -138,7 +138,7 @@ pub(crate) fn image_of(engine: Engine) -> Option<(PathBuf, String)> {
     let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let directory = checkout.join("target/containers");
-    let script = checkout.join("scripts/container-image");
+    let script = checkout.join("scripts/steps/container-image");
     let made = Command::new(script).arg(engine.name()).arg(&directory).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let image = String::from_utf8(made.stdout).unwrap().trim().to_owned();

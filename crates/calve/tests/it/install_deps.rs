@@ -48,10 +48,10 @@ fn private_apt() -> Option<Spot> {
     Some(spot)
 }
 
-/// `apt_install PACKAGE` of `scripts/apt`.
+/// `apt_install PACKAGE` of `scripts/shared/apt`.
 fn apt_install(apt: &Spot, package: &str) -> Command {
     let mut command = Command::new("bash");
-    command.args(["-euc", "source scripts/apt; apt_install \"$1\"", "bash", package]).current_dir(repository());
+    command.args(["-euc", "source scripts/shared/apt; apt_install \"$1\"", "bash", package]).current_dir(repository());
     command.env("APT_CONFIG", apt.join("apt.conf")).env_remove("LD_LIBRARY_PATH");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
@@ -91,13 +91,13 @@ fn what_waiting_cannot_mend_fails_at_once() {
     assert!(!said.contains("waiting"), "{said}");
 }
 
-/// `scripts/install-deps PURPOSE` where nothing is installed and nothing can be: it lists what it would install.
+/// `scripts/install/deps PURPOSE` where nothing is installed and nothing can be: it lists what it would install.
 fn wanted_for(purpose: &str) -> Output {
     let few = Spot::anywhere();
     for program in ["bash", "dirname", "id"] {
         fs_err::os::unix::fs::symlink(Path::new("/usr/bin").join(program), few.join(program)).unwrap();
     }
-    let script = repository().join("scripts/install-deps");
+    let script = repository().join("scripts/install/deps");
     Command::new(script).arg(purpose).env("PATH", &*few).env_remove("LD_LIBRARY_PATH").output().unwrap()
 }
 
@@ -122,6 +122,6 @@ fn the_demo_installs_only_what_it_needs() {
     for unknown in ["", "all"] {
         let output = wanted_for(unknown);
         assert_eq!(output.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("usage: scripts/install-deps demo|test|bench"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("usage: scripts/install/deps demo|test|bench"));
     }
 }

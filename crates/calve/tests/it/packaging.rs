@@ -18,7 +18,7 @@ fn target() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
-/// `dist` in it is a release's directory, as `scripts/dist` makes one, without a Debian package; `None` is a skip.
+/// `dist` in it is a release's directory, as `scripts/release/dist` makes one, without a Debian package; `None` is a skip.
 #[track_caller]
 fn release() -> Option<Spot> {
     // The licences of the crates are found with it.
@@ -201,17 +201,17 @@ fn the_scripts_are_sound() {
     }
     for script in [
         "packaging/install.sh",
-        "scripts/dist",
-        "scripts/check-dist",
-        "scripts/packages",
+        "scripts/release/dist",
+        "scripts/release/check-dist",
+        "scripts/release/packages",
         "scripts/test",
         "scripts/long-tests",
-        "scripts/test-packages",
-        "scripts/check-packages",
-        "scripts/use-packages",
-        "scripts/install-deps",
+        "scripts/steps/packages",
+        "scripts/release/check-packages",
+        "scripts/steps/use-packages",
+        "scripts/install/deps",
         "scripts/demo",
-        "scripts/perl-distribution",
+        "scripts/release/perl-distribution",
     ] {
         succeeds(Command::new("shellcheck").args(["-x", script]).current_dir(repository()));
     }
