@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::file::read;
+use super::json_text;
 
 /// An agent that Calve knows the files of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +111,7 @@ pub(super) fn parts(agent: Agent, root: &Path) -> Vec<Part> {
 /// Returns the place of Calve's server. Version 2 has servers in `mcp.servers`, and still reads those of version 1 in `mcp`.
 fn opencode_place(root: &Path, path: &Path) -> Vec<&'static str> {
     let text = read(root, path).ok().and_then(Result::ok).flatten();
-    let found: Option<Value> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let found = text.and_then(|text| json_text::value(&text));
     let servers = found.as_ref().and_then(|found| found.get("mcp")?.get("servers")?.as_object());
     // In version 1 it could be a server of that name.
     match servers.is_some_and(|servers| !servers.contains_key("type")) {

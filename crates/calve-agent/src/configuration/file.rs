@@ -43,8 +43,8 @@ pub enum Edit {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileLeftReason {
-    /// Comments would be lost, or what is around them misread.
-    #[error("it has comments or trailing commas, which JSON does not have")]
+    /// Comments of the user's in what is Calve's.
+    #[error("comments would be lost")]
     Comments,
     /// It cannot be read.
     #[error("it has a mistake: {0}")]

@@ -1,7 +1,7 @@
 //! The configuration files of agents, so that they make worktrees with Calve and can ask its server.
 //!
-//! Members are added to the text of a file and taken out of it again: everything else in it stays as it is, byte for byte. A file that cannot
-//! be changed in this way (with comments in JSON, with an error, with another value at that place) is left alone.
+//! Members are added to the syntax tree of a file and taken out of it again: everything else stays, with its comments. A file that cannot be
+//! changed in this way (with an error, with another value at that place) is left alone.
 
 mod agents;
 mod file;

@@ -1,68 +1,65 @@
-//! Tables of a TOML text, added at its end and taken away again. Comments and everything else stay.
-//!
-//! Before anything is written, what the text then says is compared with what it said: a key that somebody added to one of these tables
-//! would come to belong to another one.
+//! Tables of a TOML text, added and taken away. Comments, the order and the form of everything else stay.
 
-use toml::{Table, Value};
+use toml::Value;
+use toml_edit::{DocumentMut, Item, Table};
 
 use super::file::{Edit, FileLeftReason};
 
-/// Adds a text that defines `names`, each with dots between the tables that lead to it.
+/// Adds what `names` are in `own` to a text. Each name has dots between the tables that lead to it.
 pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Write(own.to_owned())) };
-    let (there, wanted) = (parsed(text)?, parsed(own)?);
-    if differing(&there, &wanted, names).is_none() {
+    let (mut document, wanted) = (parsed(text)?, parsed(own)?);
+    let (there, own) = (values(&document), values(&wanted));
+    if differing(&there, &own, names).is_none() {
         return Ok(Edit::Fine);
     }
     let taken = names.iter().filter(|name| value(&there, name).is_some());
-    if let Some(taken) = taken.max_by_key(|name| value(&there, name) != value(&wanted, name)) {
+    if let Some(taken) = taken.max_by_key(|name| value(&there, name) != value(&own, name)) {
         return Err(FileLeftReason::Taken((*taken).to_owned()));
     }
-    // A key without a table belongs to the table before it.
-    if !own.starts_with('[') && !text.is_empty() {
-        return Err(FileLeftReason::Taken("its first table".into()));
+    for name in names {
+        insert(&mut document, &wanted, name)?;
     }
-    let separator = if text.is_empty() { "" } else { "\n" };
-    let after = format!("{text}{separator}{own}");
-    // `mcp_servers = {…}` cannot be added to.
-    parsed(&after)?;
-    Ok(Edit::Write(after))
+    Ok(Edit::Write(document.to_string()))
 }
 
-/// Takes the text away, as it was added.
+/// Takes them out, and tables that have nothing else in them.
 pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Fine) };
-    if text == own {
-        return Ok(Edit::Remove);
-    }
-    let (there, wanted) = (parsed(text)?, parsed(own)?);
-    // Others' files may have a `version` too.
-    let is_own = |name: &&&str| name.ends_with(".calve") || text.contains(own);
-    let Some(name) = names.iter().filter(is_own).find(|name| value(&there, name).is_some()) else {
+    let (mut document, wanted) = (parsed(text)?, parsed(own)?);
+    let there = values(&document);
+    // Others' files may have a `version` too. The last name is one that only Calve's have.
+    if names.last().is_none_or(|name| value(&there, name).is_none()) {
         return Ok(Edit::Fine);
-    };
-    let taken = |name: &str| FileLeftReason::Taken(name.to_owned());
-    if let Some(name) = differing(&there, &wanted, names) {
-        return Err(taken(name));
     }
-    let (ahead, behind) = text.split_once(own).ok_or_else(|| taken(name))?;
-    // The line break before it: of an empty line, or one that the last line did not have.
-    let is_added = behind.is_empty() || ahead.ends_with("\n\n");
-    let ahead = ahead.strip_suffix('\n').filter(|_| is_added).unwrap_or(ahead);
-    let left = format!("{ahead}{behind}");
-    let rest = parsed(&left)?;
-    let is_gone = names.iter().all(|name| value(&rest, name).is_none());
-    match is_gone && others(rest, names) == others(there, names) {
-        true => Ok(Edit::Write(left)),
-        false => Err(taken(name)),
+    if let Some(name) = differing(&there, &values(&wanted), names) {
+        return Err(FileLeftReason::Taken(name.to_owned()));
+    }
+    names.iter().for_each(|name| remove(&mut document, name));
+    let left = document.to_string();
+    match comments(&left) {
+        // Those inside of what goes, and right above it.
+        count if count != comments(text) => Err(FileLeftReason::Comments),
+        0 if document.is_empty() => Ok(Edit::Remove),
+        _ => Ok(Edit::Write(left)),
     }
 }
 
-fn parsed(text: &str) -> Result<Table, FileLeftReason> {
-    text.parse().map_err(|error: toml::de::Error| FileLeftReason::Mistake(error.message().to_owned()))
+/// Counts what begins comments. Texts in quotes count too: all but Calve's own, which have none, stay.
+fn comments(text: &str) -> usize {
+    text.matches('#').count()
 }
 
-fn value<'t>(table: &'t Table, name: &str) -> Option<&'t Value> {
+fn parsed(text: &str) -> Result<DocumentMut, FileLeftReason> {
+    text.parse().map_err(|error: toml_edit::TomlError| FileLeftReason::Mistake(error.message().to_owned()))
+}
+
+/// Returns what a document says, however it is written.
+fn values(document: &DocumentMut) -> toml::Table {
+    document.to_string().parse().expect("what was parsed once is parsed again")
+}
+
+fn value<'t>(table: &'t toml::Table, name: &str) -> Option<&'t Value> {
     match name.split_once('.') {
         None => table.get(name),
         Some((first, rest)) => value(table.get(first)?.as_table()?, rest),
@@ -70,23 +67,37 @@ fn value<'t>(table: &'t Table, name: &str) -> Option<&'t Value> {
 }
 
 /// Returns the first of these names that has another value than is wanted, or none.
-fn differing<'n>(there: &Table, wanted: &Table, names: &[&'n str]) -> Option<&'n str> {
+fn differing<'n>(there: &toml::Table, wanted: &toml::Table, names: &[&'n str]) -> Option<&'n str> {
     names.iter().find(|name| value(there, name) != value(wanted, name)).copied()
 }
 
-/// Returns what is not below these names. A table that led only there is gone too.
-fn others(mut table: Table, names: &[&str]) -> Table {
-    names.iter().for_each(|name| take(&mut table, name));
-    table
+fn insert(to: &mut Table, from: &Table, name: &str) -> Result<(), FileLeftReason> {
+    let Some((first, rest)) = name.split_once('.') else {
+        let mut item = from[name].clone();
+        if let Item::Table(table) = &mut item {
+            // Behind what is there, below an empty line.
+            table.set_position(None);
+            table.decor_mut().clear();
+        }
+        to.insert(name, item);
+        return Ok(());
+    };
+    let above = to.entry(first).or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let taken = || FileLeftReason::Taken(first.to_owned());
+    insert(above.as_table_mut().ok_or_else(taken)?, from[first].as_table().ok_or_else(taken)?, rest)
 }
 
-fn take(table: &mut Table, name: &str) {
+fn remove(table: &mut Table, name: &str) {
     let Some((first, rest)) = name.split_once('.') else {
         table.remove(name);
         return;
     };
-    let Some(inner) = table.get_mut(first).and_then(Value::as_table_mut) else { return };
-    take(inner, rest);
+    let Some(inner) = table.get_mut(first).and_then(Item::as_table_mut) else { return };
+    remove(inner, rest);
     if inner.is_empty() {
         table.remove(first);
     }
@@ -97,17 +108,31 @@ mod tests {
     use super::*;
 
     const OWN: &str = "[servers.calve]\ncommand = \"calve\"\n";
+    const NAMES: &[&str] = &["servers.calve"];
+
+    fn of(text: &str) -> toml::Table {
+        text.parse().unwrap()
+    }
 
     #[test]
     fn what_was_added_is_taken_away_byte_for_byte() {
-        for text in ["", "a = 1\n", "a = 1", "# mine\n[servers.other]\nx = 1 # y\n\n"] {
-            let Ok(Edit::Write(after)) = with(Some(text), OWN, &["servers.calve"]) else { panic!("{text}") };
-            assert!(value(&parsed(&after).unwrap(), "servers.calve").is_some(), "{after}");
-            assert_eq!(with(Some(&after), OWN, &["servers.calve"]), Ok(Edit::Fine));
-            let expected = if text.is_empty() { Edit::Remove } else { Edit::Write(text.to_owned()) };
-            assert_eq!(without(Some(&after), OWN, &["servers.calve"]), Ok(expected), "{after:?}");
-            let more = format!("{after}[later]\n");
-            assert!(matches!(without(Some(&more), OWN, &["servers.calve"]), Ok(Edit::Write(_))), "{more:?}");
+        for text in [
+            "a = 1\n",
+            "# mine\n[servers.other]\nx = 1 # y\n\n[later]\nz = [\n  1, # one\n]\n",
+            "[servers]\n\n[servers.other]\n",
+            "# only a comment\n",
+            "[[x]]\na=1\n# end\n",
+        ] {
+            let Ok(Edit::Write(after)) = with(Some(text), OWN, NAMES) else { panic!("{text}") };
+            assert_eq!(value(&of(&after), "servers.calve"), value(&of(OWN), "servers.calve"), "{after}");
+            assert_eq!(with(Some(&after), OWN, NAMES), Ok(Edit::Fine));
+            assert_eq!(without(Some(&after), OWN, NAMES), Ok(Edit::Write(text.to_owned())), "{after:?}");
+            let more = format!("{after}\n[more]\n");
+            assert_eq!(without(Some(&more), OWN, NAMES), Ok(Edit::Write(format!("{text}\n[more]\n"))), "{more:?}");
+        }
+        for nothing in [None, Some("")] {
+            let Ok(Edit::Write(new)) = with(nothing, OWN, NAMES) else { panic!() };
+            assert_eq!(without(Some(&new), OWN, NAMES), Ok(Edit::Remove), "{new}");
         }
     }
 
@@ -115,50 +140,52 @@ mod tests {
     fn what_others_have_changed_or_what_cannot_be_read_is_left_alone() {
         let taken = FileLeftReason::Taken("servers.calve".into());
         let edited = "[servers.calve]\ncommand = \"/opt/calve\"\n";
-        assert_eq!(with(Some(edited), OWN, &["servers.calve"]), Err(taken.clone()));
-        assert_eq!(without(Some(edited), OWN, &["servers.calve"]), Err(taken));
-        for text in ["a =", "servers = {x = 1}\n"] {
-            assert!(matches!(with(Some(text), OWN, &["servers.calve"]), Err(FileLeftReason::Mistake(_))), "{text}");
+        assert_eq!(with(Some(edited), OWN, NAMES), Err(taken.clone()));
+        assert_eq!(without(Some(edited), OWN, NAMES), Err(taken));
+        assert!(matches!(with(Some("a ="), OWN, NAMES), Err(FileLeftReason::Mistake(_))));
+        for text in ["servers = {x = 1}\n", "servers = 1\n", "[[servers]]\n"] {
+            assert_eq!(with(Some(text), OWN, NAMES), Err(FileLeftReason::Taken("servers".into())), "{text}");
         }
-        assert_eq!(
-            with(Some("[x]\n"), "version = 1\n", &["version"]),
-            Err(FileLeftReason::Taken("its first table".into()))
-        );
     }
 
     #[test]
-    fn no_key_of_others_comes_into_another_table_or_goes() {
+    fn no_key_and_no_comment_of_others_goes() {
         let taken = Err(FileLeftReason::Taken("servers.calve".into()));
         for text in [
             format!("[servers.other]\nx = 1\n\n{OWN}timeout = 20\n"),
             format!("{OWN}timeout = 20\n"),
             format!("{OWN}\n[servers.calve.env]\nA = \"1\"\n"),
-            // Calve's values, in other words: nothing is to be done, but it cannot be found either.
             "servers.calve = { command = \"calve\", more = 1 }\n".to_owned(),
         ] {
-            assert_eq!(without(Some(&text), OWN, &["servers.calve"]), taken, "{text}");
-            assert_eq!(with(Some(&text), OWN, &["servers.calve"]), taken, "{text}");
+            assert_eq!(without(Some(&text), OWN, NAMES), taken, "{text}");
+            assert_eq!(with(Some(&text), OWN, NAMES), taken, "{text}");
         }
-        let inline = "servers.calve = { command = 'calve' }\n";
-        assert_eq!(with(Some(inline), OWN, &["servers.calve"]), Ok(Edit::Fine));
-        assert_eq!(without(Some(inline), OWN, &["servers.calve"]), taken);
+        for text in [format!("[a]\n\n# why\n{OWN}"), OWN.replace("\"\n", "\" # why\n")] {
+            assert_eq!(without(Some(&text), OWN, NAMES), Err(FileLeftReason::Comments), "{text}");
+        }
+        // Calve's values, in other words.
+        let inline = "servers.calve = { command = 'calve' }\na = 1\n";
+        assert_eq!(with(Some(inline), OWN, NAMES), Ok(Edit::Fine));
+        assert_eq!(without(Some(inline), OWN, NAMES), Ok(Edit::Write("a = 1\n".into())));
         // Its text is in a comment and in a string: it is not there.
         for text in [format!("#{OWN}"), format!("a = '''\n{OWN}'''\n")] {
-            assert!(matches!(with(Some(&text), OWN, &["servers.calve"]), Ok(Edit::Write(_))), "{text}");
-            assert_eq!(without(Some(&text), OWN, &["servers.calve"]), Ok(Edit::Fine), "{text}");
+            let is_there = value(&of(&text), "servers.calve").is_some();
+            assert_eq!(matches!(with(Some(&text), OWN, NAMES), Ok(Edit::Write(_))), !is_there, "{text}");
         }
     }
 
     #[test]
-    fn a_file_of_calves_alone_with_another_script_is_left_alone() {
+    fn a_file_that_is_calves_alone() {
         let own = "version = 1\n\n[setup]\nscript = \"calve\"\n";
         let names = ["version", "setup"];
         assert_eq!(with(Some(own), own, &names), Ok(Edit::Fine));
+        assert_eq!(without(Some(own), own, &names), Ok(Edit::Remove));
         let more = format!("{own}cache = true\n");
         assert_eq!(with(Some(&more), own, &names), Err(FileLeftReason::Taken("setup".into())));
         assert_eq!(without(Some(&more), own, &names), Err(FileLeftReason::Taken("setup".into())));
-        let Ok(Edit::Write(left)) = without(Some(&format!("{own}\n[later]\nx = 1\n")), own, &names) else { panic!() };
-        assert_eq!(left, "\n[later]\nx = 1\n");
+        let left = without(Some(&format!("{own}\n[later]\nx = 1\n")), own, &names);
+        assert_eq!(left, Ok(Edit::Write("\n[later]\nx = 1\n".into())));
         assert_eq!(without(Some("version = 1\n"), own, &names), Ok(Edit::Fine));
+        assert_eq!(with(Some("version = 1\n"), own, &names), Err(FileLeftReason::Taken("version".into())));
     }
 }

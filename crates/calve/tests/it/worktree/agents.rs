@@ -54,11 +54,10 @@ fn an_agent_is_set_up_after_it_was_shown_and_exactly_that_is_taken_away() {
 fn what_else_is_in_the_files_of_an_agent_stays() {
     let repo = Repo::anywhere();
     let before = [
-        (".claude/settings.json", "{\n\t\"model\": \"x\",\n\t\"hooks\": { \"Stop\": [] }\n}"),
+        (".claude/settings.json", "{\n\t\"model\": \"x\",\n\t\"hooks\": {\n\t\t\"Stop\": []\n\t}\n}"),
         (".codex/config.toml", "# mine\nmodel = \"x\" # too\n"),
-        (".cursor/mcp.json", "{}"),
-        (".mcp.json", "{\"mcpServers\":{}}\n"),
-        ("opencode.json", "{\n  \"mcp\": {\n    \"servers\": {}\n  }\n}\n"),
+        (".mcp.json", "{\n  \"mcpServers\": {\n    \"other\": {}\n  }\n}\n"),
+        ("opencode.json", "{\n  // mine\n  \"mcp\": {\n    \"servers\": {\n      \"other\": {},\n    },\n  },\n}\n"),
     ];
     before.iter().for_each(|(path, text)| repo.write(path, text));
     AGENTS.iter().for_each(|agent| drop(hook(&repo, &["install", agent, "--yes"]).succeeds()));
@@ -71,7 +70,8 @@ fn what_else_is_in_the_files_of_an_agent_stays() {
     assert!(settings["hooks"]["Stop"].is_array() && settings["model"] == "x");
     assert_eq!(json(repo.join(".mcp.json"))["mcpServers"]["calve"]["command"], "calve");
     // As version 2 has it, because the file is of version 2.
-    assert_eq!(json(repo.join("opencode.json"))["mcp"]["servers"]["calve"]["command"][1], "mcp");
+    let opencode = fs_err::read_to_string(repo.join("opencode.json")).unwrap();
+    assert!(opencode.contains("\n      \"calve\": {\n"), "{opencode}");
     assert!(fs_err::read_to_string(repo.join(".codex/config.toml")).unwrap().starts_with(before[1].1));
     AGENTS.iter().for_each(|agent| drop(hook(&repo, &["uninstall", agent, "--yes"]).succeeds()));
     let expected: Vec<_> = before.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
@@ -96,12 +96,12 @@ fn the_files_of_an_agent_stay_open_to_whom_they_were() {
 }
 
 #[test]
-fn files_with_comments_mistakes_links_or_other_values_are_left_alone_and_told() {
+fn files_with_mistakes_links_or_other_values_are_left_alone_and_told() {
     let repo = Repo::anywhere();
     fs_err::create_dir_all(repo.join(".cursor")).unwrap();
     repo.write("elsewhere.json", "{}");
     for (text, word) in [
-        ("{\n  // mine\n  \"mcpServers\": {}\n}\n", "comments"),
+        ("{\n  \"mcpServers\": {}\n  \"a\": 1\n}\n", "mistake"),
         ("{\"mcpServers\": ", "mistake"),
         ("{\"mcpServers\": {\"calve\": {\"command\": \"/opt/calve\"}}}", "another value"),
         ("", "not a plain text file"),
@@ -123,7 +123,7 @@ fn files_with_comments_mistakes_links_or_other_values_are_left_alone_and_told() 
         assert_eq!(fs_err::read_to_string(&path).unwrap(), expected);
     }
     repo.write(".codex/config.toml", "mcp_servers = { other = {} }\n");
-    hook(&repo, &["install", "codex", "--yes"]).fails(1).says(&["config.toml", "mistake"]);
+    hook(&repo, &["install", "codex", "--yes"]).fails(1).says(&["config.toml", "another value"]);
     hook(&repo, &["install", "vim"]).fails(2);
     hook(&repo, &["install", "claude", "/"]).fails(1).hints();
 }
@@ -139,9 +139,18 @@ fn opencodes_other_file_name_is_used_where_it_is_there() {
     assert!(!repo.join("opencode.json").exists());
     hook(&repo, &["uninstall", "opencode", "--yes"]).succeeds();
     assert_eq!(fs_err::read_to_string(repo.join("opencode.jsonc")).unwrap(), text);
-    let text = "{ // mine\n}\n";
+    let text = "{\n  // mine\n  \"model\": \"x\", // too\n}\n";
     repo.write("opencode.jsonc", text);
-    hook(&repo, &["install", "opencode", "--yes"]).fails(1).hints().says(&["opencode.jsonc", "comments"]);
+    hook(&repo, &["install", "opencode", "--yes"]).succeeds();
+    let written = fs_err::read_to_string(repo.join("opencode.jsonc")).unwrap();
+    assert!(
+        written.starts_with("{\n  // mine\n  \"model\": \"x\", // too\n") && written.contains("\"calve\""),
+        "{written}"
+    );
+    repo.write("opencode.jsonc", &written.replace("\"local\",", "\"local\", // mine\n"));
+    hook(&repo, &["uninstall", "opencode", "--yes"]).fails(1).hints().says(&["opencode.jsonc", "comments"]);
+    repo.write("opencode.jsonc", &written);
+    hook(&repo, &["uninstall", "opencode", "--yes"]).succeeds();
     assert_eq!(fs_err::read_to_string(repo.join("opencode.jsonc")).unwrap(), text);
     assert!(!repo.join("opencode.json").exists());
 }
