@@ -5,6 +5,7 @@ mod bench_git;
 pub(crate) mod db;
 pub(crate) mod env;
 pub(crate) mod git;
+mod groups;
 pub(crate) mod hook;
 pub(crate) mod mcp;
 pub(crate) mod prompt;
@@ -29,6 +30,7 @@ use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 pub(crate) use self::bench_git::{BenchGitArguments, Switch};
+pub(crate) use self::groups::with_all_commands;
 use self::report::ReportArguments;
 use self::space::size;
 pub(crate) use self::space::{DedupeArguments, DuArguments, ReshareArguments};
@@ -55,12 +57,12 @@ pub(crate) enum Command {
     Du(DuArguments),
     Dedupe(DedupeArguments),
     Reshare(ReshareArguments),
-    /// Clones made ahead of time, which `calve cp` hands over in milliseconds
+    /// Clones made ahead, which `calve cp` hands over in milliseconds
     Spares {
         #[command(subcommand)]
         command: spares::SparesCommand,
     },
-    /// Copy-on-write where the file system has none, as on ext4: btrfs in a file (Linux)
+    /// Copy-on-write where there is none, as on ext4: btrfs in a file
     Volume {
         #[command(subcommand)]
         command: volume::VolumeCommand,
@@ -71,12 +73,12 @@ pub(crate) enum Command {
     /// Watch the directories that there are spares of, in the background
     #[command(name = "__watch", hide = true)]
     Watch,
-    /// Directories kept unmodified under a name, to clone with `calve cp @NAME DST`
+    /// Directories kept under a name, to clone: `calve cp @NAME DST`
     Template {
         #[command(subcommand)]
         command: template::TemplateCommand,
     },
-    /// Git worktrees that are complete: with node_modules, .venv, target and whatever else git ignores
+    /// Git worktrees with what git ignores, like node_modules
     #[command(visible_alias = "wt")]
     Worktree {
         #[command(subcommand)]
@@ -84,7 +86,7 @@ pub(crate) enum Command {
     },
     Env(env::EnvArguments),
     Exec(env::ExecArguments),
-    /// Start the services of this worktree: databases of its own, with durable data
+    /// Start this worktree's services: databases with durable data
     ///
     /// `[services.NAME]` in .calve.toml names a service. Its data is cloned from a template for each worktree, kept over reboots, and removed
     /// with the worktree. `calve env` prints its URL, which stays the same, and `calve exec` starts it too.
@@ -100,7 +102,7 @@ Example:
     Reset(services::ResetServiceArguments),
     Status(services::StatusArguments),
     Logs(services::LogsArguments),
-    /// Set up coding agents, serve their hooks, and approve project hooks
+    /// Set up coding agents, serve their hooks, approve project hooks
     Hook {
         #[command(subcommand)]
         command: hook::HookCommand,
@@ -108,7 +110,7 @@ Example:
     Mcp(mcp::McpArguments),
     Prompt(prompt::PromptArguments),
     ShellInit(shell_init::ShellInitArguments),
-    /// Ready, isolated, writable database servers from prepared data directories
+    /// Database servers on clones of prepared data, in milliseconds
     Db {
         #[command(subcommand)]
         command: db::DbCommand,

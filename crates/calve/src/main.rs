@@ -39,8 +39,7 @@ fn main() -> ExitCode {
     let Some(line) = commands::awaited::command_line() else { return ExitCode::from(commands::awaited::UNUSED) };
     let asked = line.get(1).and_then(|word| word.to_str());
     if asked.and_then(|word| parser.find_subcommand(word)).is_none() {
-        // The help lists all commands.
-        parser.build();
+        parser = cli::with_all_commands(parser);
     }
     let matches = parser.get_matches_from(line);
     let wants_json = cli::wants_json(&matches);

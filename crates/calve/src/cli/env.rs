@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::name_parser::NameParser;
 
-/// Print the environment of this worktree: its ports and the URLs of its services
+/// Print this worktree's environment: ports, URLs of services
 ///
 /// A port that .calve.toml names `web` is WEB_PORT. Each worktree has ports of its own: the first call leases them, and they stay the
 /// worktree's until it is removed. In the main worktree a port has the number in .calve.toml unless another worktree has it. The URL of a

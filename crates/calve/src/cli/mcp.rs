@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Serve worktrees and databases to a coding agent over the Model Context Protocol
+/// Serve worktrees and databases to a coding agent (MCP)
 ///
 /// Speaks the protocol on stdin and stdout, so that an agent starts it and ends it. Its tools list, create, show and remove worktrees, return
 /// the URLs of their databases, reset these, and show disk usage, in the repositories that are named here. No tool runs a command of the

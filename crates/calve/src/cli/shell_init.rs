@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// Print what a shell needs to go into new worktrees, and out of removed ones, by itself
+/// Print what lets a shell follow worktrees that come and go
 ///
 /// A program cannot change the directory of the shell that started it. Prints a function `calve` that can: it goes into the worktree that
 /// `calve worktree add` has made, to the one that `calve worktree cd` names, and to the main worktree when `calve worktree remove` has

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::threads;
 
-/// Show what trees take up, what of it is shared, and what deleting them frees
+/// Show what trees take up, share, and would free if deleted
 ///
 /// Copy-on-write makes du count the same blocks several times. This looks at the extents of every file. The space that deleting
 /// frees is exact where the file system tells, else a lower and an upper bound. Nothing is written.

@@ -10,7 +10,9 @@ use crate::spot::{Spot, names};
 /// The commands below a command, as its `--help` lists them.
 pub(crate) fn commands_below(path: &[String]) -> Vec<String> {
     let help = calve(path).arg("--help").succeeds().stdout;
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // All of Calve's are in groups.
+    let heading = if path.is_empty() { "Trees:" } else { "Commands:" };
+    let listed = help.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| !line.is_empty());
     // What goes over several lines is indented more.
     let commands = listed.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
     commands.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()

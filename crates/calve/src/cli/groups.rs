@@ -1,0 +1,55 @@
+//! `calve --help`: all commands, in groups, on one screen.
+
+use std::fmt::Write as _;
+
+use clap::Command;
+
+/// Each group with its commands, the most used ones first.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Trees", &["cp", "rm", "run", "template", "spares", "dedupe", "reshare", "du", "probe", "volume"]),
+    ("Worktrees and their services", &["worktree", "env", "exec", "up", "down", "status", "logs", "reset"]),
+    ("Databases", &["db"]),
+    ("Git", &["git"]),
+    ("Measuring", &["bench"]),
+    ("Setting up", &["hook", "mcp", "shell-init", "prompt", "completions"]),
+];
+
+/// Returns the parser with what it builds late, so that its help lists all commands.
+pub(crate) fn with_all_commands(mut parser: Command) -> Command {
+    parser.build();
+    let mut text = "{about}\n\nUsage: {usage}\n\n".to_owned();
+    for (group, names) in GROUPS {
+        let _ = writeln!(text, "{group}:");
+        for command in names.iter().filter_map(|name| parser.find_subcommand(name)) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let alias = command.get_visible_aliases().map(|alias| format!(" [{alias}]")).collect::<String>();
+            let _ = writeln!(text, "  {:<12} {about}{alias}", command.get_name());
+        }
+    }
+    text += "\n`calve COMMAND --help` has the options of a command, `calve --version` the version.{after-help}";
+    parser.help_template(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Arguments;
+
+    #[test]
+    fn every_command_is_in_a_group_and_all_fit_on_a_screen() {
+        let parser = Arguments::command();
+        let all = parser.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
+        let grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), all.collect());
+        let help = with_all_commands(Arguments::command()).render_help().to_string();
+        assert!(help.lines().count() <= 40, "{} lines", help.lines().count());
+        for line in help.lines().filter(|line| line.starts_with("  ")) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(grouped.iter().all(|name| help.matches(&format!("\n  {name} ")).count() == 1), "{help}");
+    }
+}
