@@ -102,11 +102,10 @@ pub(crate) fn take(root: &Path, contents: Contents, cancel: &CancelToken) -> Res
     Ok(census)
 }
 
-/// Counts the ways in which the entries of a copy differ from those of its source; in contents only when they are to be read.
+/// Counts the ways in which the entries of a copy differ from those of its source, but for contents.
 pub(crate) fn not_kept(
     source: &Path,
     copy: &Path,
-    contents: Contents,
     cancel: &CancelToken,
 ) -> Result<BTreeMap<&'static str, u64>, BenchError> {
     let mut lost = BTreeMap::new();
@@ -116,14 +115,12 @@ pub(crate) fn not_kept(
             *lost.entry("missing").or_default() += 1;
             return Ok(());
         };
-        let both_files = entry.is_file() && twin.is_file();
         let differs = [
             ("type", entry.file_type() != twin.file_type()),
             ("size", !entry.is_dir() && entry.len() != twin.len()),
             ("mode", entry.mode() & 0o7777 != twin.mode() & 0o7777),
             ("time", (entry.mtime(), entry.mtime_nsec()) != (twin.mtime(), twin.mtime_nsec())),
             ("owner", (entry.uid(), entry.gid()) != (twin.uid(), twin.gid())),
-            ("contents", contents == Contents::Read && both_files && !same_contents(path, &twin_path)?),
         ];
         for (what, _) in differs.iter().filter(|(_, differs)| *differs) {
             *lost.entry(*what).or_default() += 1;
@@ -179,31 +176,6 @@ fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn same_contents(one: &Path, other: &Path) -> io::Result<bool> {
-    let (mut one, mut other) = (fs_err::File::open(one)?, fs_err::File::open(other)?);
-    let (mut part, mut twin) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
-    loop {
-        let wanted = read_fully(&mut one, &mut part)?;
-        if read_fully(&mut other, &mut twin)? != wanted || part[..wanted] != twin[..wanted] {
-            return Ok(false);
-        }
-        if wanted == 0 {
-            return Ok(true);
-        }
-    }
-}
-
-fn read_fully(file: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut read = 0;
-    while read < buffer.len() {
-        match file.read(&mut buffer[read..])? {
-            0 => break,
-            more => read += more,
-        }
-    }
-    Ok(read)
 }
 
 fn read(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
@@ -286,12 +258,12 @@ mod tests {
         for path in [root.join("a"), root.clone()] {
             std::fs::OpenOptions::new().read(true).open(path).unwrap().set_times(old).unwrap();
         }
-        let lost = not_kept(&root, &copy, Contents::Read, &CancelToken::default()).unwrap();
+        let lost = not_kept(&root, &copy, &CancelToken::default()).unwrap();
         assert_eq!((lost["missing"], lost["type"]), (2, 1));
         // The root and the file; the link may have been made at the same tick of the clock.
         assert!((2..=3).contains(&lost["time"]), "{lost:?}");
         assert_eq!(lost["size"], 2);
         assert!(!lost.contains_key("owner"));
-        assert!(not_kept(&root, &root, Contents::Read, &CancelToken::default()).unwrap().is_empty());
+        assert!(not_kept(&root, &root, &CancelToken::default()).unwrap().is_empty());
     }
 }

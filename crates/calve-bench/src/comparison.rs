@@ -11,21 +11,6 @@ use crate::space::Cache;
 use crate::stats::{Ratio, median};
 use crate::workload::{Group, Role, Row, Sample};
 
-/// The meaning of the numbers of disk space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Space {
-    /// How much fuller the file system was after a run.
-    Taken,
-    /// How much emptier.
-    Gained,
-}
-
-impl Space {
-    fn bytes(self, sample: &Sample) -> f64 {
-        if self == Self::Gained { -(sample.disk_bytes as f64) } else { sample.disk_bytes as f64 }
-    }
-}
-
 /// The rows of one group: those that were measured, the fastest first.
 struct Ranking<'a> {
     group: &'static Group,
@@ -34,12 +19,12 @@ struct Ranking<'a> {
 }
 
 /// Adds the runs to a report that has its own facts already.
-pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>, space: Space) {
+pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>) {
     let rankings = rankings(&runs.rows);
-    describe(report, runs, schedule, space);
+    describe(report, runs, schedule);
     for ranking in &rankings {
-        report.document.results.extend(ranking.rows.iter().filter_map(|row| ranking.result(row, space)));
-        let section = ranking.section(space, report.document.memory_floor_bytes);
+        report.document.results.extend(ranking.rows.iter().filter_map(|row| ranking.result(row)));
+        let section = ranking.section(report.document.memory_floor_bytes);
         report.sections.push(section);
         report.document.conclusions.extend(ranking.conclusion());
         for row in &ranking.rows {
@@ -75,7 +60,7 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>
     }
 }
 
-fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>, space: Space) {
+fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>) {
     let warmup = match schedule.warmup {
         0 => String::new(),
         number => format!("; {} before these not counted", counted(u64::from(number), "round")),
@@ -85,9 +70,7 @@ fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>, space: Sp
         Cache::Cold => ("cold", format!("cold: emptied before each run, also of the programs themselves{warmup}")),
     };
     report.circumstance("Caches", caches);
-    let deleted = if space == Space::Gained {
-        String::from("; what a run worked on was deleted after it")
-    } else if runs.deletions.is_empty() {
+    let deleted = if runs.deletions.is_empty() {
         String::from("; nothing was deleted in between, but for hard links")
     } else {
         format!("; to make room, earlier results were deleted {}", runs.deletions.join(", "))
@@ -159,7 +142,7 @@ impl Ranking<'_> {
         is_faster.then_some(reference.workload.command.as_str())
     }
 
-    fn result(&self, row: &Row, space: Space) -> Option<BenchResult> {
+    fn result(&self, row: &Row) -> Option<BenchResult> {
         fn each<T>(row: &Row, value: impl Fn(&Sample) -> T) -> Vec<T> {
             row.samples.iter().map(value).collect()
         }
@@ -177,7 +160,6 @@ impl Ranking<'_> {
                 user_times: each(row, |sample| sample.usage.user_seconds),
                 system_times: each(row, |sample| sample.usage.system_seconds),
                 disk_bytes,
-                gained_bytes: (space == Space::Gained).then_some(-disk_bytes),
                 disk_bytes_of_runs: each(row, |sample| sample.disk_bytes),
                 flush_times: each(row, |sample| sample.flush_seconds),
                 busy_processors_of_others: each(row, |sample| sample.others),
@@ -189,11 +171,7 @@ impl Ranking<'_> {
         })
     }
 
-    fn section(&self, space: Space, memory_floor_bytes: u64) -> Section {
-        let (heading, column) = match space {
-            Space::Taken => ("Disk space taken: how much fuller the file system was after a run", "disk used"),
-            Space::Gained => ("Disk space gained: how much emptier the file system was after a run", "gained"),
-        };
+    fn section(&self, memory_floor_bytes: u64) -> Section {
         let command = |row: &Row| format!("`{}`", row.workload.command);
         let faster = |row: &Row| self.beaten_by(row).map_or_else(String::new, |ours| format!("faster than `{ours}`"));
         let time = |row: &&Row| Bar::of_seconds(command(row), row.workload.role.side(), row.seconds());
@@ -201,12 +179,12 @@ impl Ranking<'_> {
         let disk = |row: &&Row| Bar {
             label: command(row),
             tag: String::new(),
-            explanation: format!("median {}", shown_bytes(row.middle(|sample| space.bytes(sample)))),
+            explanation: format!("median {}", shown_bytes(row.middle(|sample| sample.disk_bytes as f64))),
             side: row.workload.role.side(),
-            values: row.samples.iter().map(|sample| space.bytes(sample).max(0.0)).collect(),
+            values: row.samples.iter().map(|sample| (sample.disk_bytes as f64).max(0.0)).collect(),
         };
         let mut head: Vec<&str> =
-            vec!["command", "median", "min", "max", "ratio", "in rounds", "user", "system", "memory", column];
+            vec!["command", "median", "min", "max", "ratio", "in rounds", "user", "system", "memory", "disk used"];
         head.extend(self.rows.iter().any(|row| self.beaten_by(row).is_some()).then_some(""));
         let line = |row: &&Row| {
             let (ratio, values) = (self.ratio(row), row.seconds());
@@ -226,7 +204,7 @@ impl Ranking<'_> {
                 shown(row.middle(|sample| sample.usage.user_seconds)),
                 shown(row.middle(|sample| sample.usage.system_seconds)),
                 memory,
-                shown_bytes(row.middle(|sample| space.bytes(sample))),
+                shown_bytes(row.middle(|sample| sample.disk_bytes as f64)),
                 faster(row),
             ];
             (row.workload.role.side(), cells.into_iter().take(head.len()).collect())
@@ -236,7 +214,11 @@ impl Ranking<'_> {
             title: self.group.name.to_owned(),
             charts: vec![
                 Chart { title: "Time".into(), bars: times.collect(), unit: shown },
-                Chart { title: heading.into(), bars: self.rows.iter().map(disk).collect(), unit: shown_bytes },
+                Chart {
+                    title: "Disk space taken: how much fuller the file system was after a run".into(),
+                    bars: self.rows.iter().map(disk).collect(),
+                    unit: shown_bytes,
+                },
             ],
             tables: vec![Table {
                 lines: self.rows.iter().map(line).chain(failed).collect(),
@@ -297,16 +279,6 @@ pub(crate) fn refused(
     NotRun { command: command.into(), why: NotRunReason::Refused, reason: refusal.reason.clone(), remedy }
 }
 
-/// Says how much each row of a group gained of the most that any gained: a faster program may have done less.
-pub(crate) fn gains(runs: &Runs, group: &Group) -> Option<String> {
-    let rows = || runs.rows.iter().filter(|row| row.is_measured() && row.workload.group == group);
-    let gained = |row: &Row| row.middle(|sample| Space::Gained.bytes(sample));
-    let most = rows().map(gained).fold(0.0, f64::max);
-    let part = |row: &Row| format!("`{}` {:.3}", row.workload.command, gained(row) / most);
-    let parts: Vec<String> = rows().map(part).collect();
-    (most > 0.0).then(|| format!("gained, as a part of the most ({}): {}.", shown_bytes(most), parts.join(", ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,8 +297,7 @@ mod tests {
         let argv = Box::new(|_: &std::path::Path| Vec::new());
         let leftovers = Leftovers::Keep;
         let environment = Vec::new();
-        let mut row =
-            Row::new(Workload { command, role, group: &GROUP, argv, environment, prepare: None, kept: &[], leftovers });
+        let mut row = Row::new(Workload { command, role, group: &GROUP, argv, environment, prepare: None, leftovers });
         row.samples = seconds.iter().enumerate().map(sample).collect();
         row
     }

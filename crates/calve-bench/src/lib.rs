@@ -1,13 +1,12 @@
 //! The bench: commands that take turns, each run into a new place, what was measured, and the report of it.
 //!
-//! One subject, one folder: `copy`, `db`, `dedupe`, `git` and `write` say what is compared and what of; everything else here knows nothing of
+//! One subject, one folder: `copy`, `db`, `git` and `write` say what is compared and what of; everything else here knows nothing of
 //! them. Unix only: it measures programs by what Unix tells of processes.
 
 mod census;
 mod comparison;
 pub mod copy;
 pub mod db;
-pub mod dedupe;
 mod error;
 pub mod git;
 mod machine;

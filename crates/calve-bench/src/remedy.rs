@@ -18,14 +18,10 @@ pub enum Remedy {
     /// Measure into a place that is not in the tree.
     ChoosePlaceOutsideTree,
     NameTree,
-    NameOtherTree,
     MakeTreeReadable,
     /// Name one of these commands.
     NameCommand(String),
-    /// Choose among these programs.
-    NameProgram(String),
     ChooseOtherCommandsOrPlace,
-    InstallProgramOrChooseAnother,
     /// The condition of a command, in the words of the report.
     AsReported(String),
     RunByHand,

@@ -128,9 +128,6 @@ impl Bench<'_, '_, '_> {
         let flushing = Instant::now();
         self.scratch.flush()?;
         let flush_seconds = flushing.elapsed().as_secs_f64();
-        for name in self.rows[index].workload.kept {
-            self.scratch.delete_of_last_run(name, self.schedule.cancel)?;
-        }
         if self.rows[index].workload.prepare.is_some() {
             // Space that became free of what was there before counts too.
             self.scratch.settle()?;

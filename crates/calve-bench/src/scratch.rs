@@ -90,11 +90,6 @@ impl<'a> Scratch<'a> {
         self.runs.pop().map_or(Ok(()), |path| delete(&path, cancel))
     }
 
-    /// Deletes what the latest run made under `name`, if anything.
-    pub(crate) fn delete_of_last_run(&self, name: &str, cancel: &CancelToken) -> Result<(), BenchError> {
-        self.runs.last().map_or(Ok(()), |run| delete(&run.join(name), cancel))
-    }
-
     /// Returns where programs write what they have to say. It is empty now.
     pub(crate) fn stderr(&self) -> Result<Stdio, BenchError> {
         Ok(Stdio::from(File::from(fs_err::File::create(self.path.join(STDERR))?)))

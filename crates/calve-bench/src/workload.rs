@@ -22,8 +22,6 @@ pub(crate) struct Workload {
     /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
     /// Its result says why the command cannot be run after all.
     pub(crate) prepare: Option<PrepareFunction>,
-    /// Files that a run leaves below its path for later runs, and that do not count as disk space.
-    pub(crate) kept: &'static [&'static str],
     /// Whether what a run made stays until room is needed, or would change the runs after it.
     pub(crate) leftovers: Leftovers,
 }

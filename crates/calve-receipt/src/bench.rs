@@ -56,8 +56,6 @@ pub struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub places: Option<PlacesFact>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub copies: Option<CopiesFact>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<RepositoryFact>,
     /// The commands that were asked for, if not all were.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,13 +104,6 @@ pub struct PlacesFact {
     pub src: ReceiptPath,
     /// A copy of it, which may share its files with the results.
     pub src_for_hard_links: ReceiptPath,
-}
-
-/// The number of copies in which the programs share files.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CopiesFact {
-    pub number: u32,
 }
 
 /// The repository that worktrees are added to.
@@ -341,7 +332,6 @@ pub struct CommandResult {
     pub user_times: Vec<f64>,
     pub system_times: Vec<f64>,
     pub disk_bytes: i64,
-    pub gained_bytes: Option<i64>,
     pub disk_bytes_of_runs: Vec<i64>,
     pub flush_times: Vec<f64>,
     pub busy_processors_of_others: Vec<Option<f64>>,

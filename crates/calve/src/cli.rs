@@ -317,7 +317,6 @@ pub(crate) struct ManArguments {
 pub(crate) enum BenchCommand {
     Copy(BenchCopyArguments),
     Db(bench_db::BenchDbArguments),
-    Dedupe(BenchDedupeArguments),
     Git(Box<BenchGitArguments>),
     Write(BenchWriteArguments),
     Worktree(worktree::BenchWorktreeArguments),
@@ -371,42 +370,6 @@ pub(crate) struct BenchRunArguments {
     pub(crate) cold: bool,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
-}
-
-/// Deduplicate two copies of a tree with every tool available, and compare
-///
-/// Runs jdupes, duperemove, fclones and rmlint, as far as they are installed, and calve dedupe, in turn, each on two new copies of
-/// the tree that share nothing; and those with a cache a second time. Prints a table with the time (from start to end of the
-/// process), the CPU and memory used, and the space gained. A program that is faster than Calve is marked.
-///
-/// The tree is only read. Everything is made in one hidden directory in the place given by --into, which is removed at the
-/// end, also after an error or Ctrl-C. That place must be on btrfs, or on XFS made with reflink=1.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  calve bench dedupe --tree node_modules --into .
-  calve bench dedupe --tree node_modules --into /mnt/scratch --without rmlint --export-html report.html
-  calve bench dedupe --tree one/node_modules --and two/node_modules --into . --only 'calve dedupe,jdupes'
-
-Exit codes: 0 measured (the report names other programs that failed), 1 the bench or a Calve command failed, 2 usage,
-3 --cold is not possible, 130 interrupted.")]
-pub(crate) struct BenchDedupeArguments {
-    /// The directory to copy twice
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tree: PathBuf,
-    /// What the second copy is of, instead, such as another installation of the same packages
-    #[arg(long, value_name = "DIR")]
-    pub(crate) and: Option<PathBuf>,
-    /// Run these commands only, separated by commas, such as `calve dedupe,jdupes`; or the program, for all of its commands
-    ///
-    /// A command is named as in the table, without A and B. An unknown name is answered with a list of all.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
-    /// A program to leave out: rmlint takes minutes for a hundred thousand files
-    #[arg(long, value_name = "NAME")]
-    pub(crate) without: Vec<String>,
-    #[command(flatten)]
-    pub(crate) run: BenchRunArguments,
 }
 
 /// Write many small files by every way that Node has, and by Calve's, and compare

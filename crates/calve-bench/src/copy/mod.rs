@@ -15,7 +15,7 @@ use calve_receipt::path;
 use self::workloads::Sources;
 pub(super) use self::workloads::known_commands;
 use crate::census::{self, Census, Contents};
-use crate::comparison::{self, Space};
+use crate::comparison;
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, mount_options};
 use crate::programs;
@@ -84,7 +84,7 @@ impl CopyBench<'_> {
             report.subject = prepared.subject(&tree, &before);
             prepared.describe(&mut report, &tree, before, scratch)?;
             selection.add_to(&mut report);
-            warn_of_size(&mut report, self.turns.cache, before.bytes, "the tree has");
+            warn_of_size(&mut report, self.turns.cache, before.bytes);
             if Some(before) != after {
                 let now = after.map_or_else(
                     || "cannot be read any more".to_owned(),
@@ -96,7 +96,7 @@ impl CopyBench<'_> {
                 );
                 report.warn("tree_changed", message);
             }
-            comparison::complete(&mut report, &runs, &schedule, Space::Taken);
+            comparison::complete(&mut report, &runs, &schedule);
             report.document.not_run = not_run;
             report.versions(versions);
             Ok(report)
@@ -105,11 +105,12 @@ impl CopyBench<'_> {
 }
 
 /// Warns when warm caches are not possible.
-pub(crate) fn warn_of_size(report: &mut Report, cache: Cache, bytes: u64, subject: &str) {
+fn warn_of_size(report: &mut Report, cache: Cache, bytes: u64) {
     let memory = report.document.machine.memory_bytes;
     if cache == Cache::Warm && memory > 0 && bytes > memory / 2 {
         let (bytes, memory) = (size(bytes), size(memory));
-        let message = format!("{subject} {bytes} and the machine {memory} of memory: the caches cannot hold all of it");
+        let message =
+            format!("the tree has {bytes} and the machine {memory} of memory: the caches cannot hold all of it");
         report.warn("larger_than_memory", message);
     }
 }
@@ -251,7 +252,7 @@ fn copy(src: &Path, dst: &Path, cancel: &CancelToken) -> Result<(), BenchError> 
 
 /// Returns the properties that a copy did not keep. A tree that is changing, or a walk that fails, says nothing about the copy.
 fn remarks(sources: &Sources, copy: &Path, cancel: &CancelToken) -> Vec<String> {
-    let Ok(lost) = census::not_kept(&sources.tree, copy, Contents::Leave, cancel) else { return Vec::new() };
+    let Ok(lost) = census::not_kept(&sources.tree, copy, cancel) else { return Vec::new() };
     let list: Vec<String> = lost.iter().map(|(what, number)| format!("{what} of {}", entries(*number))).collect();
     if list.is_empty() { Vec::new() } else { vec![format!("did not keep: {}", list.join(", "))] }
 }

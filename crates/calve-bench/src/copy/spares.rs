@@ -57,7 +57,6 @@ pub(super) fn add(
             argv: Box::new(move |dst| words_with_places(command, &calve, &source, dst)),
             environment,
             prepare: Some(prepare),
-            kept: &[],
             leftovers: Leftovers::Keep,
         });
     }

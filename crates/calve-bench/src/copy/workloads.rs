@@ -166,7 +166,6 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
         argv: Box::new(move |dst| words_with_places(&words, &program, &source, dst)),
         environment,
         prepare: None,
-        kept: &[],
         // A file with further names is treated differently, so these must go before the next ones are made.
         leftovers: if links { Leftovers::DeleteAtOnce } else { Leftovers::Keep },
     }

@@ -9,7 +9,7 @@ use calve_core::{CloneOptions, ShownPath, clone_tree};
 use calve_receipt::bench::RepositoryFact;
 use calve_receipt::human::{counted, entries};
 
-use crate::comparison::{self, Space};
+use crate::comparison;
 use crate::error::{BenchError, FailureKind};
 use crate::machine;
 use crate::programs;
@@ -75,7 +75,7 @@ impl WorktreeBench<'_> {
         report.document.facts.repository = Some(fact);
         scratch.add_to(&mut report, "Made in")?;
         report.circumstance("REPO, DST", "a clone of the repository, and a new path in the target for each run");
-        comparison::complete(&mut report, &runs, &schedule, Space::Taken);
+        comparison::complete(&mut report, &runs, &schedule);
         report.document.not_run = not_run;
         report.versions(programs::versions(&calve, vec!["git", "cp", "npm", "wt"], self.setup.cancel)?);
         Ok(report)

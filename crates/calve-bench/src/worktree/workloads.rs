@@ -123,7 +123,6 @@ fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path
         argv: Box::new(argv),
         environment: Vec::new(),
         prepare: None,
-        kept: &[],
         // git would take longer with each worktree that it knows.
         leftovers: Leftovers::DeleteAtOnce,
     }

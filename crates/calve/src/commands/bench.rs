@@ -4,7 +4,6 @@ use std::path::Path;
 
 use calve_bench::Rounds;
 use calve_bench::copy::CopyBench;
-use calve_bench::dedupe::DedupeBench;
 use calve_bench::space::Cache;
 use calve_bench::worktree::WorktreeBench;
 use calve_bench::write::{EngineRun, WriteBench};
@@ -23,10 +22,6 @@ pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Fa
             CopyBench { setup, turns, tree: &arguments.tree, only: &arguments.only }.run()
         }),
         BenchCommand::Db(arguments) => super::bench_db::run(arguments, cancel),
-        BenchCommand::Dedupe(arguments) => in_turns(&arguments.run, cancel, |setup, turns| {
-            let (tree, other) = (&arguments.tree, arguments.and.as_deref());
-            DedupeBench { setup, turns, tree, other, only: &arguments.only, without: &arguments.without }.run()
-        }),
         BenchCommand::Git(arguments) => super::bench_git::run(arguments, cancel),
         BenchCommand::Worktree(arguments) => in_turns(&arguments.run, cancel, |setup, turns| {
             WorktreeBench { setup, turns, repository: &arguments.repository }.run()

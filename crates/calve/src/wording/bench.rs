@@ -6,7 +6,6 @@ use calve_bench::{ProgramSource, Remedy};
 pub(crate) fn hint(remedy: &Remedy) -> String {
     match remedy {
         Remedy::NameCommand(names) => format!("the names are {names}"),
-        Remedy::NameProgram(names) => format!("it runs {names}"),
         Remedy::EndStandbys(template) => format!("end it first: calve db pool {template} --size 0"),
         Remedy::AsReported(words) => words.clone(),
         Remedy::Engine(remedy) => super::core::hint(remedy),
@@ -29,10 +28,8 @@ fn fixed(remedy: &Remedy) -> &'static str {
             "copies cannot be made inside of what is copied: name a place beside the tree with `--into`"
         }
         Remedy::NameTree => "name the directory to copy with `--tree`",
-        Remedy::NameOtherTree => "name the directory to copy with `--and`",
         Remedy::MakeTreeReadable => "the whole tree must be readable: fix the mode, or run as its owner",
         Remedy::ChooseOtherCommandsOrPlace => "name other commands with `--only`, or another place with `--into`",
-        Remedy::InstallProgramOrChooseAnother => "install a program that is named, or ask for another with `--only`",
         Remedy::RunByHand => "the report has the other results; run the command by hand to see more",
         Remedy::MeasureWarm => "emptying the caches takes root, on Linux; or measure with warm caches",
         Remedy::NameFileForEachForm => "name a file of its own for each",

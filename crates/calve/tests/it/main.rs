@@ -4,7 +4,6 @@
 
 mod bad_input;
 mod bench_copy;
-mod bench_dedupe;
 mod bench_git;
 mod bench_write;
 mod completions;

@@ -109,13 +109,6 @@ pub(super) const CASES: &[Case] = &[
         COPY,
     ),
     case(
-        "NameOtherTree",
-        "mkdir d e",
-        "calve bench dedupe --tree d --and file --into ..",
-        "name the directory to copy with `--and`",
-        "calve bench dedupe --tree d --and e --into .. 2>&1 | grep -v 'is not a directory'",
-    ),
-    case(
         "MakeTreeReadable",
         "mkdir -p d/closed; chmod 0 d/closed",
         as_anybody!("calve bench copy --tree d --into .."),
@@ -132,13 +125,6 @@ pub(super) const CASES: &[Case] = &[
          `calve cp --strategy hardlink`, `calve cp --strategy spare`, `calve cp --strategy spare --require instant`, \
          `calve cp --strategy spare @TEMPLATE`",
         "calve bench copy -q --tree d --into .. --only 'cp -r' --runs 1",
-    ),
-    case(
-        "NameProgram",
-        "mkdir d",
-        "calve bench dedupe --tree d --into .. --without none",
-        "it runs duperemove, fclones, jdupes and rmlint",
-        "calve bench dedupe --tree d --into .. --without rmlint 2>&1 | grep -v 'runs no program'",
     ),
     case(
         "ChooseOtherCommandsOrPlace",

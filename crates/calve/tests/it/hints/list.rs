@@ -164,13 +164,6 @@ const BENCH: &[(&str, HintTest)] = &[
     ("Engine", Nowhere("it is one of the engine's, in the words for it")),
     ("Install", By("calve/tests/it/bench_copy/only.rs", "unknown_names_and_names_of_what_cannot_run_are_errors")),
     ("RunAsAnotherUser", Nowhere("mitosis would have to be installed")),
-    (
-        "InstallProgramOrChooseAnother",
-        By(
-            "calve/tests/it/bench_dedupe.rs",
-            "copies_of_two_trees_are_compared_each_with_its_own_and_only_the_named_commands_run",
-        ),
-    ),
     ("MeasureWarm", By("calve/tests/it/bench_copy/report.rs", "caches_are_emptied_by_root_alone")),
 ];
 
