@@ -52,7 +52,6 @@ pub enum Remedy {
     InstallNode,
     /// Install the program that a command needs.
     Install(ProgramSource),
-    RunAsAnotherUser,
     /// A remedy of the engine.
     Engine(calve_core::Remedy),
     /// End the servers of this template that wait.

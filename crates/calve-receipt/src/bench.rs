@@ -305,7 +305,6 @@ pub enum ResultDetails {
     Command(CommandResult),
     Database(Box<DatabaseResult>),
     DatabaseStep(DatabaseStepResult),
-    DatabaseSuite(DatabaseSuiteResult),
     Git(GitResult),
     Write(WriteResult),
 }
@@ -387,27 +386,6 @@ pub struct DatabaseStepResult {
     pub ms: Option<Spread>,
     /// The memory of the servers that waited for it, each with its supervisor; processes divide the pages that they share.
     pub memory_bytes: Option<Spread>,
-}
-
-/// A suite of tests, each from the same state.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DatabaseSuiteResult {
-    pub side: Side,
-    /// How a test gets its state.
-    pub way: &'static str,
-    pub workers: u32,
-    /// The numbers of each worker.
-    pub tests: u32,
-    /// The tests of all workers: fewer where the time was over.
-    pub tests_run: u64,
-    pub seconds: f64,
-    /// The time that all tests would take at that pace.
-    pub suite_seconds: f64,
-    /// Until a test can begin.
-    pub fresh_ms: Option<Spread>,
-    /// How many states were compared, by the checksums of all tables, with the one that every test must see.
-    pub states_compared: usize,
 }
 
 /// Several values of one kind.

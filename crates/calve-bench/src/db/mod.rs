@@ -7,10 +7,8 @@ mod report;
 mod sample;
 mod servers;
 mod steps;
-mod suite;
 
 pub use servers::ContainerImage;
-pub use suite::SuiteSize;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -23,7 +21,6 @@ use self::load::LoadProgram;
 use self::report::Row;
 use self::sample::Runner;
 use self::servers::Servers;
-use self::suite::SuiteRows;
 use crate::error::{BenchError, FailureKind};
 use crate::machine;
 use crate::remedy::Remedy;
@@ -56,8 +53,6 @@ pub struct DatabaseBench<'a> {
     pub duration: Duration,
     /// An image that servers run from too, beside the template's local ones.
     pub image: Option<ContainerImage<'a>>,
-    /// A suite of tests, if one is wanted.
-    pub suite: Option<SuiteSize>,
 }
 
 /// Deletes a row of the largest table that has rows, which needs no knowledge of its columns.
@@ -119,14 +114,12 @@ impl DatabaseBench<'_> {
         }
         runner.servers.finish()?;
         let steps = if self.steps > 0 { self.steps()? } else { Vec::new() };
-        let suite = self.suite.map_or(Ok(SuiteRows::default()), |size| self.suite(size, &load.write, scratch))?;
         let mut report = Report::new("db", began, machine);
         scratch.add_to(&mut report, "Servers in")?;
         report::complete(&mut report, self, &template, &load, &rows);
         if !steps.is_empty() {
             report::add_steps(&mut report, &steps);
         }
-        report::add_suite(&mut report, self.suite, &suite);
         Ok(report)
     }
 

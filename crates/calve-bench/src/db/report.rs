@@ -3,8 +3,8 @@
 use calve_core::Strategy;
 use calve_db::DatabaseTemplate;
 use calve_receipt::bench::{
-    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, DatabaseSuiteResult, NotRun, NotRunReason,
-    ResultDetails, Side, Spread, TemplateFact,
+    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, NotRun, NotRunReason, ResultDetails, Side, Spread,
+    TemplateFact,
 };
 use calve_receipt::human::{count, size};
 
@@ -12,7 +12,6 @@ use super::load::{LoadProgram, LoadResult};
 use super::sample::Sample;
 use super::servers::Way;
 use super::steps::Step;
-use super::suite::{SuiteRow, SuiteRows, SuiteSize};
 use super::{DatabaseBench, Load};
 use crate::remedy::ProgramSource;
 use crate::report::{Bar, Chart, Report, Section, Table, or_dash, shown_bytes, shown_ms};
@@ -158,47 +157,6 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
             step: step.name,
             ms: spread(step.ms.clone()),
             memory_bytes: spread(step.memory_bytes.clone()),
-        }),
-    }));
-}
-
-/// Adds the ways to run a suite.
-pub(super) fn add_suite(report: &mut Report, size: Option<SuiteSize>, suite: &SuiteRows) {
-    let SuiteRows { rows, not_run } = suite;
-    let Some(SuiteSize { workers, tests }) = size else { return };
-    report.document.not_run.extend(not_run.iter().cloned());
-    let all = f64::from(workers) * f64::from(tests);
-    let whole = |row: &SuiteRow| row.seconds * all / row.fresh_ms.len().max(1) as f64;
-    let line = |row: &SuiteRow| {
-        let fresh = or_dash(median(&row.fresh_ms), shown_ms);
-        let cells = [count(row.fresh_ms.len() as u64), crate::report::shown(whole(row)), fresh];
-        (row.side, std::iter::once(row.way.to_owned()).chain(cells).collect())
-    };
-    report.sections.push(Section {
-        title: format!("A suite: {workers} workers with {tests} tests each, every test from the same state"),
-        tables: vec![Table {
-            head: ["way", "tests run", "whole suite", "until a test can begin"].map(str::to_owned).to_vec(),
-            text_columns: 1,
-            lines: rows.iter().map(line).collect(),
-            ..Table::default()
-        }],
-        note: "A way that had not run all tests after two minutes was stopped; the time of the whole suite is then what the rest would take \
-               at that pace. What is done once, before the first test, is not in it. After the last test each worker got one more state, whose \
-               tables had the checksums of the first.",
-        ..Section::default()
-    });
-    report.document.results.extend(rows.iter().map(|row| BenchResult {
-        times: None,
-        details: ResultDetails::DatabaseSuite(DatabaseSuiteResult {
-            side: row.side,
-            way: row.way,
-            workers,
-            tests,
-            tests_run: row.fresh_ms.len() as u64,
-            seconds: row.seconds,
-            suite_seconds: whole(row),
-            fresh_ms: spread(row.fresh_ms.clone()),
-            states_compared: row.compared,
         }),
     }));
 }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use calve_bench::db::SuiteSize;
 use clap::Args;
 
 use super::report::ReportArguments;
@@ -23,7 +22,6 @@ Examples:
   calve bench db --template shop
   calve bench db --template shop --duration 0 --runs 20     without a write load
   calve bench db --template shop --image mysql:9            in containers too
-  calve bench db --template shop --suite 8x200              beside CREATE DATABASE, or a dump restored
   calve bench db --template shop --write 'UPDATE carts SET items = items + 1 WHERE id = 7'
 
 Exit codes: 0 measured, 1 failed, or a strategy that works there did, 2 usage, 130 interrupted.")]
@@ -55,17 +53,6 @@ pub(crate) struct BenchDbArguments {
     /// The program that runs containers [default: podman or docker, whichever has the image]
     #[arg(long, value_name = "PROGRAM", requires = "image")]
     pub(crate) runtime: Option<PathBuf>,
-    /// Also time a suite: so many workers, with so many tests each, by several ways to give each test its state
-    #[arg(long, value_name = "WORKERSxTESTS", value_parser = suite)]
-    pub(crate) suite: Option<SuiteSize>,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
-}
-
-fn suite(text: &str) -> Result<SuiteSize, String> {
-    let numbers = text.split_once('x').and_then(|(workers, tests)| Some((workers.parse().ok()?, tests.parse().ok()?)));
-    match numbers {
-        Some((workers @ 1..=64, tests @ 1..=100_000)) => Ok(SuiteSize { workers, tests }),
-        _ => Err("a suite is 1 to 64 workers and their tests, as in 8x200".into()),
-    }
 }

@@ -34,7 +34,6 @@ pub(crate) fn run(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<
                 runtimes: runtimes(),
                 search: search(),
             }),
-            suite: arguments.suite,
         };
         bench.run()
     })

@@ -63,7 +63,6 @@ fn fixed(remedy: &Remedy) -> &'static str {
             ProgramSource::Node => "install Node.js",
             _ => "install it with the system's package manager",
         },
-        Remedy::RunAsAnotherUser => "run the bench as another user",
         Remedy::InstallNode => "install Node 18.17 or later, or name its program with `--node`",
         Remedy::OmitImage => "leave out `--image`",
         Remedy::ChangeQuery => "give another statement with `--query`",
