@@ -102,7 +102,6 @@ pub use {
         SpareState, Spares, UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome, WatcherStart,
     },
     strategy::{OverlayMount, OverlayOptions, make_snapshotable_directory, mount_overlay},
-    sys::Network,
     template::{
         CheckedFiles, CreatedTemplate, Difference, DifferenceKind, HeldTemplate, LONGEST_TEMPLATE_NAME, ListedTemplate,
         PortabilityObstacle, PortableDelta, PortableEntry, PortableKind, PortableTemplate, ReceivedTemplate,

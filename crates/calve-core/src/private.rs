@@ -23,7 +23,7 @@ use crate::remove::delete::Deletion;
 use crate::remove::sweep::sweep;
 use crate::report::CloneReport;
 use crate::strategy::OverlayState;
-use crate::sys::{self, Denial, Network, OverlayPaths, Steps};
+use crate::sys::{self, Denial, OverlayPaths, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::tree::source::Source;
@@ -65,7 +65,7 @@ impl std::ops::Deref for Changes {
 /// Tells why a command could not be started.
 pub struct StartRefusal {
     steps: Steps,
-    trees: Vec<PathBuf>,
+    tree: PathBuf,
     working_directory: PathBuf,
 }
 
@@ -74,9 +74,8 @@ impl StartRefusal {
     pub fn reason(&self, command: &Command, error: io::Error) -> Error {
         let refused = match self.steps.refused() {
             Some(Denial::Namespaces) => PrivateError::NoNamespaces(error),
-            Some(Denial::Network) => PrivateError::NoNetworkNamespace(error),
-            Some(Denial::Overlay(number)) => {
-                let tree = self.trees.get(number).cloned().unwrap_or_default();
+            Some(Denial::Overlay) => {
+                let tree = self.tree.clone();
                 // The kernel makes directories of its own where the changes are kept.
                 if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
                     return Error::Io { operation: Operation::MountOverlayOf, path: tree, source: error };
@@ -118,28 +117,17 @@ impl PrivateOverlay {
         Ok(overlay)
     }
 
-    /// Has `command`, the only one, see these overlays, none of which is in another one's tree. The changes are kept as long as one of its
-    /// processes lives.
-    pub fn contain(
-        overlays: &[Self],
-        command: &mut Command,
-        working_directory: &Path,
-        network: Network,
-    ) -> Result<StartRefusal, Error> {
-        let paths: Vec<_> =
-            overlays.iter().map(|one| ["upper", "work"].map(|name| one.state.path.join(name))).collect();
-        let layers = overlays.iter().zip(&paths).map(|(one, [upper, work])| OverlayPaths {
-            tree: &one.tree,
-            upper,
-            work,
-            lock: one.state.lock.descriptor(),
-        });
-        sys::contain(command, &layers.collect::<Vec<_>>(), working_directory, network)
-            .map(|steps| {
-                let trees = overlays.iter().map(|one| one.tree.clone()).collect();
-                StartRefusal { steps, trees, working_directory: working_directory.to_path_buf() }
-            })
-            .map_err(|errno| Error::io(Operation::MountOverlay, working_directory, errno))
+    /// Has `command` see the overlay. The changes are kept as long as one of its processes lives.
+    pub fn contain(&self, command: &mut Command, working_directory: &Path) -> Result<StartRefusal, Error> {
+        let [upper, work] = ["upper", "work"].map(|name| self.state.path.join(name));
+        let lock = self.state.lock.descriptor();
+        let steps = sys::contain(
+            command,
+            &OverlayPaths { tree: &self.tree, upper: &upper, work: &work, lock },
+            working_directory,
+        )
+        .map_err(|errno| Error::io(Operation::MountOverlay, working_directory, errno))?;
+        Ok(StartRefusal { steps, tree: self.tree.clone(), working_directory: working_directory.to_path_buf() })
     }
 
     /// Returns the directory that it is a copy of.
@@ -214,22 +202,20 @@ impl PrivateOverlay {
         Ok([read(&lower, change.before)?, read(&upper, change.after)?])
     }
 
-    /// Makes in the trees themselves what the commands have changed, and what they have touched: all of it, or nothing in any of the trees.
+    /// Makes in the tree itself what the commands have changed, and what they have touched: all of it, or nothing. `shown`: the changes as they
+    /// were listed.
     ///
     /// # Errors
     /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
     /// which they last changed (ctime), and with [`PrivateError::ChangedSinceShown`] if the copy has changed since its changes were listed.
-    /// Leaves the trees as they were, unless the error is [`PrivateError::HalfApplied`].
-    pub fn apply(overlays: &[(Self, Changes)], since: &Beginning, cancel: &CancelToken) -> Result<(), Error> {
-        let layers = overlays.iter().map(|(overlay, _)| overlay.layers()).collect::<Result<Vec<_>, _>>()?;
-        let trees = overlays.iter().zip(&layers).map(|((overlay, shown), [lower, upper])| {
-            let (lower, upper) = (lower.as_fd(), upper.as_fd());
-            let changes = overlay.unchanged(lower, upper, shown)?;
-            let upper = Layer { directory: upper, began: &overlay.began };
-            let (tree, shown) = (&overlay.tree, Some(shown.since.unwrap_or(since.0)));
-            Ok((ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }, changes))
-        });
-        apply::apply(&trees.collect::<Result<Vec<_>, Error>>()?)
+    /// Leaves the tree as it was, unless the error is [`PrivateError::HalfApplied`].
+    pub fn apply(&self, shown: &Changes, since: &Beginning, cancel: &CancelToken) -> Result<(), Error> {
+        let [lower, upper] = self.layers()?;
+        let (lower, upper) = (lower.as_fd(), upper.as_fd());
+        let changes = self.unchanged(lower, upper, shown)?;
+        let upper = Layer { directory: upper, began: &self.began };
+        let (tree, shown) = (&self.tree, Some(shown.since.unwrap_or(since.0)));
+        ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }.apply(&changes)
     }
 
     /// Makes `dst` what the command has left: a clone of the tree, with the changes in it, also those of times and attributes alone.
@@ -250,7 +236,7 @@ impl PrivateOverlay {
         }
         let upper = Layer { directory: upper.as_fd(), began: &self.began };
         let report = clone_and_change(&self.tree, dst, options, |staged| {
-            apply::apply(&[(request(dst, &staged.path(), staged.root()?, upper, &options.cancel), below)])
+            request(dst, &staged.path(), staged.root()?, upper, &options.cancel).apply(&below)
         })?;
         let root = sys::open_at(CWD, dst, DIRECTORY, Mode::empty())
             .map_err(|errno| Error::io(Operation::OpenDirectory, dst, errno))?;

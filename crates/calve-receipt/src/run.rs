@@ -16,17 +16,9 @@ pub struct RunReceipt {
     exit_code: u8,
     /// The complete copy that was kept. Null if none was.
     kept: Option<ReceiptPath>,
-    /// Whether the changes were made in the trees themselves.
+    /// Whether the changes were made in the tree itself.
     applied: bool,
-    /// The trees that the command saw private copies of, in the order in which they were given.
-    trees: Vec<ChangedTreeReceipt>,
-}
-
-/// A tree, and what the command has changed in its copy.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ChangedTreeReceipt {
-    /// The tree.
+    /// The tree that the command saw a private copy of.
     tree: ReceiptPath,
     /// Everything that the command made, changed or deleted, in the order of the paths.
     entries: Vec<ChangeReceipt>,
@@ -58,22 +50,14 @@ pub enum ChangedKind {
 
 impl RunReceipt {
     /// Returns the receipt of a command that ended with `exit_code`.
-    pub fn new<'a>(
-        exit_code: u8,
-        kept: Option<&Path>,
-        applied: bool,
-        trees: impl Iterator<Item = (&'a Path, &'a [Change])>,
-    ) -> Self {
+    pub fn new(exit_code: u8, kept: Option<&Path>, applied: bool, tree: &Path, changes: &[Change]) -> Self {
         let entry = |change: &Change| ChangeReceipt {
             path: path(&change.path),
             before: change.before.map(ChangedKind::from),
             after: change.after.map(ChangedKind::from),
         };
-        let trees = trees.map(|(tree, changes)| ChangedTreeReceipt {
-            tree: path(tree),
-            entries: changes.iter().map(entry).collect(),
-        });
-        Self { exit_code, kept: kept.map(path), applied, trees: trees.collect() }
+        let entries = changes.iter().map(entry).collect();
+        Self { exit_code, kept: kept.map(path), applied, tree: path(tree), entries }
     }
 }
 

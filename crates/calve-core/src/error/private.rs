@@ -19,8 +19,6 @@ pub enum PrivateError {
     ChangesInside(PathBuf),
     #[error("the system does not let this user make namespaces: {0}")]
     NoNamespaces(#[source] io::Error),
-    #[error("the system lets this user have no network namespace: {0}")]
-    NoNetworkNamespace(#[source] io::Error),
     #[error("cannot mount an overlay of `{}`: {source}", ShownPath(.tree))]
     NoOverlay {
         tree: PathBuf,
@@ -63,7 +61,7 @@ impl PrivateError {
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
             Self::MountBelow(mount) => Remedy::Unmount(mount.clone()),
-            Self::NoNamespaces(_) | Self::NoNetworkNamespace(_) => Remedy::AllowNamespaces,
+            Self::NoNamespaces(_) => Remedy::AllowNamespaces,
             Self::ChangesInside(_) | Self::NoOverlay { .. } => Remedy::KeepChangesElsewhere,
             Self::NotStarted { .. } => Remedy::CheckCommand,
             Self::ChangedSinceShown(_) => Remedy::EndLeftProcesses,

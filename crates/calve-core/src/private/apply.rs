@@ -82,22 +82,13 @@ struct PreparedChanges<'p> {
     sealed: Vec<PathBuf>,
 }
 
-/// Makes the changes in all of these trees, or in none. What takes long is done in all of them before the first entry is moved.
-pub(super) fn apply(trees: &[(ApplyRequest<'_>, Vec<Change>)]) -> Result<(), Error> {
-    let locations = trees.iter().map(|(one, _)| Location::of_destination(&one.real_path.join("change")));
-    let locations = locations.collect::<Result<Vec<_>, _>>()?;
-    let prepared = trees.iter().zip(&locations).map(|((one, changes), location)| one.prepare(changes, location));
-    carry_out(trees, &prepared.collect::<Result<Vec<_>, _>>()?)
-}
-
-fn carry_out(trees: &[(ApplyRequest<'_>, Vec<Change>)], prepared: &[PreparedChanges<'_>]) -> Result<(), Error> {
-    let (Some(((one, changes), others)), Some((ready, rest))) = (trees.split_first(), prepared.split_first()) else {
-        return Ok(());
-    };
-    one.carry_out_all(changes, ready, || carry_out(others, rest))
-}
-
 impl ApplyRequest<'_> {
+    /// Makes the changes in the tree, or none of them. What takes long is done before the first entry is moved.
+    pub(super) fn apply(&self, changes: &[Change]) -> Result<(), Error> {
+        let location = Location::of_destination(&self.real_path.join("change"))?;
+        self.carry_out_all(changes, &self.prepare(changes, &location)?)
+    }
+
     /// Makes everything new in the tree, where nobody sees it yet. `location`: an entry of the tree, of which only the directory counts.
     fn prepare<'p>(&self, changes: &[Change], location: &'p Location) -> Result<PreparedChanges<'p>, Error> {
         let ApplyPlan { moves, taken, sealed } = self.plan(changes)?;
@@ -108,13 +99,7 @@ impl ApplyRequest<'_> {
         Ok(PreparedChanges { staging, stage, moves, sealed })
     }
 
-    /// Makes the changes, all of them or none, and then does the rest: if that fails, none either.
-    fn carry_out_all(
-        &self,
-        changes: &[Change],
-        prepared: &PreparedChanges<'_>,
-        rest: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    fn carry_out_all(&self, changes: &[Change], prepared: &PreparedChanges<'_>) -> Result<(), Error> {
         let PreparedChanges { staging, stage, moves, sealed } = prepared;
         // While it was made, time has passed. The root has got the hidden place since.
         let (mut tree, mut copy) = (Directories::new(self.lower), Directories::new(self.upper.directory));
@@ -125,7 +110,7 @@ impl ApplyRequest<'_> {
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let Err(ApplyFailure { path, why, left }) = self.carry_out(stage, moves, sealed, rest) else {
+        let Err(ApplyFailure { path, why, left }) = self.carry_out(stage, moves, sealed) else {
             return if self.since.is_none() { self.set_times(sealed) } else { Ok(()) };
         };
         let path = self.tree.join(path);
@@ -133,7 +118,6 @@ impl ApplyRequest<'_> {
             return Err(match why {
                 FailureReason::Changed => PrivateError::ChangedMeanwhile(path),
                 FailureReason::System(errno) => PrivateError::NotApplied { path, source: errno.into() },
-                FailureReason::Rest(error) => return Err(*error),
             }
             .into());
         };
@@ -296,14 +280,8 @@ impl ApplyRequest<'_> {
         fill(&work, Scope::Parts(parts)).map(|_| ())
     }
 
-    /// Moves all entries, the new ones first, seals the directories, and does the rest. If that fails, takes everything back.
-    fn carry_out(
-        &self,
-        stage: &Stage,
-        moves: &[Move],
-        sealed: &[PathBuf],
-        rest: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<(), ApplyFailure> {
+    /// Moves all entries, the new ones first, and seals the directories. If that fails, takes everything back.
+    fn carry_out(&self, stage: &Stage, moves: &[Move], sealed: &[PathBuf]) -> Result<(), ApplyFailure> {
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
         let order: Vec<_> = new.into_iter().chain(gone).collect();
         let (mut done, mut seals) = (0, Vec::new());
@@ -324,9 +302,6 @@ impl ApplyRequest<'_> {
                 Ok(seal) => seals.push((path, seal)),
                 Err(errno) => failed = Some((path.clone(), FailureReason::System(errno))),
             }
-        }
-        if failed.is_none() {
-            failed = rest().err().map(|error| (PathBuf::new(), FailureReason::Rest(Box::new(error))));
         }
         let Some((path, why)) = failed else { return Ok(()) };
         let mut left = None;
@@ -459,14 +434,12 @@ enum FailureReason {
     /// It is not as it was.
     Changed,
     System(Errno),
-    /// The rest failed.
-    Rest(Box<Error>),
 }
 
 impl FailureReason {
     fn errno(&self) -> Errno {
         match self {
-            Self::Changed | Self::Rest(_) => Errno::BUSY,
+            Self::Changed => Errno::BUSY,
             Self::System(errno) => *errno,
         }
     }

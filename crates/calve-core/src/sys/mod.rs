@@ -22,9 +22,6 @@ pub(crate) use watch_event::*;
 mod overlay_paths;
 pub(crate) use overlay_paths::*;
 
-mod network;
-pub use network::Network;
-
 mod extent;
 pub(crate) use extent::*;
 

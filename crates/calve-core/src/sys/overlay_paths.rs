@@ -16,10 +16,7 @@ pub(crate) struct OverlayPaths<'a> {
 #[cfg_attr(any(target_os = "macos", like_macos), allow(dead_code, reason = "only Linux has it"))]
 pub(crate) enum Denial {
     Namespaces,
-    /// The one without a network.
-    Network,
-    /// The overlay with this number.
-    Overlay(usize),
+    Overlay,
     /// The working directory, in the overlay.
     WorkingDirectory,
 }

@@ -18,9 +18,9 @@ use clap::Args;
 /// Nobody should change DIR while CMD runs. Processes that CMD leaves behind keep their copy until they end.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// The directory; by default the repository around the working directory, else the working directory. May be given several times
+    /// The directory; by default the repository around the working directory, else the working directory
     #[arg(long, value_name = "DIR")]
-    pub(crate) tree: Vec<PathBuf>,
+    pub(crate) tree: Option<PathBuf>,
     /// Afterwards make a complete, independent copy of DIR as CMD left it, even if CMD failed. DST must be outside of DIR
     #[arg(long, value_name = "DST")]
     pub(crate) keep: Option<PathBuf>,
@@ -31,12 +31,6 @@ pub(crate) struct RunArguments {
     /// Drop the changes without asking, which is what happens anyway where there is no terminal
     #[arg(long, conflicts_with_all = ["keep", "apply"])]
     pub(crate) discard: bool,
-    /// `none`: CMD reaches no network, only a loopback device of its own
-    #[arg(long, value_name = "NETWORK", value_parser = ["none"], hide_possible_values = true)]
-    pub(crate) net: Option<String>,
-    /// Start a database server of this template for CMD, as `calve db run` does; its URL is in DATABASE_URL
-    #[arg(long, value_name = "TEMPLATE")]
-    pub(crate) db: Option<String>,
     /// Print what CMD changed as JSON on stdout (schema calve.run/1). What CMD prints goes to stderr
     #[arg(long)]
     pub(crate) json: bool,

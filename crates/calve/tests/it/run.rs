@@ -2,7 +2,6 @@
 
 mod apply;
 mod remade;
-mod several;
 mod surroundings;
 mod terminal;
 
@@ -61,7 +60,7 @@ fn what_the_command_writes_is_dropped() {
 fn listed(spot: &Spot, script: &str) -> Vec<String> {
     let document = run(spot, &["--json"], script).succeeds().json();
     let kind = |kind: &Value| kind.as_str().map_or("-", |kind| &kind[..1]).to_owned();
-    let entries = document["trees"][0]["entries"].as_array().unwrap().iter();
+    let entries = document["entries"].as_array().unwrap().iter();
     entries
         .map(|at| format!("{} {} {}", kind(&at["before"]), at["path"].as_str().unwrap(), kind(&at["after"])))
         .collect()
@@ -156,7 +155,7 @@ fn the_commands_output_is_not_in_the_document() {
     let ran = run(&spot, &["--json", "--keep", "../kept"], "echo said; exit 4").run();
     ran.ended(4);
     let document = ran.json();
-    assert_eq!((&document["exit_code"], &document["trees"][0]["entries"]), (&4.into(), &serde_json::json!([])));
+    assert_eq!((&document["exit_code"], &document["entries"]), (&4.into(), &serde_json::json!([])));
     assert_eq!(document["kept"], spot.join("kept").to_str().unwrap());
     ran.says(&["said"]);
     assert_eq!(run(&spot, &["-q"], "echo > new").succeeds().stderr, "");

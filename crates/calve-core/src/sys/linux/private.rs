@@ -10,13 +10,11 @@ use std::process::Command;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::mount::{MountPropagationFlags, mount_change};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::pipe::PipeFlags;
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
 use super::{Result, mount_overlay};
-use crate::sys::Network;
 use crate::sys::{Denial, OverlayPaths};
 
 /// Tells, when a command could not be started, at which step it failed.
@@ -25,8 +23,7 @@ pub(crate) struct Steps(OwnedFd);
 const NAMESPACES: u8 = 1;
 const MOUNT: u8 = 2;
 const STARTED: u8 = 3;
-const NETWORK: u8 = 4;
-const ENTERED: u8 = 5;
+const ENTERED: u8 = 4;
 
 impl Steps {
     /// Returns what was refused. `None`: it was the command itself.
@@ -35,50 +32,35 @@ impl Steps {
         let length = rustix::io::read(&self.0, &mut steps).unwrap_or(0);
         match steps[..length].last() {
             Some(&NAMESPACES) => Some(Denial::Namespaces),
-            Some(&NETWORK) => Some(Denial::Network),
             Some(&ENTERED) => Some(Denial::WorkingDirectory),
-            Some(&MOUNT) => Some(Denial::Overlay(steps.iter().filter(|&&step| step == MOUNT).count() - 1)),
+            Some(&MOUNT) => Some(Denial::Overlay),
             _ => None,
         }
     }
 }
 
-/// Has `command` run in mounts of its own, where each of `layers` is mounted. The command's processes inherit the locks.
-pub(crate) fn contain(
-    command: &mut Command,
-    layers: &[OverlayPaths<'_>],
-    working_directory: &Path,
-    network: Network,
-) -> Result<Steps> {
+/// Has `command` run in mounts of its own, where an overlay is mounted. The command's processes inherit its lock.
+pub(crate) fn contain(command: &mut Command, overlay: &OverlayPaths<'_>, working_directory: &Path) -> Result<Steps> {
     let (told, tell) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
     // Elsewhere it is where it was, even if no path leads there any more.
-    let is_covered = layers.iter().any(|layer| working_directory.starts_with(layer.tree));
-    let here = is_covered.then(|| text(working_directory));
-    let layers: Vec<_> =
-        layers.iter().map(|one| ([one.tree, one.upper, one.work].map(text), one.lock.as_raw_fd())).collect();
+    let here = working_directory.starts_with(overlay.tree).then(|| text(working_directory));
+    let [tree, upper, work] = [overlay.tree, overlay.upper, overlay.work].map(text);
+    let lock = overlay.lock.as_raw_fd();
     let enter = move || {
         rustix::io::write(&tell, &[NAMESPACES])?;
         enter_namespaces()?;
-        if network == Network::None {
-            rustix::io::write(&tell, &[NETWORK])?;
-            leave_network()?;
-        }
-        for ([tree, upper, work], _) in &layers {
-            rustix::io::write(&tell, &[MOUNT])?;
-            // Opened in the new namespace: the kernel takes no directory of another one.
-            let target = directory(tree)?;
-            mount_overlay(target.as_fd(), directory(upper)?.as_fd(), directory(work)?.as_fd(), target.as_fd(), true)?;
-        }
+        rustix::io::write(&tell, &[MOUNT])?;
+        // Opened in the new namespace: the kernel takes no directory of another one.
+        let target = directory(&tree)?;
+        mount_overlay(target.as_fd(), directory(&upper)?.as_fd(), directory(&work)?.as_fd(), target.as_fd(), true)?;
         if let Some(here) = &here {
             rustix::io::write(&tell, &[ENTERED])?;
             rustix::process::chdir(here)?;
         }
         rustix::io::write(&tell, &[STARTED])?;
-        for (_, lock) in &layers {
-            // SAFETY: the process that starts the command holds the descriptor, of which this one has a copy, until it has started.
-            rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(*lock) }, FdFlags::empty())?;
-        }
+        // SAFETY: the process that starts the command holds the descriptor, of which this one has a copy, until it has started.
+        rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(lock) }, FdFlags::empty())?;
         Ok(())
     };
     // SAFETY: the closure runs in the child, between fork and exec. It touches no state of other threads, and the C libraries that
@@ -102,26 +84,6 @@ fn enter_namespaces() -> Result<()> {
         write(c"/proc/self/gid_map", &format!("{group} {group} 1"))?;
     }
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-}
-
-/// Gives this process a network of its own, with a loopback device alone.
-fn leave_network() -> Result<()> {
-    // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
-    let flags = SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-    // NETLINK_ROUTE is protocol 0. rtnetlink(7): length 32, RTM_NEWLINK, NLM_F_REQUEST and NLM_F_ACK, then the interface 1, which is `lo`
-    // everywhere, and IFF_UP.
-    let [kind, flags] = [16_u16, 1 | 4].map(u16::to_ne_bytes);
-    let words = [1_u32, 0, 0, 1, 1, 1].map(u32::to_ne_bytes).concat();
-    rustix::io::write(&socket, &[&32_u32.to_ne_bytes()[..], &kind, &flags, &words].concat())?;
-    let mut answer = [0; 256];
-    let length = rustix::io::read(&socket, &mut answer)?;
-    match answer[..length].get(16..20).and_then(|code| code.try_into().ok()).map(i32::from_ne_bytes) {
-        Some(0) => Ok(()),
-        Some(code) => Err(Errno::from_raw_os_error(-code)),
-        None => Err(Errno::IO),
-    }
 }
 
 fn write(path: &std::ffi::CStr, text: &str) -> Result<()> {

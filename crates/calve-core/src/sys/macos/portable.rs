@@ -251,9 +251,8 @@ impl Steps {
 /// Fails: only Linux has mounts that one command sees alone.
 pub(crate) fn contain(
     _command: &mut std::process::Command,
-    _layers: &[crate::sys::OverlayPaths<'_>],
+    _overlay: &crate::sys::OverlayPaths<'_>,
     _working_directory: &std::path::Path,
-    _network: crate::sys::Network,
 ) -> Result<Steps> {
     Err(Errno::NOSYS)
 }

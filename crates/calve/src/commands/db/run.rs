@@ -1,13 +1,10 @@
 //! `calve db run`: a server for one command.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use calve_core::CancelToken;
-use calve_db::{Error, OwnedServer, Ownership, StartOptions};
+use calve_db::{Error, Ownership};
 
 use super::copies::{self, CopyPrinter};
-use super::{command_for, home, introduce, pool, start, supervisor};
+use super::{command_for, home, pool, start};
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
 use crate::{output, sys};
@@ -51,22 +48,6 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
         }
     }
     code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
-}
-
-/// Starts a server for a command, which finds it and ends with it.
-pub(crate) fn server_for(template: &str, command: &mut Command, cancel: &CancelToken) -> Result<OwnedServer, Failure> {
-    let mut options = StartOptions::default();
-    options.owner = Ownership::Caller;
-    options.cancel = cancel.clone();
-    let home = home()?;
-    pool::configure(&home, template, &options)?;
-    let owned = calve_db::start(&home, template, &options, &supervisor()?, &mut copies::announce)?;
-    pool::refill(&home, template);
-    let address = &owned.record.address;
-    calve_db::check_option_files(address, std::env::var_os("HOME").map(PathBuf::from).as_deref())?;
-    introduce(address, command);
-    owned.tie(command)?;
-    Ok(owned)
 }
 
 fn end_of(following: Option<CopyPrinter>) {

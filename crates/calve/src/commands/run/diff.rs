@@ -6,7 +6,7 @@ use std::time::Duration;
 use calve_core::{EntryKind, Version};
 use similar::TextDiff;
 
-use super::Copies;
+use super::PrivateCopy;
 use crate::failure::Failure;
 use crate::sys;
 
@@ -16,31 +16,24 @@ const LONGEST_TEXT: u64 = 16 << 20;
 /// After this time a diff need not be the shortest one any more.
 const SEARCH: Duration = Duration::from_secs(2);
 
-/// Writes the changes of files and symlinks. The paths of several trees are those below the directory that has them all.
-pub(super) fn print(copies: &Copies, write: impl Fn(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-    let above = copies.iter().map(|(overlay, _)| overlay.tree()).reduce(shared).unwrap_or(Path::new(""));
-    let all = copies.iter().flat_map(|(overlay, changes)| changes.iter().map(move |change| (overlay, change)));
-    for (overlay, change) in all {
-        let [before, after] = overlay.versions(change, LONGEST_TEXT)?;
-        let path = overlay.tree().strip_prefix(above).unwrap_or(overlay.tree()).join(&change.path);
+/// Writes the changes of files and symlinks.
+pub(super) fn print(copy: &PrivateCopy, write: impl Fn(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+    for change in copy.changes.iter() {
+        let [before, after] = copy.overlay.versions(change, LONGEST_TEXT)?;
+        let path = &change.path;
         let (before, after) = (Side::new(change.before, before), Side::new(change.after, after));
         let mut text = Vec::new();
         match (&before, &after) {
             // As git has it: the one goes, the other comes.
             (Some(old), Some(new)) if old.is_link() != new.is_link() => {
-                one(&mut text, &path, before.as_ref(), None);
-                one(&mut text, &path, None, after.as_ref());
+                one(&mut text, path, before.as_ref(), None);
+                one(&mut text, path, None, after.as_ref());
             }
-            _ => one(&mut text, &path, before.as_ref(), after.as_ref()),
+            _ => one(&mut text, path, before.as_ref(), after.as_ref()),
         }
         write(&text)?;
     }
     Ok(())
-}
-
-/// Returns the deepest directory that has both.
-fn shared<'a>(a: &'a Path, b: &Path) -> &'a Path {
-    a.ancestors().find(|above| b.starts_with(above)).unwrap_or(a)
 }
 
 /// A file or symlink before or after.

@@ -1,4 +1,4 @@
-//! `calve run` with `--net` and `--db`, and where a command or a directory is not as usual.
+//! `calve run` where a command or a directory is not as usual.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -10,46 +10,6 @@ use rustix::fs::{FileType, Mode};
 use super::{left, place, places, run};
 use crate::program::{PROGRAM, Reachable, calve};
 use crate::spot::{Spot, eventually, names};
-
-#[test]
-fn without_a_network_there_is_a_loopback_device_alone() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    let script = "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '; grep -c 7F000001 /proc/net/fib_trie; cut -f1 /proc/net/route";
-    let ran = run(&spot, &["--net", "none"], script).run();
-    let lines: Vec<_> = ran.stdout.lines().collect();
-    assert_eq!((lines.first(), lines.last()), (Some(&"lo"), Some(&"Iface")), "{}", ran.stdout);
-    run(&spot, &["--net", "some"], "touch ../ran").fails(2);
-    let none = "echo 0 > /proc/sys/user/max_net_namespaces; exec \"$0\" \"$@\"";
-    let refused = run(&spot, &["--net", "none", "--json"], "touch ../ran").under(&["unshare", "-Ur", "sh", "-c", none]);
-    let refused = refused.fails(3).says(&["network namespace"]).hints();
-    assert_eq!(refused.json()["remedy"], "allow_namespaces");
-    assert_eq!(left(&spot), [""; 0]);
-    spot.holds(&["home", "tree"]);
-}
-
-#[test]
-fn the_command_has_a_server_of_its_own() {
-    let Some(spot) = place(Spot::anywhere()) else { return };
-    if !require_program("postgres") || !require_program("psql") {
-        return;
-    }
-    // Servers of root's run as another user, who must get through.
-    rustix::fs::chmod(&*spot, 0o755.into()).unwrap();
-    let create =
-        ["db", "template", "create", "shop", "--engine", "postgres", "--", "psql", "-c", "CREATE TABLE t (a int)"];
-    calve(create).env("CALVE_HOME", spot.join("home")).succeeds();
-    for (options, rows) in [(&["--db", "shop"][..], "1"), (&["--db", "shop", "--net", "none"], "1")] {
-        let script =
-            "psql -qAt \"$DATABASE_URL\" -c 'INSERT INTO t VALUES (1)' -c 'SELECT count(*) FROM t' > rows; cat rows";
-        assert_eq!(run(&spot, options, script).succeeds().stdout.trim(), rows);
-    }
-    run(&spot, &["--db", "none"], "touch ../ran").fails(1).says(&["none"]).hints();
-    let list = calve(["db", "list", "--json"]).env("CALVE_HOME", spot.join("home")).succeeds().json();
-    assert_eq!(list["servers"], serde_json::json!([]));
-    calve(["db", "template", "remove", "shop"]).env("CALVE_HOME", spot.join("home")).succeeds();
-    assert_eq!(left(&spot), [""; 0]);
-    assert!(!spot.join("tree/rows").exists() && !spot.join("ran").exists());
-}
 
 #[test]
 fn a_command_that_cannot_be_executed_is_told_apart_from_none() {
