@@ -1,8 +1,5 @@
-import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import type { Readable, Writable } from 'node:stream';
-// Test environments such as jsdom take the global one away.
-import { setImmediate } from 'node:timers';
 import { checkText, flag, invalid, object, wrong } from './arguments.js';
 import { CalveError, fromDocument, type Document } from './errors.js';
 import { program } from './native.js';
@@ -131,93 +128,14 @@ export async function printed(words: string[]): Promise<unknown> {
 
 async function run(words: string[]): Promise<Done> {
   const file = program();
-  const waited = taken(file, ['db', ...words]);
   // A start has its answer before it looks after the pool.
   const answer = words[0] === 'start' ? `{\n  "schema": "${SERVER}"` : undefined;
-  const running = ended(file, waited ?? started(file, ['db', ...words]), answer);
-  // This call takes long anyway.
-  if (waited === undefined) waitAhead(file);
-  const done = await running;
-  // When the caller has gone on: to start a process blocks this one for as long as a server takes to be handed over.
-  setImmediate(waitAhead, file).unref();
-  // It had just ended: its time was over, or by Ctrl-C.
-  const isUnused = waited !== undefined && (done.code === null || done.code === UNUSED);
-  return isUnused ? ended(file, started(file, ['db', ...words]), answer) : done;
+  return ended(file, ['db', ...words], answer);
 }
 
-const UNUSED = 125;
-
-/** A program that was started ahead of time waits for its command line, so that a call need not wait for its start. */
-interface Waiting {
-  child: ChildProcessByStdio<Writable, Readable, Readable>;
-  /** What it was started with. */
-  here: string;
-}
-
-let waiting: Waiting | undefined;
-
-function place(file: string): string {
-  let directory;
-  try {
-    directory = process.cwd();
-  } catch {
-    // It was removed.
-  }
-  return JSON.stringify([file, process.geteuid?.(), directory, process.env]);
-}
-
-/** The one that waits, once it has its command line. It ends if what it was started with holds no more. */
-function taken(file: string, words: string[]): Waiting['child'] | undefined {
-  if (waiting === undefined) return undefined;
-  const { child, here } = waiting;
-  waiting = undefined;
-  if (here !== place(file)) {
-    child.stdin.end();
-    return undefined;
-  }
-  child.ref();
-  for (const stream of [child.stdout, child.stderr] as unknown as Socket[]) stream.ref();
-  child.stdin.end(JSON.stringify(words));
-  return child;
-}
-
-/** Starts the next one. Nothing waits for it, this process's end neither. */
-function waitAhead(file: string): void {
-  if (waiting !== undefined) return;
-  let child: Waiting['child'];
-  try {
-    child = spawn(file, ['__await'], { stdio: 'pipe' });
-  } catch {
-    // The next call waits for its start.
-    return;
-  }
-  if (child.pid === undefined) {
-    // Without descriptors or processes to be had, it has no streams either.
-    child.on('error', () => {});
-    return;
-  }
-  const mine = { child, here: place(file) };
-  // It could not be started, or was ended, as by Ctrl-C.
-  const forget = (): void => { if (waiting === mine) waiting = undefined; };
-  child.on('error', forget).on('exit', forget);
-  child.stdin.on('error', forget);
-  child.unref();
-  for (const stream of [child.stdin, child.stdout, child.stderr] as unknown as Socket[]) stream.unref();
-  waiting = mine;
-}
-
-type Running = ChildProcessByStdio<null | Writable, Readable, Readable>;
-
-function started(file: string, words: string[]): Running {
-  return spawn(file, words, { stdio: ['ignore', 'pipe', 'pipe'] });
-}
-
-function said(file: string, words: string[]): Promise<Done> {
-  return ended(file, started(file, words));
-}
-
-/** Resolves when the process has ended, or has printed a JSON document that begins with `answer`: then nothing waits for its end. */
-function ended(file: string, child: Running, answer?: string): Promise<Done> {
+/** Resolves when the program has ended, or has printed a JSON document that begins with `answer`: then nothing waits for its end. */
+function ended(file: string, words: string[], answer?: string): Promise<Done> {
+  const child = spawn(file, words, { stdio: ['ignore', 'pipe', 'pipe'] });
   return new Promise((resolve, reject) => {
     const done: Done = { program: file, code: null, stdout: '', stderr: '' };
     child.stdout.setEncoding('utf8').on('data', (data: string) => {
@@ -243,7 +161,7 @@ async function failure(done: Done): Promise<CalveError> {
     return fromDocument({ ...error, hint: DATABASE_REMEDIES[remedy] ?? REMEDIES[remedy] ?? error.hint ?? null });
   }
   const told = done.stderr.trim();
-  const version = (await said(done.program, ['--version'])).stdout.trim();
+  const version = (await ended(done.program, ['--version'])).stdout.trim();
   const own = (require('../package.json') as { version: string }).version;
   if (version !== `calve ${own}`) {
     const message = `\`${done.program}\` is ${version || 'not calve'}, and the package is calve ${own}${told && `: ${told}`}`;

@@ -65,56 +65,6 @@ test('a server goes back to a mark', async (t) => {
   await database.stop();
 });
 
-// The processes of this one that wait for a command line.
-const waiting = async () => (await said('ps', '-A', '-o', 'ppid=,pid=,args=')).split('\n')
-  .map((line) => line.trim().split(/\s+/)).filter((words) => words[0] === String(process.pid) && words.at(-1) === '__await').map((words) => Number(words[1]));
-
-// The one that was started since `before`: right after a call, not during it.
-const next = async (before) => {
-  let found = [];
-  await until(async () => { found = (await waiting()).filter((pid) => pid !== before); return found.length > 0; });
-  return found[0];
-};
-
-test('a program waits for the next call', async (t) => {
-  if (!hasProgram(t, 'psql')) return;
-  const database = await startDatabase('shop');
-  const first = await next();
-  await database.reset();
-  const second = await next(first);
-  // As by Ctrl-C, or when its time is over.
-  process.kill(second, 'SIGKILL');
-  await database.mark('m');
-  const third = await next(second);
-  // What the program was started with holds no more.
-  process.env.CALVE_HOME = `${home}-none`;
-  await assert.rejects(startDatabase('shop'), /no template/);
-  process.env.CALVE_HOME = home;
-  await until(async () => !(await waiting()).includes(third));
-  await Promise.all([database.reset({ to: 'm' }), startDatabase('shop').then((other) => other.stop())]);
-  await database.stop();
-  await until(async () => (await waiting()).length === 1);
-});
-
-test('nothing waits for a process that has ended', async (t) => {
-  if (!hasProgram(t, 'psql')) return;
-  // By itself, as soon as it has nothing to do, and by an exit in the middle of anything.
-  for (const end of ['', 'process.exit(0)', "process.kill(process.pid, 'SIGKILL')"]) {
-    const script = `
-      const { startDatabase } = require('calve');
-      const processes = () => require('node:child_process').execFileSync('ps', ['-A', '-o', 'ppid=,pid=,args='], { encoding: 'utf8' }).split('\\n');
-      startDatabase('shop').then((one) => one.stop()).then(() => setImmediate(() => {
-        console.log(processes().map((line) => line.trim().split(/ +/)).find((words) => words[0] == process.pid && words.at(-1) === '__await')[1]);
-        ${end}
-      }));`;
-    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [pid] = await Promise.all([begun(child), once(child, 'exit')]);
-    assert.match(pid, /^\d+\n$/);
-    // Where nobody waits for it, something of it stays.
-    await until(async () => /^(Z|$)/.test(await said('ps', '-o', 'stat=', '-p', pid.trim()).catch(() => '')));
-  }
-});
-
 test('several at once, by TCP too, end with their blocks', async (t) => {
   if (!hasProgram(t, 'psql')) return;
   const all = await Promise.all([startDatabase('shop'), startDatabase('shop', { tcp: true })]);
@@ -171,7 +121,7 @@ test('a start waits for its answer alone', async (t) => {
   fs.mkdirSync(path.dirname(program), { recursive: true });
   // More than a pipe holds, and the answer in two parts.
   const parts = `head -c 100 ${folder}/answer; sleep 0.2; tail -c +101 ${folder}/answer`;
-  const text = `[ "$1" != __await ] || exit 125; echo $$ >${folder}/pid; head -c 100000 /dev/zero | tr '\\0' x >&2; ${parts}; exec sleep 60`;
+  const text = `echo $$ >${folder}/pid; head -c 100000 /dev/zero | tr '\\0' x >&2; ${parts}; exec sleep 60`;
   fs.writeFileSync(program, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
   const start = "require('calve').startDatabase('shop').then((server) => console.log(server.name))";
   const began = performance.now();

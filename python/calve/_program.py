@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-import json
 import os
 import selectors
 import subprocess
@@ -26,31 +24,13 @@ def program() -> Optional[str]:
 
 
 def run(path: str, words: list[str], answer: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run the program and return what it prints. A process that an earlier call has started, and that waits, is used if there is one.
+    """Run the program and return what it prints.
 
     If it prints a JSON document that begins with ``answer``, its end is not waited for.
     """
-    # pytest changes this variable for each test, and the program does not read it.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-    here = (path, os.getpid(), os.geteuid(), _directory(), environment)
-    waited = _told(_taken(here), words)
-    child = waited or _piped(path, words, stdin=subprocess.DEVNULL)
-    done = _done(child, words, answer, here)
-    if waited is None or (done.returncode != _UNUSED and done.returncode >= 0):
-        return done
-    # It had just ended: its time was over, or by Ctrl-C.
-    return _done(_piped(path, words, stdin=subprocess.DEVNULL), words, answer, here)
-
-
-def _done(child: subprocess.Popen[bytes], words: list[str], answer: bytes, here: _Here) -> subprocess.CompletedProcess[bytes]:
-    """Return what it prints until it ends, or has given the answer."""
-    path = here[0]
+    child = subprocess.Popen([path, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     _reap_left()
     try:
-        if not _waiting:
-            # While the other one works. If it cannot be started, the next call waits for its start.
-            with contextlib.suppress(OSError):
-                _waiting.append((_piped(path, ["__await"], stdin=subprocess.PIPE), here))
         output, errors = _read(child, answer)
         if _is_whole(output, answer):
             _leave(child)
@@ -65,9 +45,6 @@ def _done(child: subprocess.Popen[bytes], words: list[str], answer: bytes, here:
             if stream is not None:
                 stream.close()
     return subprocess.CompletedProcess([path, *words], child.returncode, output, errors)
-
-
-_UNUSED = 125
 
 
 def _read(child: subprocess.Popen[bytes], answer: bytes) -> tuple[bytes, bytes]:
@@ -89,54 +66,6 @@ def _read(child: subprocess.Popen[bytes], answer: bytes) -> tuple[bytes, bytes]:
 
 def _is_whole(output: bytes, answer: bytes) -> bool:
     return answer != b"" and output.startswith(answer) and output.endswith(b"\n}\n")
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        # It was removed.
-        return ""
-
-
-def _piped(path: str, words: list[str], stdin: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([path, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def _told(child: Optional[subprocess.Popen[bytes]], words: list[str]) -> Optional[subprocess.Popen[bytes]]:
-    """Return the process that waited, once it has its command line."""
-    if child is None or child.stdin is None:
-        return None
-    stdin, child.stdin = child.stdin, None
-    try:
-        with stdin:
-            # The end of the line: a process that was forked from this one may have the pipe open too.
-            stdin.write(json.dumps(words, ensure_ascii=False).encode() + b"\n")
-    except (OSError, UnicodeEncodeError):
-        # It was ended, as by Ctrl-C; or this cannot be said in JSON.
-        child.communicate()
-        return None
-    return child
-
-
-_Here = tuple[str, int, int, str, dict[str, str]]
-_waiting: list[tuple[subprocess.Popen[bytes], _Here]] = []
-
-
-def _taken(here: Optional[_Here]) -> Optional[subprocess.Popen[bytes]]:
-    """Return the process that waits, if what it was started with still holds. Else it ends."""
-    try:
-        child, there = _waiting.pop()
-    except IndexError:
-        return None
-    if here == there and child.poll() is None:
-        return child
-    if there[1] == os.getpid():
-        child.communicate()
-    else:
-        # That of the process that this one was forked from.
-        child.returncode = 0
-    return None
 
 
 def reap(path: bytes) -> None:
@@ -203,25 +132,13 @@ def _forget_running() -> None:
     """After a fork, they are the parent's, and another of its threads may have had the lock."""
     global _running_lock
     _running_lock = threading.Lock()
-    waiting = [one for one, _ in _waiting]
-    for one in _running + waiting:
+    for one in _running:
         one.returncode = 0
-    # Its end of the pipe would keep the process that waits from the end of what it is told.
-    for one in waiting:
-        for stream in (one.stdin, one.stdout, one.stderr):
-            if stream is not None:
-                stream.close()
     _running.clear()
-    _waiting.clear()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_running)
-
-
-@atexit.register
-def _end_waiting() -> None:
-    _taken(None)
 
 
 @atexit.register

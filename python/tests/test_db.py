@@ -118,62 +118,6 @@ def test_a_server_ends_with_the_first_of_its_owners(shop):
     until(lambda: running() == [])
 
 
-def waiting():
-    """The processes of this one that wait for a command line."""
-    found = subprocess.run(["ps", "-A", "-ww", "-o", "ppid=,pid=,args="], check=True, stdout=subprocess.PIPE, text=True).stdout
-    lines = [line.split() for line in found.splitlines() if line.endswith(" __await")]
-    return [int(pid) for parent, pid, *_ in lines if int(parent) == os.getpid()]
-
-
-def test_a_program_waits_for_the_next_call(shop, tmp_path):
-    with db.start(shop) as server:
-        [first] = waiting()
-        server.reset()
-        [second] = waiting()
-        assert first != second and psql(server, COUNT) == "100"
-        # As by Ctrl-C, or when its time is over.
-        os.kill(second, signal.SIGKILL)
-        server.mark("m")
-        [third] = waiting()
-        # What the program was started with holds no more.
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("CALVE_HOME", str(tmp_path))
-            with pytest.raises(calve.CalveError, match="no template"):
-                db.start(shop)
-        assert third not in waiting()
-        # What JSON cannot say.
-        with pytest.raises(calve.CalveError):
-            server.mark("\udc80")
-        # A process that has a copy of all this takes none of it.
-        own = waiting()
-        if (child := os.fork()) == 0:
-            try:
-                server.reset(to="m")
-            finally:
-                os._exit(0 if len(waiting()) == 1 else 1)
-        assert os.waitpid(child, 0)[1] == 0
-        assert waiting() == own
-        # Nor does one that lives on, with the pipe of the process that waits, keep it from its command.
-        if (child := os.fork()) == 0:
-            time.sleep(60)
-            os._exit(0)
-        began = time.monotonic()
-        server.reset()
-        assert time.monotonic() - began < 30
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    assert len(waiting()) == 1 and running() == []
-
-
-@pytest.mark.parametrize("end", ["", "os._exit(0)", "os.kill(os.getpid(), 9)"])
-def test_nothing_waits_for_a_process_that_has_ended(shop, end):
-    script = "import os, sys; from calve import _program, db; db.start(sys.argv[1]).stop(); print(_program._waiting[0][0].pid, flush=True)\n"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", script + end, shop], capture_output=True, text=True)
-    assert done.stderr == ""
-    state = ["ps", "-o", "stat=", "-p", done.stdout.strip()]
-    until(lambda: subprocess.run(state, stdout=subprocess.PIPE, text=True).stdout.strip()[:1] in ("", "Z"))
-
-
 def test_errors_say_what_to_do(shop, tmp_path, monkeypatch):
     with pytest.raises(calve.CalveError) as caught:
         db.start("none")
@@ -222,7 +166,7 @@ def test_a_start_waits_for_its_answer_alone(shop, tmp_path, monkeypatch):
     # More than a pipe holds, and the answer in two parts.
     noise = "head -c 100000 /dev/zero | tr '\\0' x >&2"
     parts = f"head -c 100 {tmp_path}/answer; sleep 0.2; tail -c +101 {tmp_path}/answer"
-    fake(tmp_path, f'[ "$1" != __await ] || exit 125; {noise}; {parts}; exec sleep 60')
+    fake(tmp_path, f'{noise}; {parts}; exec sleep 60')
     monkeypatch.setattr(_program, "_HERE", str(tmp_path))
     began = time.monotonic()
     server = db.start(shop)

@@ -36,12 +36,11 @@ fn main() -> ExitCode {
         return answered;
     }
     let mut parser = Arguments::command();
-    let Some(line) = commands::awaited::command_line() else { return ExitCode::from(commands::awaited::UNUSED) };
-    let asked = line.get(1).and_then(|word| word.to_str());
-    if asked.and_then(|word| parser.find_subcommand(word)).is_none() {
+    let asked = std::env::args_os().nth(1);
+    if asked.as_ref().and_then(|word| word.to_str()).and_then(|word| parser.find_subcommand(word)).is_none() {
         parser = cli::with_all_commands(parser);
     }
-    let matches = parser.get_matches_from(line);
+    let matches = parser.get_matches();
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let cancel = match sys::interrupt::listen(INTERRUPTED) {

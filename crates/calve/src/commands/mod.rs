@@ -1,7 +1,6 @@
 //! One file per command: from its arguments to plain options of the library, and from its report to what is printed.
 
 pub(crate) mod ahead;
-pub(crate) mod awaited;
 pub(crate) mod bench;
 pub(crate) mod bench_db;
 pub(crate) mod bench_git;

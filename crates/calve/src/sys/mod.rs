@@ -10,12 +10,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 pub(crate) use command::{Answers, TerminalModes, become_command, run_command, run_hook};
 
 use calve_core::{Background, CancelToken, Error, ReapReport};
-use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// The signals that ask to stop.
@@ -34,12 +32,6 @@ pub(crate) fn is_root() -> bool {
 pub(crate) fn is_trusted(path: &Path) -> io::Result<bool> {
     let owner = fs_err::metadata(path)?.uid();
     Ok(owner == 0 || owner == rustix::process::geteuid().as_raw())
-}
-
-/// Waits until there is something to read from standard input, or it has ended. Whether that was so in time.
-pub(crate) fn has_input_within(patience: Duration) -> bool {
-    let limit = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: 0 };
-    matches!(rustix::event::poll(&mut [PollFd::new(&io::stdin(), PollFlags::IN)], Some(&limit)), Ok(1..))
 }
 
 /// Leaves the terminal and its signals.
