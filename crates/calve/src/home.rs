@@ -14,9 +14,3 @@ pub(crate) fn directory() -> Result<PathBuf, &'static str> {
 pub(crate) fn spares() -> Option<SpareUse> {
     directory().ok().map(|home| SpareUse::in_home(&home))
 }
-
-/// Returns the directory in which all users of this machine write down which ports they have: `$CALVE_PORTS`, by default one that is kept over
-/// reboots.
-pub(crate) fn ports_of_machine() -> PathBuf {
-    env::var_os("CALVE_PORTS").map_or_else(|| "/var/tmp/calve-ports".into(), PathBuf::from)
-}

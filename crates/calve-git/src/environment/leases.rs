@@ -1,4 +1,4 @@
-//! Which worktree has which port: one file of the user's, replaced as a whole under a lock. [`super::claims`] has those of all users.
+//! Which worktree has which port: one file of the user's, replaced as a whole under a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,7 +12,6 @@ use calve_core::ShownPath;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::environment::claims::Claims;
 use crate::environment::{Holder, Port, Presence, presence};
 use crate::error::{Error, Result};
 use crate::paths::{path_of, real};
@@ -29,16 +28,6 @@ const HEADING: &[u8] = b"calve ports 1\n";
 #[derive(Debug, Clone)]
 pub struct Leases {
     directory: PathBuf,
-    machine: PathBuf,
-}
-
-/// The ports that a worktree has.
-#[derive(Debug)]
-pub struct LeasedPorts {
-    /// In the order of their names.
-    pub ports: Vec<Port>,
-    /// Why other users of this machine may be given the same ones.
-    pub unclaimed: Option<io::Error>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,10 +39,9 @@ struct Lease {
 }
 
 impl Leases {
-    /// Returns the leases that are kept in `directory`, which need not exist. Those of all users of this machine are in `machine`: what one
-    /// of them has, no other is given.
-    pub fn at(directory: impl Into<PathBuf>, machine: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), machine: machine.into() }
+    /// Returns the leases that are kept in `directory`, which need not exist.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
     }
 
     /// Returns the ports of a worktree, as far as it has them already.
@@ -63,19 +51,15 @@ impl Leases {
 
     /// Returns a port for each name in `wanted`, in its order: the one that the worktree has, or a new one.
     ///
-    /// The main worktree gets the wanted number itself unless another worktree or another user has it; linked worktrees get the next one
+    /// The main worktree gets the wanted number itself unless another worktree has it; linked worktrees get the next one
     /// that nobody has and no program listens on.
-    pub fn lease(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<LeasedPorts> {
+    pub fn lease(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<Vec<Port>> {
         // The file is replaced as a whole, so that reading it needs no lock.
         let ports = self.held(holder, wanted)?;
         if ports.len() == wanted.len() {
-            // The lease has told if that is not possible.
-            let claims = Claims::open(&self.machine, &self.directory);
-            let _ = claims.and_then(|claims| claims.renew(ports.iter().map(|port| port.number)));
-            return Ok(LeasedPorts { ports, unclaimed: None });
+            return Ok(ports);
         }
         let turn = self.lock()?;
-        let mut claims = MachineClaims::of(Claims::open(&self.machine, &self.directory));
         let mut all = self.read()?;
         all.retain(|lease| presence(&lease.entry) != Presence::Gone);
         follow(&mut all, holder);
@@ -84,11 +68,10 @@ impl Leases {
                 continue;
             }
             all.retain(|lease| lease.entry != holder.entry || lease.name != *name);
-            let number = free(&mut all, holder, first, wanted, &mut claims).ok_or_else(|| {
+            let number = free(&mut all, holder, first, wanted).ok_or_else(|| {
                 let last = last(first);
-                let reason = format!(
-                    "no port is free for `{name}`: worktrees, programs or other users have all of {first} to {last}"
-                );
+                let reason =
+                    format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
                 Error::refused(reason, Remedy::FreePorts)
             })?;
             all.push(Lease { number, name: name.clone(), inode: holder.inode, entry: holder.entry.clone() });
@@ -96,8 +79,7 @@ impl Leases {
         self.write(&all)?;
         // After a crash of the machine, too, nobody else is to get them.
         turn.sync_all()?;
-        claims.settle(&all);
-        Ok(LeasedPorts { ports: held(&all, holder, wanted), unclaimed: claims.failure })
+        Ok(held(&all, holder, wanted))
     }
 
     /// Returns what each of these worktrees has, whatever its configuration wants now.
@@ -201,77 +183,25 @@ fn follow(all: &mut [Lease], holder: &Holder) {
     }
 }
 
-/// Claims, as far as they can be made.
-struct MachineClaims {
-    claims: Option<Claims>,
-    failure: Option<io::Error>,
-}
-
-impl MachineClaims {
-    fn of(opened: io::Result<Claims>) -> Self {
-        match opened {
-            Ok(claims) => Self { claims: Some(claims), failure: None },
-            Err(error) => Self { claims: None, failure: Some(error) },
-        }
-    }
-
-    /// Returns whether nobody else has the number, as far as that can be told.
-    fn claim(&mut self, number: u16) -> bool {
-        match self.claims.as_ref().map(|claims| claims.claim(number)) {
-            Some(Ok(is_claimed)) => is_claimed,
-            Some(Err(error)) => {
-                self.failure.get_or_insert(error);
-                true
-            }
-            None => true,
-        }
-    }
-
-    /// Leaves the claims of these leases.
-    fn settle(&mut self, all: &[Lease]) {
-        let Some(claims) = &self.claims else { return };
-        let renewed = claims.renew(all.iter().map(|lease| lease.number));
-        let is_leased = |port| all.iter().any(|lease| lease.number == port);
-        let failure = match renewed.and_then(|taken| claims.retain(is_leased).map(|()| taken)) {
-            Err(error) => Some(error),
-            // Leased while nobody could claim it, or its claim was deleted.
-            Ok(taken) => taken.map(|port| io::Error::other(format!("others have claimed port {port}"))),
-        };
-        self.failure = self.failure.take().or(failure);
-    }
-}
-
 /// Returns the first number that can be leased. If there is none, worktrees that are away lose theirs.
-fn free(
-    all: &mut Vec<Lease>,
-    holder: &Holder,
-    first: u16,
-    wanted: &BTreeMap<String, u16>,
-    claims: &mut MachineClaims,
-) -> Option<u16> {
-    if let Some(number) = next(all, holder, first, wanted, claims) {
+fn free(all: &mut Vec<Lease>, holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
+    if let Some(number) = next(all, holder, first, wanted) {
         return Some(number);
     }
     let (before, range) = (all.len(), first..=last(first));
     all.retain(|lease| !range.contains(&lease.number) || presence(&lease.entry) != Presence::Away);
-    if all.len() < before { next(all, holder, first, wanted, claims) } else { None }
+    if all.len() < before { next(all, holder, first, wanted) } else { None }
 }
 
-fn next(
-    all: &[Lease],
-    holder: &Holder,
-    first: u16,
-    wanted: &BTreeMap<String, u16>,
-    claims: &mut MachineClaims,
-) -> Option<u16> {
+fn next(all: &[Lease], holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
     let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).collect();
     // The program that listens there is most probably this worktree's own server.
-    if !holder.is_linked && !taken.contains(&first) && claims.claim(first) {
+    if !holder.is_linked && !taken.contains(&first) {
         return Some(first);
     }
     // These are for the main worktree.
     taken.extend(wanted.values());
-    (first..=last(first)).find(|&number| !taken.contains(&number) && !is_in_use(number) && claims.claim(number))
+    (first..=last(first)).find(|&number| !taken.contains(&number) && !is_in_use(number))
 }
 
 /// Returns whether a program listens on the port at any usual address.

@@ -1,7 +1,6 @@
 //! A worktree's environment: the ports that `[ports]` of `.calve.toml` asks for, leased so that no two worktrees have the same one; and whose
 //! the data of `[services.NAME]` is.
 
-mod claims;
 mod file;
 mod keeper;
 mod leases;
@@ -14,7 +13,7 @@ pub use file::{EnvFile, env_file_text, follow_env_file, remove_own_env_files, wr
 pub(crate) use file::{is_ignored, is_own_env_file};
 pub(crate) use keeper::SOURCE;
 pub use keeper::{Keeper, data_source, forget_data_source};
-pub use leases::{LeasedPorts, Leases};
+pub use leases::Leases;
 
 use crate::error::Result;
 use crate::paths::{path_of, real};

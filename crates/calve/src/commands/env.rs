@@ -64,11 +64,7 @@ pub(crate) fn leased(root: &Path, config: &Config) -> Result<Vec<Port>, Failure>
     if config.ports.is_empty() {
         return Ok(Vec::new());
     }
-    let leased = leases()?.lease(&Holder::of(root)?, &config.ports)?;
-    if let Some(error) = leased.unclaimed {
-        output::say(&format!("warning: other users of this machine may be given the same ports: {error}"));
-    }
-    Ok(leased.ports)
+    Ok(leases()?.lease(&Holder::of(root)?, &config.ports)?)
 }
 
 /// Returns those of the wanted ports that the worktree has already.
@@ -117,7 +113,7 @@ fn leases() -> Result<Leases, Failure> {
         let text = format!("it is not known which worktree has which port: {why}");
         Failure::stated(FAILED, text, "set HOME, or CALVE_HOME to an absolute path")
     })?;
-    Ok(Leases::at(home.join("ports"), home::ports_of_machine()))
+    Ok(Leases::at(home.join("ports")))
 }
 
 pub(crate) fn receipts(ports: &[Port]) -> Vec<PortReceipt> {

@@ -9,7 +9,6 @@ use calve_testkit::{require_program, rounds};
 
 use super::repo::{Repo, git, with_environment};
 use crate::program::{Calve, RunningProgram, calve, carry_environment};
-use crate::spot::names;
 
 /// A number of this run's own: others may run at the same time, and listen. Each test has twenty.
 pub(super) fn number(at: u32) -> u16 {
@@ -101,65 +100,6 @@ fn adds_in_parallel_processes_never_get_one_port_twice() {
         }
     }
     assert_eq!((all.len(), paths.len()), (2 * paths.len(), batches * 16));
-}
-
-#[test]
-fn no_port_is_given_to_two_users() {
-    let repo = with_ports(&format!("web = {}", number(60)));
-    let machine = repo.spot.join("machine");
-    let add = |branch: &str, home: &str| {
-        let add = repo.adding(branch).env("CALVE_HOME", repo.spot.join(home)).env("CALVE_PORTS", &machine);
-        add.succeeds()
-    };
-    let env = |branch: &str, home: &str| {
-        let env = repo.within(repo.spot.join(format!("proj.{branch}")), &["env"]);
-        env.env("CALVE_HOME", repo.spot.join(home)).env("CALVE_PORTS", &machine).succeeds().stdout
-    };
-    add("a", "first").says(&[&format!("WEB_PORT={}", number(61))]);
-    add("b", "second").says(&[&format!("WEB_PORT={}", number(62))]);
-    add("c", "first").says(&[&format!("WEB_PORT={}", number(63))]);
-    let claims = |expected: &[u32]| {
-        let mut found: Vec<String> = names(&machine);
-        found.retain(|name| name != "note");
-        found.sort();
-        assert_eq!(found, expected.iter().map(|&at| number(at).to_string()).collect::<Vec<_>>());
-    };
-    claims(&[61, 62, 63]);
-    // Others' claims stay; those of worktrees that are gone, and of homes that are gone, do not.
-    repo.git(["worktree", "remove", "--force", "../proj.c"]);
-    fs_err::remove_dir_all(repo.spot.join("second")).unwrap();
-    add("d", "first").says(&[&format!("WEB_PORT={}", number(62))]);
-    claims(&[61, 62]);
-    // A claim that was removed as old is made again as soon as the worktree uses the port.
-    fs_err::remove_file(machine.join(number(61).to_string())).unwrap();
-    assert_eq!(env("a", "first"), web(61));
-    claims(&[61, 62]);
-    // Another user's is not taken away, and what is none stays.
-    fs_err::os::unix::fs::symlink(repo.spot.join("nowhere"), machine.join(number(63).to_string())).unwrap();
-    match rustix::process::geteuid().is_root() {
-        true => std::os::unix::fs::lchown(machine.join(number(63).to_string()), Some(65534), None).unwrap(),
-        false => {
-            fs_err::remove_file(machine.join(number(63).to_string())).unwrap();
-            fs_err::write(machine.join(number(63).to_string()), "").unwrap();
-        }
-    }
-    fs_err::write(machine.join("note"), "").unwrap();
-    add("e", "first").says(&[&format!("WEB_PORT={}", number(64))]);
-    claims(&[61, 62, 63, 64]);
-    assert!(machine.join("note").exists());
-}
-
-#[test]
-fn ports_that_cannot_be_claimed_are_leased_with_a_warning() {
-    let repo = with_ports(&format!("web = {}", number(80)));
-    let machine = repo.spot.join("file");
-    fs_err::write(&machine, "").unwrap();
-    repo.adding("a").env("CALVE_PORTS", &machine).succeeds().says(&[
-        "warning: other users of this machine may be given the same ports: failed to open the directory",
-        &format!("WEB_PORT={}", number(81)),
-    ]);
-    let again = repo.within(repo.spot.join("proj.a"), &["env"]).env("CALVE_PORTS", &machine).succeeds();
-    assert_eq!((again.stdout, again.stderr), (web(81), String::new()));
 }
 
 #[test]
