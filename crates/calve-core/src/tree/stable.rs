@@ -67,6 +67,23 @@ impl Moment {
         Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
     }
 
+    /// Returns the time that a change would get now, by the clock of this machine's file systems. It ticks.
+    pub(crate) fn of_file_systems() -> Self {
+        let now = rustix::time::clock_gettime(sys::FILE_CLOCK);
+        Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
+    }
+
+    /// Returns whether any change of the entry after this moment, taken by [`Self::of_file_systems`], gives it another change time: its
+    /// last change was in an earlier tick, or its time comes from another clock.
+    pub(crate) fn shows_changes_of(&self, stat: &Stat) -> bool {
+        const WHOLE_SECONDS: i64 = 2_000_000_000;
+        let changed = Self::of(stat);
+        let nanoseconds = |moment: &Self| i128::from(moment.seconds) * 1_000_000_000 + i128::from(moment.nanoseconds);
+        let tick = if changed.nanoseconds == 0 { WHOLE_SECONDS } else { 0 };
+        let passed = nanoseconds(self) - nanoseconds(&changed);
+        passed > i128::from(tick) || -passed > 2 * TICK.as_nanos() as i128
+    }
+
     /// Returns whether another change of the entry could leave its change time as it is: it last changed after this moment, or at it,
     /// on a file system that keeps whole seconds only.
     pub(crate) fn may_hide_in(&self, stat: &Stat) -> bool {
