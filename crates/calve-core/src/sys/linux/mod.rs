@@ -56,6 +56,9 @@ pub(crate) const NO_ATTRIBUTE: Errno = Errno::NODATA;
 /// The clock that file systems take times from (clock_gettime(2)).
 pub(crate) const FILE_CLOCK: ClockId = ClockId::RealtimeCoarse;
 
+/// A clock that nobody sets, and that goes on while the machine sleeps (clock_gettime(2)).
+pub(crate) const BOOT_CLOCK: ClockId = ClockId::Boottime;
+
 /// Shares all of `src`'s extents with the empty file `dst` (`FICLONE`, ioctl_ficlone(2)).
 pub(crate) fn reflink(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<()> {
     rustix::fs::ioctl_ficlone(dst, src)

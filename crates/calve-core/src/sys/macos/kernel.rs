@@ -30,6 +30,9 @@ pub(super) const NO_ATTRIBUTE: Errno = Errno::NOATTR;
 /// The clock that file systems take times from.
 pub(crate) const FILE_CLOCK: ClockId = ClockId::Realtime;
 
+/// A clock that nobody sets, and that goes on while the machine sleeps (clock_gettime(3)).
+pub(crate) const BOOT_CLOCK: ClockId = ClockId::Monotonic;
+
 /// Clones an open file or directory (fclonefileat(2)). With `keep_acl` the entries keep their access control lists; otherwise they get what
 /// their new parent bequeaths.
 pub(super) fn clone(src: BorrowedFd<'_>, parent: BorrowedFd<'_>, name: &CStr, keep_acl: bool) -> Result<()> {

@@ -179,6 +179,7 @@ pub(super) fn rename(
 
 /// The clock of Linux's file systems, on which the tests run.
 pub(crate) const FILE_CLOCK: ClockId = ClockId::RealtimeCoarse;
+pub(crate) const BOOT_CLOCK: ClockId = ClockId::Boottime;
 
 /// readdir(3): of a directory that is written to meanwhile one in so many entries is passed over (reports of APFS).
 pub(crate) const PASSED_OVER: usize = 4;
