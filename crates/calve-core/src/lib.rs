@@ -112,5 +112,6 @@ pub use {
         template_name, with_source,
     },
     tree::fill::room::NewEntries,
+    tree::set_state::FileSetState,
     tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor},
 };

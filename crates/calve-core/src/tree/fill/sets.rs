@@ -6,18 +6,17 @@ use std::ffi::{CStr, CString};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, SeekFrom, Stat};
+use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use super::entry::EntryOutcome;
-use super::metadata::same_version;
 use super::{BorrowedPair, Files, Fill, FillTally, FillWorker, Later};
 use crate::error::Error;
 use crate::file_set::{FileSet, is_made_again};
 use crate::operation::Operation;
-use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::names::Names;
 use crate::tree::notes::Notes;
+use crate::tree::set_state::FileSetState;
 use crate::tree::stable::Moment;
 
 /// What all sets of one filling share.
@@ -51,46 +50,6 @@ impl SetsOfFill {
 pub(super) fn are_watched(fill: &Fill<'_>) -> bool {
     let is_same_inode = matches!(fill.files, Files::Hardlink);
     !is_same_inode && !fill.is_upper && fill.frozen.is_none() && fill.keep.plain().is_none()
-}
-
-/// The files of a set at one time.
-struct SetState {
-    /// Taken before them.
-    clock: Moment,
-    /// Where the names cannot be known: a name that comes or goes changes it.
-    directory: Option<Stat>,
-    files: BTreeMap<CString, Stat>,
-}
-
-impl SetState {
-    fn has(&self, name: &[u8]) -> bool {
-        self.files.keys().any(|known| known.to_bytes() == name)
-    }
-
-    /// Returns the files whose changes matter.
-    fn deciding(&self) -> impl Iterator<Item = (&CString, &Stat)> {
-        self.files.iter().filter(|(name, _)| !is_made_again(name.to_bytes()))
-    }
-
-    /// Returns whether whatever changes from now on makes a state that differs from this one.
-    fn shows_changes(&self) -> bool {
-        self.deciding().map(|(_, stat)| stat).chain(&self.directory).all(|stat| self.clock.shows_changes_of(stat))
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        let is_same = |a: &Stat, b: &Stat| a.st_ino == b.st_ino && same_version(a, b);
-        let is_same_directory = match (&self.directory, &other.directory) {
-            (Some(a), Some(b)) => is_same(a, b),
-            _ => true,
-        };
-        is_same_directory
-            && self.deciding().count() == other.deciding().count()
-            && self.deciding().zip(other.deciding()).all(|((a, before), (b, after))| a == b && is_same(before, after))
-    }
-
-    fn has_links(&self) -> bool {
-        self.files.values().any(|stat| stat.st_nlink > 1)
-    }
 }
 
 /// One try at a set.
@@ -143,8 +102,7 @@ impl FillWorker<'_> {
             let after = self.look(at, set)?;
             let changed = notes.changed_so_far();
             let is_whole = attempt.is_complete
-                && before.shows_changes()
-                && before.is_same(&after)
+                && before.lasted_until(&after)
                 && changed
                     .iter()
                     .filter_map(|path| path.file_name())
@@ -173,7 +131,7 @@ impl FillWorker<'_> {
     fn attempt(
         &self,
         at: BorrowedPair<'_>,
-        before: &SetState,
+        before: &FileSetState,
         listed: &BTreeSet<CString>,
         found: &mut BTreeSet<CString>,
         notes: &Notes,
@@ -224,41 +182,8 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    fn look(&self, at: BorrowedPair<'_>, set: &FileSet) -> Result<SetState, Error> {
-        let failed = |operation| move |errno| self.src_error(operation, &at.node.path(), errno);
-        let clock = Moment::of_file_systems();
-        let (names, directory) = match set.known_names() {
-            Some(names) => (names, None),
-            None => {
-                let directory = rustix::fs::fstat(at.src).map_err(failed(Operation::Stat))?;
-                (names_in(at, set).map_err(failed(Operation::ReadDirectory))?, Some(directory))
-            }
-        };
-        let mut files = BTreeMap::new();
-        for name in names {
-            match rustix::fs::statat(at.src, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-                    files.insert(name, stat);
-                }
-                Ok(_) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(self.src_error(Operation::Stat, &at.node.path_of(&name), errno)),
-            }
-        }
-        Ok(SetState { clock, directory, files })
+    fn look(&self, at: BorrowedPair<'_>, set: &FileSet) -> Result<FileSetState, Error> {
+        let failed = |errno| self.src_error(Operation::Stat, &at.node.path(), errno);
+        FileSetState::look(at.src, set).map_err(failed)
     }
-}
-
-/// Reads the directory again.
-fn names_in(at: BorrowedPair<'_>, set: &FileSet) -> sys::Result<Vec<CString>> {
-    rustix::fs::seek(at.src, SeekFrom::Start(0))?;
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(at.src, &mut buffer)?;
-    let mut names = Vec::new();
-    while let Some(entry) = listing.next() {
-        let entry = entry?;
-        if FileSet::of(entry.name.to_bytes()).as_ref() == Some(set) {
-            names.push(entry.name.to_owned());
-        }
-    }
-    Ok(names)
 }

@@ -378,12 +378,14 @@ fn build(
         let from = dependency.from.join(&dependency.path);
         let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
         take_skipped(&mut part, &dependency.path, &mut left);
+        report.changed.extend(changed_below(&dependency.path, part.changed));
         warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
     }
-    let mut spares = SpareRoots { used: Vec::new(), wanted: report.spares_wanted };
+    let mut spares = SpareRoots { wanted: report.spares_wanted, ..SpareRoots::default() };
     for root in &spare_roots {
         let placed = spares::place(staged, &request.donor, root, &rules, &options.clone, &mut left)?;
         spares.used.extend(placed.used);
+        report.changed.extend(placed.changed);
         spares.wanted |= placed.wanted;
     }
     for pointer in plan.pointers() {
@@ -434,6 +436,11 @@ fn build(
         tracked_below,
         audit: None,
     })
+}
+
+/// Returns the entries that changed while the directory `at` was cloned, relative to the root.
+fn changed_below(at: &Path, changed: Vec<PathBuf>) -> impl Iterator<Item = PathBuf> {
+    changed.into_iter().map(|path| if path.as_os_str().is_empty() { at.to_path_buf() } else { at.join(path) })
 }
 
 fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) {
