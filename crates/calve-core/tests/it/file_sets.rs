@@ -4,9 +4,11 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use calve_core::{CloneOptions, CloneReport, clone_tree};
+use calve_core::{CloneOptions, CloneReport, SpareOptions, SpareOrigin, SpareUse, Spares, Strategy, clone_tree};
 use calve_testkit::{FileSystem, Volume, require_program, rounds};
 use fs_err as fs;
+
+use crate::spare::foreground;
 
 /// A program that writes to a database until its input ends. The prelude gives it `said()`, to be called when the database is there, and
 /// `over()`, which tells whether to end.
@@ -77,11 +79,23 @@ fn check(directory: &Path, program: &str) -> Result<(), String> {
 }
 
 /// Copies a database many times under its writer. `main` is in the set.
-#[expect(clippy::print_stderr, reason = "how many had to be named is what a long run is for")]
 fn copies_are_whole_or_named(volume: &Volume, copies: usize, main: &str, writer: &str, checker: &str) {
+    copies_with(volume, copies, main, writer, checker, &|_| CloneOptions::default());
+}
+
+/// As [`copies_are_whole_or_named`]. `options` is called with the source before each copy. Returns how many copies were spares.
+#[expect(clippy::print_stderr, reason = "how many had to be named is what a long run is for")]
+fn copies_with(
+    volume: &Volume,
+    copies: usize,
+    main: &str,
+    writer: &str,
+    checker: &str,
+    options: &dyn Fn(&Path) -> CloneOptions,
+) -> usize {
     // A database grows, and its transactions take longer.
     const COPIES_OF_ONE: usize = 8;
-    let (mut whole, mut named, mut broken) = (0, 0, 0);
+    let (mut whole, mut named, mut broken, mut spares) = (0, 0, 0, 0);
     for first in (0..copies).step_by(COPIES_OF_ONE) {
         let src = volume.path().join("src");
         fs::create_dir_all(src.join("data")).unwrap();
@@ -92,7 +106,8 @@ fn copies_are_whole_or_named(volume: &Volume, copies: usize, main: &str, writer:
         let writer = Writer::start(&src.join("data"), writer);
         for number in first..copies.min(first + COPIES_OF_ONE) {
             let dst = volume.path().join("copy");
-            let report: CloneReport = clone_tree(&src, &dst, &CloneOptions::default()).unwrap();
+            let report: CloneReport = clone_tree(&src, &dst, &options(&src)).unwrap();
+            spares += usize::from(report.strategy == Strategy::Spare);
             let is_named = report.changed.contains(&PathBuf::from("data").join(main));
             match (check(&dst.join("data"), checker), is_named) {
                 (Ok(()), false) => whole += 1,
@@ -111,6 +126,7 @@ fn copies_are_whole_or_named(volume: &Volume, copies: usize, main: &str, writer:
     }
     eprintln!("{copies} copies: {whole} whole, {named} named, {broken} of them broken");
     assert!(whole > 0, "all of {copies} copies were named");
+    spares
 }
 
 #[test]
@@ -254,4 +270,26 @@ fn a_database_that_nothing_but_its_log_tells_of() {
         let writer = ENCRYPTED.replace("LINK", link);
         copies_are_whole_or_named(&volume, rounds(100), "odd", &writer, CHECK_ENCRYPTED);
     }
+}
+
+/// What has changed since a spare was built is copied when it is claimed: perhaps one file of a database, and not the other.
+#[test]
+fn a_database_in_a_spare() {
+    if !require_program("python3") {
+        return;
+    }
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
+    let home = volume.path().join("home");
+    let spares = Spares::at(home.clone());
+    let options = |src: &Path| {
+        spares.add(&SpareOrigin::Directory(src.to_path_buf()), &SpareOptions::default()).unwrap();
+        // It fails if something changes while a spare is built.
+        let _ = spares.refill(&foreground());
+        let mut options = CloneOptions::default();
+        options.spares = Some(SpareUse::of(home.clone()));
+        options
+    };
+    let writer = WRITE_AHEAD.replace("    i += 1", "    i += 1\n    ended.wait(random.choice([0, 0.05, 0.5]))");
+    let claimed = copies_with(&volume, rounds(100), "a.db", &writer, CHECK_SQLITE, &options);
+    assert!(claimed > 0, "no spare was claimed");
 }

@@ -19,7 +19,7 @@ use crate::repository::Repository;
 use crate::trust::{self, Provenance};
 use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
-use crate::worktree::add::{AddOptions, Trust, changed_below, take_skipped};
+use crate::worktree::add::{AddOptions, Trust, take_notes};
 use crate::worktree::registration::note_donor;
 use crate::worktree::tracked::index::Index;
 
@@ -105,31 +105,20 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
             clone.select = is_directory.then(|| rules_below(&survey.rules, &path));
             let mut report = clone_tree(&from, &to, &clone)?;
-            take_skipped(&mut report, &path, &mut left);
-            changed.extend(changed_below(&path, report.changed));
+            changed.extend(take_notes(&mut report, &path, &mut left));
             carried.push(path);
         }
     }
     carried.sort();
-    changed.extend(sets.changed().filter(|path| carried.binary_search(path).is_ok()));
-    changed.sort();
-    changed.dedup();
+    sets.add_changed(&carried, &mut changed);
     left.sort_by(|a, b| a.path.cmp(&b.path));
     audited_too.extend(carried.iter().cloned());
     let audit = match audited_too.is_empty() {
         true => AuditReport::default(),
         false => audited(&request, &here, audited_too, options)?,
     };
-    Ok(FillReport {
-        path: here,
-        donor: request.donor,
-        provenance: request.provenance,
-        carried,
-        env_files,
-        left,
-        changed,
-        audit,
-    })
+    let (path, donor, provenance) = (here, request.donor, request.provenance);
+    Ok(FillReport { path, donor, provenance, carried, env_files, left, changed, audit })
 }
 
 /// Files that belong together and are carried one by one, as git lists them where it does not ignore their whole directory.
@@ -170,13 +159,15 @@ impl SingleSets {
         Self(looked.collect())
     }
 
-    /// Returns the entries of those sets in which something has changed since.
-    fn changed(self) -> impl Iterator<Item = PathBuf> {
-        let changed = self
-            .0
-            .into_iter()
-            .filter(|one| !FileSetState::of(&one.set, &one.directory).is_ok_and(|now| one.before.lasted_until(&now)));
-        changed.flat_map(|one| one.paths)
+    /// Adds those that were carried of each set in which something has changed since.
+    fn add_changed(self, carried: &[PathBuf], changed: &mut Vec<PathBuf>) {
+        for SingleSet { directory, set, before, paths } in self.0 {
+            if !FileSetState::of(&set, &directory).is_ok_and(|now| before.lasted_until(&now)) {
+                changed.extend(paths.into_iter().filter(|path| carried.contains(path)));
+            }
+        }
+        changed.sort();
+        changed.dedup();
     }
 }
 

@@ -19,7 +19,7 @@ use crate::repository::Repository;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below};
-use crate::worktree::add::{changed_below, is_worktree, take_skipped};
+use crate::worktree::add::{is_worktree, take_notes};
 
 /// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";
@@ -101,8 +101,7 @@ pub(crate) fn place(
     plain.select = Some(rules_below(rules, root));
     plain.spares = None;
     let mut part = staged.clone_below(&from.join(root), root, &plain)?;
-    take_skipped(&mut part, root, left);
-    let changed = changed_below(root, part.changed).collect();
+    let changed = take_notes(&mut part, root, left);
     Ok(SpareRoots { used: Vec::new(), wanted: true, changed })
 }
 
