@@ -38,11 +38,14 @@ impl SetsOfFill {
 
     /// Waits, unless a try that began at `started` was the last one that there is time for.
     fn may_try_again(&self, started: Instant, pause: &mut Duration) -> bool {
+        let spent = || self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if *spent() >= PATIENCE {
+            return false;
+        }
         std::thread::sleep(*pause);
         *pause = (*pause * 2).min(LONGEST_PAUSE);
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        *spent += started.elapsed();
-        *spent < PATIENCE
+        *spent() += started.elapsed();
+        *spent() < PATIENCE
     }
 }
 
