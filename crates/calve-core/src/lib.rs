@@ -27,6 +27,7 @@ mod choice;
 mod choose;
 mod clone;
 mod error;
+mod file_set;
 mod held_lock;
 mod hidden;
 mod home;
@@ -57,6 +58,7 @@ mod tree;
 pub use choice::{Choice, Refusal, Requirement, Strategy};
 pub use clone::{clone_tree, plan};
 pub use error::{Error, PrivateError, Protection, RoomUnit, ShownPath, StatedRequirement, TemplateError, without_path};
+pub use file_set::FileSet;
 pub use hidden::is_trash;
 pub use home::home_directory;
 pub use operation::Operation;
@@ -109,5 +111,6 @@ pub use {
         template_name, with_source,
     },
     tree::fill::room::NewEntries,
+    tree::set_state::FileSetState,
     tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor},
 };

@@ -27,7 +27,7 @@ use crate::sys::{self, Denial, OverlayPaths, Steps};
 use crate::tree::location::DIRECTORY;
 use crate::tree::lock::Purpose;
 use crate::tree::source::Source;
-use crate::tree::stable::Moment;
+use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 
 use apply::{ApplyRequest, with_writable};
@@ -50,7 +50,7 @@ pub struct Changes {
     /// Those, and what was touched.
     touched: Vec<Change>,
     /// Just before they were listed.
-    since: Option<Moment>,
+    since: Option<Since>,
 }
 
 impl std::ops::Deref for Changes {
@@ -208,6 +208,7 @@ impl PrivateOverlay {
     /// # Errors
     /// Fails with [`PrivateError::ChangedMeanwhile`] if something else has changed one of these entries since the beginning, by the times at
     /// which they last changed (ctime), and with [`PrivateError::ChangedSinceShown`] if the copy has changed since its changes were listed.
+    /// Fails with [`PrivateError::ClockSetBack`] if those times tell nothing.
     /// Leaves the tree as it was, unless the error is [`PrivateError::HalfApplied`].
     pub fn apply(&self, shown: &Changes, since: &Beginning, cancel: &CancelToken) -> Result<(), Error> {
         let [lower, upper] = self.layers()?;
@@ -282,13 +283,13 @@ impl PrivateOverlay {
 }
 
 /// A moment before a command was started, or before its changes were listed.
-pub struct Beginning(Moment);
+pub struct Beginning(Since);
 
 impl Beginning {
     /// Returns the moment from which changes of a tree, or of a copy, count for [`PrivateOverlay::apply`]. Takes 11 ms, which the clocks of file systems need for a
     /// tick.
     pub fn now() -> Self {
-        Self(Moment::of_clock())
+        Self(Since::now())
     }
 }
 

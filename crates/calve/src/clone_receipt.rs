@@ -1,6 +1,6 @@
 //! The receipt of a clone in one line, for people.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use calve_core::{ClonePlan, CloneReport, Refusal, ShownPath, SkipReason, SpareCheck, SpareReport};
 use calve_receipt::named;
@@ -72,7 +72,7 @@ pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
         let others = if more == 0 { String::new() } else { format!(" and {} more", count(more as u64)) };
         lines.push(format!("warning: left out `{}` ({}){others}", ShownPath(named(&first.path)), first.reason));
     }
-    lines.extend(changed(report));
+    lines.extend(changed(&report.changed));
     for warning in &report.warnings {
         let place =
             warning.path.as_ref().map(|path| format!(" (first: `{}`)", ShownPath(named(path)))).unwrap_or_default();
@@ -82,9 +82,9 @@ pub(crate) fn attention(report: &CloneReport) -> Vec<String> {
 }
 
 /// Returns the line about entries that changed while they were cloned: data in use may be torn in the copy.
-pub(crate) fn changed(report: &CloneReport) -> Option<String> {
-    let first = report.changed.first()?;
-    let entries = entry_count(report.changed.len() as u64);
+pub(crate) fn changed(changed: &[PathBuf]) -> Option<String> {
+    let first = changed.first()?;
+    let entries = entry_count(changed.len() as u64);
     Some(format!("warning: {entries} of the source changed meanwhile (first: `{}`)", ShownPath(named(first))))
 }
 

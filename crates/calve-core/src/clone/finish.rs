@@ -19,10 +19,10 @@ use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target, times};
 use crate::tree::notes::{NoteSummary, Notes};
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
-use crate::tree::stable::{Moment, StabilityCheck, changed};
+use crate::tree::stable::{Since, StabilityCheck, changed};
 
 /// Checks that `made` is the clone that was asked for. `started` is the moment from which the source may not have changed.
-pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<Moment>) -> Result<(), Error> {
+pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Option<Since>) -> Result<(), Error> {
     let told = part.notes.tell();
     if let Some((name, _)) = part.source.single() {
         let found = rustix::fs::statat(made, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -51,7 +51,7 @@ pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
     }
 }
 
-fn stability_check<'a>(part: &ClonePart<'a>, since: Moment) -> StabilityCheck<'a> {
+fn stability_check<'a>(part: &ClonePart<'a>, since: Since) -> StabilityCheck<'a> {
     let (mounts, threads, cancel) = (part.options.mounts, thread_count(part.options.threads), &part.options.cancel);
     StabilityCheck { source: part.source, since, exclude: part.exclude, mounts, threads, cancel, renamed: None }
 }
@@ -59,6 +59,10 @@ fn stability_check<'a>(part: &ClonePart<'a>, since: Moment) -> StabilityCheck<'a
 /// Fails if an entry has changed.
 pub(super) fn require_stable(check: &StabilityCheck<'_>, what: &str) -> Result<(), Error> {
     let Some(below) = changed(check)? else { return Ok(()) };
+    if check.since.was_set_back() {
+        let detail = "the clock was set back, so that the times of changes tell nothing".into();
+        return Err(refusal(Requirement::Stable, detail));
+    }
     let root = check.source.path();
     let path = if below.as_os_str().is_empty() { root.to_path_buf() } else { root.join(below) };
     Err(refusal(Requirement::Stable, format!("`{}` {what}", ShownPath(path))))

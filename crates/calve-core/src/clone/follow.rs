@@ -120,7 +120,7 @@ fn taken(
     // store shows; reading does not.
     let moment = match strategy {
         Choice::Only(Strategy::Reflink) => now(clock)?,
-        _ => stable::begin(source, clock.directory(), Mounts::Stay)?,
+        _ => stable::begin(source, clock.directory(), Mounts::Stay)?.moment(),
     };
     match RecordedDirectory::take(source, moment, Writers::Possible, cancel) {
         Ok(record) => Ok(Some(record)),

@@ -38,7 +38,7 @@ use crate::tree::location::{DIRECTORY, Location, make_below, open_below};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
-use crate::tree::stable::{Moment, watchable};
+use crate::tree::stable::{Since, watchable};
 
 pub use supersede::supersede;
 
@@ -130,7 +130,7 @@ struct Origin {
     /// The root's own metadata, if it has all of it from one call and was closed to others.
     whole: Option<WholeRoot>,
     /// The moment since which the source may not change.
-    started: Option<Moment>,
+    started: Option<Since>,
 }
 
 /// One clone into a staged tree.

@@ -28,6 +28,9 @@ pub enum PrivateError {
     /// An entry that the command has changed was changed in the directory too. Nothing was made there.
     #[error("`{}` was changed while the command ran; nothing was applied", ShownPath(.0))]
     ChangedMeanwhile(PathBuf),
+    /// The times of changes tell nothing, because the clock was set back. Nothing was made in the directory.
+    #[error("the clock was set back while the command ran, so nobody can tell what else changed in `{}`; nothing was applied", ShownPath(.0))]
+    ClockSetBack(PathBuf),
     /// A process that the command left behind has changed the copy since its changes were listed. Nothing was made in the directory.
     #[error("the copy of `{}` has changed since the changes were listed; nothing was applied", ShownPath(.0))]
     ChangedSinceShown(PathBuf),
@@ -65,7 +68,7 @@ impl PrivateError {
             Self::ChangesInside(_) | Self::NoOverlay { .. } => Remedy::KeepChangesElsewhere,
             Self::NotStarted { .. } => Remedy::CheckCommand,
             Self::ChangedSinceShown(_) => Remedy::EndLeftProcesses,
-            Self::ChangedMeanwhile(_) | Self::NotApplied { .. } => Remedy::MergeChanges,
+            Self::ChangedMeanwhile(_) | Self::ClockSetBack(_) | Self::NotApplied { .. } => Remedy::MergeChanges,
             Self::HalfApplied { kept, .. } => Remedy::PutBack(kept.clone()),
         }
     }

@@ -31,7 +31,7 @@ use crate::tree::names::Names;
 use crate::tree::node::node_of;
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
-use crate::tree::stable::Moment;
+use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 
 /// One tree, and the directory that has what a command has changed in it.
@@ -43,9 +43,9 @@ pub(super) struct ApplyRequest<'a> {
     pub(super) lower: BorrowedFd<'a>,
     pub(super) upper: Layer<'a>,
     /// Entries that have changed in the tree since are not replaced. `None`: the tree is nobody else's, and its directories get the command's times.
-    pub(super) since: Option<Moment>,
+    pub(super) since: Option<Since>,
     /// Entries that have changed in the copy since are not taken. `None`: all are.
-    pub(super) shown: Option<Moment>,
+    pub(super) shown: Option<Since>,
     pub(super) cancel: &'a CancelToken,
 }
 
@@ -166,14 +166,17 @@ impl ApplyRequest<'_> {
     }
 
     fn changed(&self, change: &Change) -> Error {
-        PrivateError::ChangedMeanwhile(self.tree.join(&change.path)).into()
+        match self.since {
+            Some(since) if since.was_set_back() => PrivateError::ClockSetBack(self.tree.to_path_buf()).into(),
+            _ => PrivateError::ChangedMeanwhile(self.tree.join(&change.path)).into(),
+        }
     }
 
     /// Fails if what is taken from the copy may not be what was shown.
     fn check_shown(&self, change: &Change, copy: &mut Directories<'_>) -> Result<(), Error> {
         let (Some(shown), true) = (self.shown, change.after.is_some()) else { return Ok(()) };
         match copy.entry(&change.path) {
-            Ok(stat) if !shown.may_hide_in(&stat) => Ok(()),
+            Ok(stat) if !shown.may_have_changed(&stat) => Ok(()),
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
                 Err(PrivateError::ChangedSinceShown(self.tree.join(&change.path)).into())
             }
@@ -194,14 +197,14 @@ impl ApplyRequest<'_> {
             return Ok(false);
         }
         match entry(self.lower, directory) {
-            Ok(stat) => Ok(since.may_hide_in(&stat)),
+            Ok(stat) => Ok(since.may_have_changed(&stat)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
             Err(errno) => Err(failed(errno)),
         }
     }
 
     fn is_new(&self, stat: &Stat) -> bool {
-        self.since.is_some_and(|since| since.may_hide_in(stat))
+        self.since.is_some_and(|since| since.may_have_changed(stat))
     }
 
     /// Makes everything new in the hidden place, in directories like those of the tree.

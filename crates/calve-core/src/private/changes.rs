@@ -19,7 +19,7 @@ use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 use crate::tree::compare::same_data;
 use crate::tree::fill::contents::open_contents;
 use crate::tree::node::{Node, node_of};
-use crate::tree::stable::Moment;
+use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 
 /// An entry that a command has made, changed or deleted.
@@ -115,8 +115,8 @@ pub(super) fn changes(
 
 /// Returns whether nothing in `directory` has changed since, at any depth: whatever is made, changed or deleted gives a new ctime to itself or
 /// to the directory that it is in.
-pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Moment) -> sys::Result<bool> {
-    if since.may_hide_in(&rustix::fs::fstat(directory)?) {
+pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Since) -> sys::Result<bool> {
+    if since.may_have_changed(&rustix::fs::fstat(directory)?) {
         return Ok(false);
     }
     let mut next = vec![Node::root()];
@@ -126,7 +126,7 @@ pub(super) fn is_quiet(directory: BorrowedFd<'_>, since: Moment) -> sys::Result<
         add_names(opened.as_fd(), &mut names)?;
         for name in &names {
             let stat = rustix::fs::statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            if since.may_hide_in(&stat) {
+            if since.may_have_changed(&stat) {
                 return Ok(false);
             }
             if is_directory(&stat) {

@@ -102,7 +102,7 @@ fn fill(
     let destination = Location::of_destination(&found.path.join("tree"))?;
     refuse(&source, &destination, set.definition.shape.staged)?;
     let exclude = Exclusions::new(&options.exclude)?;
-    let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?;
+    let moment = stable::begin(&source, found.directory.as_fd(), options.mounts)?.moment();
     let taken = record::take(&source, &exclude, moment, Writers::Possible, options)?;
     check_room(&source, &taken, &destination, options)?;
     let mut head = taken.head(&source, built_ns).map_err(failed(Operation::Stat))?;

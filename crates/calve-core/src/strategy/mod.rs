@@ -28,7 +28,7 @@ use crate::tree::exclude::Exclusions;
 use crate::tree::fill::metadata::NewFileDefaults;
 use crate::tree::notes::Notes;
 use crate::tree::source::Source;
-use crate::tree::stable::Moment;
+use crate::tree::stable::Since;
 
 /// One way to clone. ARCHITECTURE.md lists the places that a new one needs.
 pub(crate) trait Method: Sync {
@@ -73,7 +73,7 @@ pub(crate) struct Outcome {
     /// The root as one call made it, with all of its metadata, before it was closed to others by [`close_to_others`].
     pub(crate) whole: Option<WholeRoot>,
     /// For `stable`: the moment before anything was read.
-    pub(crate) started: Option<Moment>,
+    pub(crate) started: Option<Since>,
 }
 
 /// The root of a tree before it was closed to others.

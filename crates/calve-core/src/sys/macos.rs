@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 use super::{CloneFamily, SpaceRules, word};
 
-pub(crate) use kernel::{lower_priority, make_node};
+pub(crate) use kernel::{BOOT_CLOCK, FILE_CLOCK, lower_priority, make_node};
 #[cfg(like_macos)]
 pub(crate) use like::{PASSED_OVER, Version, make_accessible, set_mode_of_name, version};
 pub(crate) use mounts::{file_system_name, is_mount_point, mounts_below};

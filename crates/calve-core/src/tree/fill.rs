@@ -12,6 +12,7 @@ mod links;
 mod log;
 pub(crate) mod metadata;
 pub(crate) mod room;
+mod sets;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr};
@@ -29,6 +30,7 @@ use self::descend::{DirectoryToFill, NamedSubdirectories};
 use self::groups::AllocationGroups;
 use self::links::Links;
 use self::metadata::{Fault, Keeper, NewFileDefaults, Side, Target, same_version, times};
+use self::sets::SetsOfFill;
 use super::ahead::PendingStack;
 use super::exclude::Exclusions;
 use super::location::identity;
@@ -105,6 +107,7 @@ struct FillState {
     staged: (u64, u64),
     /// Directories that their owner could not change any more: they are closed when everything below is done.
     closed: Mutex<Vec<ClosedDirectory>>,
+    sets: SetsOfFill,
 }
 
 enum Task {
@@ -121,6 +124,23 @@ struct LargeDirectory {
     node: Arc<Node>,
     stat: Stat,
     unfinished: AtomicUsize,
+    /// Of all workers.
+    held_back: Mutex<Names>,
+}
+
+impl LargeDirectory {
+    fn new(node: Arc<Node>, stat: Stat) -> Arc<Self> {
+        Arc::new(Self { node, stat, unfinished: AtomicUsize::new(1), held_back: Mutex::default() })
+    }
+}
+
+/// The entries of a directory that are left for later.
+#[derive(Default)]
+struct Later {
+    /// Directories to fill, which have been made.
+    below: Names,
+    /// Files that belong together.
+    held_back: Names,
 }
 
 /// A directory of the source and its copy.
@@ -175,6 +195,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
         groups: AllocationGroups::of(fill.dst_root, fill.threads),
         staged: identity(&staged),
         closed: Mutex::default(),
+        sets: SetsOfFill::begin(),
     };
     let pool = Pool::new(fill.threads, fill.cancel.clone());
     let first = match scope {
@@ -187,8 +208,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
         }
         Scope::Parts(parts) => {
             for FillPart { node, stat, names } in parts {
-                let large = Arc::new(LargeDirectory { node, stat, unfinished: AtomicUsize::new(1) });
-                pool.give(Task::Entries { large, names });
+                pool.give(Task::Entries { large: LargeDirectory::new(node, stat), names });
             }
             // Nothing: a list of names that is empty.
             Task::Directories { parent: Node::root(), names: Names::default() }
@@ -243,6 +263,8 @@ struct FillWorker<'f> {
     ahead: PendingStack<Pair, ()>,
     put_off: Vec<DirectoryToFill>,
     put_off_limit: usize,
+    /// It leaves files that belong together to the end of their directory.
+    holds_back: bool,
 }
 
 /// Directories that all workers together put off.
@@ -268,6 +290,7 @@ impl<'f> FillWorker<'f> {
             ahead: PendingStack::new(most_open),
             put_off: Vec::new(),
             put_off_limit,
+            holds_back: sets::are_watched(fill),
         }
     }
 
@@ -280,7 +303,8 @@ impl<'f> FillWorker<'f> {
             Task::Single { name, kind } => {
                 let node = Node::root();
                 let at = BorrowedPair { node: &node, src: self.fill.src_root, dst: self.fill.dst_root };
-                self.entry(at, &name, kind, &mut Names::default())?;
+                self.holds_back = false;
+                self.entry(at, &name, kind, &mut Later::default())?;
             }
         }
         let result = self.descend();
@@ -299,23 +323,23 @@ impl<'f> FillWorker<'f> {
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         self.tally.entries.directories += 1;
         let at = BorrowedPair { node: &node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
-        let mut below = Names::default();
+        let mut later = Later::default();
         let mut large: Option<Arc<LargeDirectory>> = None;
         if self.is_other_file_system(&stat)? {
             self.fill.notes.skipped(node.path(), SkipReason::OtherFileSystem);
         } else {
             // The buffer is lent to the listing; entries are made while it is read.
             let mut buffer = std::mem::replace(&mut self.listing, ListingBuffer::empty());
-            let result = self.entries(at, &stat, &mut buffer, &mut below, &mut large);
+            let result = self.entries(at, &stat, &mut buffer, &mut later, &mut large);
             self.listing = buffer;
             result?;
         }
         match large {
-            None => self.finish(at, &stat)?,
-            Some(large) => self.leave(&large, at)?,
+            None => self.finish(at, &stat, &mut later)?,
+            Some(large) => self.leave(&large, at, &mut later)?,
         }
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
-        self.ahead.push(NamedSubdirectories { node, open: Some(pair), names: below, more: () });
+        self.ahead.push(NamedSubdirectories { node, open: Some(pair), names: later.below, more: () });
         if let Some(group) = group {
             self.shared.groups.leave(group);
         }
@@ -327,7 +351,7 @@ impl<'f> FillWorker<'f> {
         at: BorrowedPair<'_>,
         stat: &Stat,
         buffer: &mut ListingBuffer,
-        below: &mut Names,
+        later: &mut Later,
         large: &mut Option<Arc<LargeDirectory>>,
     ) -> Result<(), Error> {
         let failed = |worker: &Self, errno| worker.src_error(Operation::ReadDirectory, &at.node.path(), errno);
@@ -356,15 +380,12 @@ impl<'f> FillWorker<'f> {
                     let entry = entry.map_err(|errno| failed(self, errno))?;
                     names.push(entry.kind, entry.name);
                 }
-                let shared = large.get_or_insert_with(|| {
-                    let node = Arc::clone(at.node);
-                    Arc::new(LargeDirectory { node, stat: *stat, unfinished: AtomicUsize::new(1) })
-                });
+                let shared = large.get_or_insert_with(|| LargeDirectory::new(Arc::clone(at.node), *stat));
                 shared.unfinished.fetch_add(1, Ordering::Relaxed);
                 self.pool.give(Task::Entries { large: Arc::clone(shared), names });
                 continue;
             }
-            self.entry(at, entry.name, entry.kind, below)?;
+            self.entry(at, entry.name, entry.kind, later)?;
         }
     }
 
@@ -373,31 +394,37 @@ impl<'f> FillWorker<'f> {
         let before = (self.tally.entries.total(), self.tally.bytes.apparent);
         let pair = self.open_pair(&large.node)?;
         let at = BorrowedPair { node: &large.node, src: pair.src.as_fd(), dst: pair.dst.as_fd() };
-        let mut below = Names::default();
+        let mut later = Later::default();
         let mut name = Vec::new();
         while let Some(kind) = names.take(&mut name) {
             if self.pool.stopped() {
                 return Ok(());
             }
             let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
-            self.entry(at, name, kind, &mut below)?;
+            self.entry(at, name, kind, &mut later)?;
         }
-        self.leave(large, at)?;
+        self.leave(large, at, &mut later)?;
         self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         let node = Arc::clone(&large.node);
-        self.ahead.push(NamedSubdirectories { node, open: Some(pair), names: below, more: () });
+        self.ahead.push(NamedSubdirectories { node, open: Some(pair), names: later.below, more: () });
         Ok(())
     }
 
-    fn leave(&mut self, large: &LargeDirectory, at: BorrowedPair<'_>) -> Result<(), Error> {
+    fn leave(&mut self, large: &LargeDirectory, at: BorrowedPair<'_>, later: &mut Later) -> Result<(), Error> {
+        let of_all = || large.held_back.lock().unwrap_or_else(PoisonError::into_inner);
+        of_all().append(&mut later.held_back);
         match large.unfinished.fetch_sub(1, Ordering::AcqRel) {
-            1 => self.finish(at, &large.stat),
+            1 => {
+                std::mem::swap(&mut *of_all(), &mut later.held_back);
+                self.finish(at, &large.stat, later)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Gives the copy of a directory its metadata, after all its entries were made. Nothing in it will change its times again.
-    fn finish(&mut self, at: BorrowedPair<'_>, stat: &Stat) -> Result<(), Error> {
+    /// Makes what was held back, and gives the copy of a directory its metadata. Nothing in it will change its times again.
+    fn finish(&mut self, at: BorrowedPair<'_>, stat: &Stat, later: &mut Later) -> Result<(), Error> {
+        self.sets(at, later)?;
         let path = || at.node.path();
         self.check_frozen(stat, path)?;
         if at.node.parent().is_some() {

@@ -11,6 +11,7 @@ pub(crate) mod location;
 pub(crate) mod lock;
 pub(crate) mod names;
 pub(crate) mod node;
+pub(crate) mod set_state;
 pub(crate) mod source;
 pub(crate) mod stable;
 pub(crate) mod walk;

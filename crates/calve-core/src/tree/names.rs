@@ -37,6 +37,12 @@ impl Names {
         Some(kind)
     }
 
+    /// Adds the names of another list, and empties that.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.bytes.extend_from_slice(other.bytes.get(other.start..).unwrap_or_default());
+        *other = Self::default();
+    }
+
     /// Gives the second half away.
     pub(crate) fn split(&mut self) -> Self {
         let remaining = &self.bytes[self.start..];

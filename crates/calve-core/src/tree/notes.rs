@@ -119,6 +119,36 @@ impl Notes {
         }
     }
 
+    /// Returns the entries that were not the same before and after, so far.
+    pub(crate) fn changed_so_far(&self) -> Vec<PathBuf> {
+        self.lock().changed.clone()
+    }
+
+    /// Adds what was noted elsewhere, except for the entries that changed.
+    pub(crate) fn add_all_but_changed(&self, other: Self) {
+        let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for skipped in other.skipped {
+            self.skipped(skipped.path, skipped.reason);
+        }
+        let mut notes = self.lock();
+        for Fallback { from, to, errno, files, first_path } in other.fell_back {
+            match notes.fell_back.iter_mut().find(|known| (known.from, known.to, known.errno) == (from, to, errno)) {
+                Some(known) => known.files += files,
+                None => notes.fell_back.push(Fallback { from, to, errno, files, first_path }),
+            }
+        }
+        for lost in other.not_kept {
+            let same = |known: &&mut LostAttribute| {
+                (known.code, &known.what, known.errno) == (lost.code, &lost.what, lost.errno)
+            };
+            match notes.not_kept.iter_mut().find(same) {
+                Some(known) => known.entries += lost.entries,
+                None => notes.not_kept.push(lost),
+            }
+        }
+        notes.warnings.extend(other.warnings);
+    }
+
     pub(crate) fn warn(&self, code: WarningCode, path: Option<PathBuf>, message: String) {
         self.lock().warnings.push(Warning { code, path, message });
     }

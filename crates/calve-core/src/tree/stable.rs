@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use rustix::time::ClockId;
 
 use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
@@ -62,9 +63,26 @@ impl Moment {
 
     /// Returns the current moment by this machine's clock. File systems' ticks have passed it when this returns.
     pub(crate) fn of_clock() -> Self {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let now = rustix::time::clock_gettime(ClockId::Realtime);
         std::thread::sleep(TICK);
         Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
+    }
+
+    /// Returns the time that a change would get now, by the clock of this machine's file systems. It ticks.
+    pub(crate) fn of_file_systems() -> Self {
+        let now = rustix::time::clock_gettime(sys::FILE_CLOCK);
+        Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
+    }
+
+    /// Returns whether any change of the entry after this moment, taken by [`Self::of_file_systems`], gives it another change time: its
+    /// last change was in an earlier tick, or its time comes from another clock.
+    pub(crate) fn shows_changes_of(&self, stat: &Stat) -> bool {
+        const WHOLE_SECONDS: i64 = 2_000_000_000;
+        let changed = Self::of(stat);
+        let nanoseconds = |moment: &Self| i128::from(moment.seconds) * 1_000_000_000 + i128::from(moment.nanoseconds);
+        let tick = if changed.nanoseconds == 0 { WHOLE_SECONDS } else { 0 };
+        let passed = nanoseconds(self) - nanoseconds(&changed);
+        passed > i128::from(tick) || -passed > 2 * TICK.as_nanos() as i128
     }
 
     /// Returns whether another change of the entry could leave its change time as it is: it last changed after this moment, or at it,
@@ -94,11 +112,76 @@ impl Moment {
     }
 }
 
+/// The beginning of a time in which changes of entries count, as their change times tell them.
+///
+/// A clock that is set back makes what changes later look older than this. So it is compared with a clock that nobody sets, whenever an
+/// entry is judged: once it was set back, every entry counts as changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Since {
+    moment: Moment,
+    /// How far the clock of file systems was ahead of the other.
+    ahead: i128,
+}
+
+impl Since {
+    /// Returns the present, by this machine's clock. File systems' ticks have passed it when this returns.
+    pub(crate) fn now() -> Self {
+        let ahead = Self::ahead_at_least();
+        Self { moment: Moment::of_clock(), ahead }
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        self.moment
+    }
+
+    /// Returns whether the entry has changed after the beginning.
+    pub(crate) fn has_changed(&self, stat: &Stat) -> bool {
+        Moment::of(stat) > self.moment || self.was_set_back()
+    }
+
+    /// Returns whether the entry may have changed since the beginning, also on a file system that keeps whole seconds only.
+    pub(crate) fn may_have_changed(&self, stat: &Stat) -> bool {
+        self.moment.may_hide_in(stat) || self.was_set_back()
+    }
+
+    /// Returns whether the clock was set back, so that change times tell nothing. If it was also set forward again by now, that goes unnoticed.
+    pub(crate) fn was_set_back(&self) -> bool {
+        is_set_back(self.ahead, Self::ahead_at_most())
+    }
+
+    /// Reads the clocks in an order in which a pause between them cannot look like a clock that was set back later.
+    fn ahead_at_least() -> i128 {
+        let of_files = nanoseconds(ClockId::Realtime);
+        of_files - nanoseconds(sys::BOOT_CLOCK)
+    }
+
+    /// Reads the clocks in an order in which a pause between them cannot look like a clock that was set back earlier.
+    fn ahead_at_most() -> i128 {
+        let of_boot = nanoseconds(sys::BOOT_CLOCK);
+        nanoseconds(ClockId::Realtime) - of_boot
+    }
+}
+
+/// Returns whether a clock was set back between two times at which it was `before` and `now` nanoseconds ahead of one that nobody sets.
+///
+/// Slewing (adjtime(3), NTP) changes the pace of both clocks alike, so what they differ by otherwise is rounding: up to a few microseconds
+/// on macOS. A clock that is set back by less than this hides only changes within that time of the beginning.
+fn is_set_back(before: i128, now: i128) -> bool {
+    const TOLERANCE: i128 = 100_000;
+    before - now > TOLERANCE
+}
+
+fn nanoseconds(clock: ClockId) -> i128 {
+    let now = rustix::time::clock_gettime(clock);
+    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
+}
+
 /// Returns the moment from which every change shows, including changes through a mapping. Writes back what is dirty on the source's file
 /// systems, which does not change the source; `staged` is for [`Moment::now`].
-pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Moment, Error> {
+pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> Result<Since, Error> {
     let failed = |operation| move |errno| Error::io(operation, source.path(), errno);
     let file_systems = watchable(source, mounts)?;
+    let ahead = Since::ahead_at_least();
     let moment = Moment::now(source, staged).map_err(failed(Operation::TellTime))?;
     for (file_system, path) in &file_systems {
         match source.single() {
@@ -107,7 +190,7 @@ pub(crate) fn begin(source: &Source, staged: BorrowedFd<'_>, mounts: Mounts) -> 
         }
         .map_err(|errno| Error::io(Operation::WriteBack, path, errno))?;
     }
-    Ok(moment)
+    Ok(Since { moment, ahead })
 }
 
 /// Opens what [`begin`] has to write back: the file systems that the source is on, or the source itself if it is a file. Refuses file
@@ -158,7 +241,7 @@ fn mounted_below(source: &Source) -> Result<Vec<(OwnedFd, PathBuf)>, Error> {
 /// The entries to look at once more.
 pub(crate) struct StabilityCheck<'a> {
     pub(crate) source: &'a Source,
-    pub(crate) since: Moment,
+    pub(crate) since: Since,
     pub(crate) exclude: &'a Exclusions,
     pub(crate) mounts: Mounts,
     pub(crate) threads: usize,
@@ -171,7 +254,7 @@ pub(crate) struct StabilityCheck<'a> {
 pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Error> {
     let (source, since) = (check.source, check.since);
     let failed = |errno| Error::io(Operation::Stat, source.path(), errno);
-    let differs = |now: &Stat| Moment::of(now) > since || !same_version(source.stat(), now);
+    let differs = |now: &Stat| since.has_changed(now) || !same_version(source.stat(), now);
     if let Some((name, _)) = source.single() {
         return match rustix::fs::statat(source.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(now) => Ok(differs(&now).then(PathBuf::new)),
@@ -267,9 +350,38 @@ fn one(
     {
         return Ok(EntryState::Quiet);
     }
-    if Moment::of(&stat) > check.since {
+    if check.since.has_changed(&stat) {
         return Ok(EntryState::Changed);
     }
     let stays_out = check.mounts == Mounts::Stay && stat.st_dev != root.st_dev;
     Ok(if is_directory && !stays_out { EntryState::Below } else { EntryState::Quiet })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i128 = 1_000_000_000;
+
+    #[test]
+    fn a_clock_that_is_set_back_is_noticed() {
+        for before in [-5 * SECOND, 0, 1_700_000_000 * SECOND] {
+            assert!(!is_set_back(before, before), "nobody set it");
+            assert!(!is_set_back(before, before + 1), "rounding");
+            assert!(!is_set_back(before, before - 1), "rounding");
+            assert!(!is_set_back(before, before + 3600 * SECOND), "a clock that is set forward hides nothing");
+            for step in [SECOND / 500, SECOND, 3600 * SECOND] {
+                assert!(is_set_back(before, before - step), "by {step} ns");
+            }
+        }
+    }
+
+    #[test]
+    fn once_the_clock_was_set_back_every_entry_counts_as_changed() {
+        let old = rustix::fs::stat(c"/").unwrap();
+        let mut since = Since::now();
+        assert!(!since.was_set_back() && !since.has_changed(&old) && !since.may_have_changed(&old));
+        since.ahead += 2 * SECOND;
+        assert!(since.was_set_back() && since.has_changed(&old) && since.may_have_changed(&old));
+    }
 }

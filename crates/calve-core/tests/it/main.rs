@@ -24,6 +24,8 @@ mod changing;
 #[cfg(target_os = "linux")]
 mod extents;
 #[cfg(target_os = "linux")]
+mod file_sets;
+#[cfg(target_os = "linux")]
 mod follow;
 #[cfg(target_os = "linux")]
 mod hostile;

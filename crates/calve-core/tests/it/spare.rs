@@ -102,7 +102,7 @@ fn directory(source: &SpareSource) -> Option<SpareOrigin> {
     }
 }
 
-fn foreground() -> RefillOptions {
+pub(crate) fn foreground() -> RefillOptions {
     RefillOptions {
         resolve: directory,
         only: None,

@@ -56,9 +56,12 @@ fn what_the_command_writes_is_dropped() {
     }
 }
 
-/// Returns what the document lists: "before path after", each kind by its first letter.
 fn listed(spot: &Spot, script: &str) -> Vec<String> {
-    let document = run(spot, &["--json"], script).succeeds().json();
+    listed_in(&run(spot, &["--json"], script).succeeds().json())
+}
+
+/// Returns what the document lists: "before path after", each kind by its first letter.
+fn listed_in(document: &Value) -> Vec<String> {
     let kind = |kind: &Value| kind.as_str().map_or("-", |kind| &kind[..1]).to_owned();
     let entries = document["entries"].as_array().unwrap().iter();
     entries

@@ -10,6 +10,7 @@ mod configuration;
 mod data;
 mod donors;
 mod env_file;
+mod in_use;
 mod kinds;
 mod locked;
 mod lost;

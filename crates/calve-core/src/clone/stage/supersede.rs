@@ -16,7 +16,7 @@ use crate::tree::location::{Location, identity};
 use crate::tree::notes::Notes;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
-use crate::tree::stable::{Moment, StabilityCheck, changed};
+use crate::tree::stable::{Since, StabilityCheck, changed};
 
 /// Replaces the directory `path` with a clone of itself. `make` fills a hidden sibling by [`StagedTree::clone_root`] with
 /// [`Requirement::Stable`]; then one step exchanges the two, and the old tree goes to the trash. The clone is verified as its own options
@@ -78,7 +78,7 @@ fn changed_in_both(path: &Path, kept: &Path) -> Error {
 
 fn stability_check<'a>(
     origin: &'a Origin,
-    since: Moment,
+    since: Since,
     options: &'a CloneOptions,
     renamed: Option<&'a Stat>,
 ) -> StabilityCheck<'a> {
@@ -101,7 +101,7 @@ impl StagedTree<'_> {
         let since = origin.started.ok_or_else(unwatched)?;
         let new =
             Origin { source: Source::open(&self.path())?, exclude: Exclusions::new(&[])?, whole: None, started: None };
-        let published_at = Moment::of_clock();
+        let published_at = Since::now();
         require_stable(&stability_check(&origin, since, options, None), "changed while the clone was made")?;
         let is_quiet = || {
             let quiet = stability_check(&new, published_at, options, Some(new.source.stat()));

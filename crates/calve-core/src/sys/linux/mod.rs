@@ -19,6 +19,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, IFlags, Mode, OFlags, RawDir, RenameFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+use rustix::time::ClockId;
 
 pub(crate) use btrfs::{
     btrfs_identity, create_subvolume, delete_subvolume, is_subvolume, nested_subvolumes, same_btrfs, snapshot,
@@ -51,6 +52,12 @@ pub(crate) const NO_ATIME: OFlags = OFlags::NOATIME;
 
 /// The error of reading an extended attribute when there is none of that name.
 pub(crate) const NO_ATTRIBUTE: Errno = Errno::NODATA;
+
+/// The clock that file systems take times from (clock_gettime(2)).
+pub(crate) const FILE_CLOCK: ClockId = ClockId::RealtimeCoarse;
+
+/// A clock that nobody sets, and that goes on while the machine sleeps (clock_gettime(2)).
+pub(crate) const BOOT_CLOCK: ClockId = ClockId::Boottime;
 
 /// Shares all of `src`'s extents with the empty file `dst` (`FICLONE`, ioctl_ficlone(2)).
 pub(crate) fn reflink(src: BorrowedFd<'_>, dst: BorrowedFd<'_>) -> Result<()> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CloneFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
+use rustix::time::ClockId;
 
 use super::Result;
 
@@ -25,6 +26,12 @@ pub(super) const SEARCH: OFlags = OFlags::from_bits_retain(libc::O_EXEC.cast_uns
 pub(super) const SYMLINK: OFlags = OFlags::from_bits_retain(libc::O_SYMLINK.cast_unsigned());
 
 pub(super) const NO_ATTRIBUTE: Errno = Errno::NOATTR;
+
+/// The clock that file systems take times from.
+pub(crate) const FILE_CLOCK: ClockId = ClockId::Realtime;
+
+/// A clock that nobody sets, and that goes on while the machine sleeps (clock_gettime(3)).
+pub(crate) const BOOT_CLOCK: ClockId = ClockId::Monotonic;
 
 /// Clones an open file or directory (fclonefileat(2)). With `keep_acl` the entries keep their access control lists; otherwise they get what
 /// their new parent bequeaths.

@@ -13,6 +13,7 @@ use rustix::fs::{
     Access, AtFlags, Dir, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
 };
 use rustix::io::Errno;
+use rustix::time::ClockId;
 
 use super::Result;
 use crate::sys::CloneFamily;
@@ -175,6 +176,10 @@ pub(super) fn rename(
     }
     rustix::fs::renameat_with(from, name, parent, new_name, flags)
 }
+
+/// The clock of Linux's file systems, on which the tests run.
+pub(crate) const FILE_CLOCK: ClockId = ClockId::RealtimeCoarse;
+pub(crate) const BOOT_CLOCK: ClockId = ClockId::Boottime;
 
 /// readdir(3): of a directory that is written to meanwhile one in so many entries is passed over (reports of APFS).
 pub(crate) const PASSED_OVER: usize = 4;

@@ -13,9 +13,10 @@ use rustix::io::Errno;
 use super::contents::{Contents, MovedBytes, ReflinkOutcome, open_contents, size, stored};
 use super::links::Claim;
 use super::metadata::{Target, same_version};
-use super::{BorrowedPair, Files, FillWorker};
+use super::{BorrowedPair, Files, FillWorker, Later};
 use crate::choice::{Requirement, Strategy};
 use crate::error::{Error, StatedRequirement};
+use crate::file_set::{FileSet, is_sqlite, may_be_sqlite};
 use crate::operation::Operation;
 use crate::options::KeptLinks;
 use crate::reason::{SkipReason, WarningCode};
@@ -24,7 +25,7 @@ use crate::tree::names::Names;
 use crate::tree::node::{Node, open_source};
 
 /// Whether an entry was what the directory said it was.
-enum EntryOutcome {
+pub(super) enum EntryOutcome {
     Yes,
     /// It has become something else since the directory was read.
     OtherKind,
@@ -40,13 +41,13 @@ const PATIENCE: usize = 8;
 const PAUSE_SHARE: u32 = 10;
 
 impl FillWorker<'_> {
-    /// Makes the entry `name`. A directory is made empty and added to `below`.
+    /// Makes the entry `name`. A directory is made empty, and a file that belongs to others is held back: both are added to `later`.
     pub(super) fn entry(
         &mut self,
         at: BorrowedPair<'_>,
         name: &CStr,
         kind: FileType,
-        below: &mut Names,
+        later: &mut Later,
     ) -> Result<(), Error> {
         if self.is_calves_own(at, name) {
             return Ok(());
@@ -70,9 +71,9 @@ impl FillWorker<'_> {
                 }
                 FileType::Directory => match self.whole_directory(at, name)? {
                     Some(made) => Ok(made),
-                    None => self.empty_directory(at, name, below),
+                    None => self.empty_directory(at, name, &mut later.below),
                 },
-                FileType::RegularFile => self.regular_file(at, name),
+                FileType::RegularFile => self.regular_file(at, name, &mut later.held_back),
                 FileType::Symlink => self.symlink(at, name),
                 FileType::Socket => {
                     self.fill.notes.skipped(at.node.path_of(name), SkipReason::Socket);
@@ -140,7 +141,16 @@ impl FillWorker<'_> {
         }
     }
 
-    fn regular_file(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
+    pub(super) fn regular_file(
+        &mut self,
+        at: BorrowedPair<'_>,
+        name: &CStr,
+        held_back: &mut Names,
+    ) -> Result<EntryOutcome, Error> {
+        if self.holds_back && FileSet::of(name.to_bytes()).is_some() {
+            held_back.push(FileType::RegularFile, name);
+            return Ok(EntryOutcome::Yes);
+        }
         let src = match open_contents(at.src, name, || self.stopped()) {
             Ok(src) => src,
             Err(Errno::CANCELED) => return Err(Error::Interrupted),
@@ -153,6 +163,10 @@ impl FillWorker<'_> {
         let stat = rustix::fs::fstat(&src).map_err(|e| self.src_error(Operation::Stat, &at.node.path_of(name), e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(EntryOutcome::OtherKind);
+        }
+        if self.holds_back && may_be_sqlite(size(&stat)) && has_beginning_of_sqlite(src.as_fd()) {
+            held_back.push(FileType::RegularFile, name);
+            return Ok(EntryOutcome::Yes);
         }
         self.check_frozen(&stat, || at.node.path_of(name))?;
         if let Files::Hardlink = self.fill.files {
@@ -463,6 +477,11 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
     let mut resolved = b"/".to_vec();
     resolved.extend(names.join(&b'/'));
     CString::new(resolved).unwrap_or(target)
+}
+
+fn has_beginning_of_sqlite(file: BorrowedFd<'_>) -> bool {
+    let mut beginning = [0; 16];
+    rustix::io::pread(file, &mut beginning, 0).is_ok() && is_sqlite(&beginning)
 }
 
 /// Returns the error for a file that had to be shared.

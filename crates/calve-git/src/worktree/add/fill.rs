@@ -1,8 +1,12 @@
 //! Carries what git ignores into a worktree that something else has made, by git alone.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::{ShownPath, UnreadableEntry, clone_tree};
+use calve_core::{FileSet, FileSetState, ShownPath, UnreadableEntry, clone_tree};
+use fs_err::File;
 
 use crate::config::Secrets;
 use crate::environment::{is_ignored, is_own_env_file};
@@ -15,7 +19,7 @@ use crate::repository::Repository;
 use crate::trust::{self, Provenance};
 use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
-use crate::worktree::add::{AddOptions, Trust, take_skipped};
+use crate::worktree::add::{AddOptions, Trust, take_notes};
 use crate::worktree::registration::note_donor;
 use crate::worktree::tracked::index::Index;
 
@@ -35,6 +39,8 @@ pub struct FillReport {
     pub env_files: Vec<PathBuf>,
     /// The entries that were not, and why.
     pub left: Vec<LeftEntry>,
+    /// The entries that changed while they were carried.
+    pub changed: Vec<PathBuf>,
     /// The references that pointed back into the donor.
     pub audit: AuditReport,
 }
@@ -74,7 +80,8 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
     let foreign = survey.dependencies.iter().filter(|one| one.from != request.donor);
     let parts: Vec<_> = own.chain(foreign.map(|one| (one.path.clone(), one.from.join(&one.path)))).collect();
     let mut left = survey.left;
-    let (mut carried, mut audited_too) = (Vec::new(), Vec::new());
+    let (mut carried, mut audited_too, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+    let sets = SingleSets::look(&parts);
     let is_there = |path: &Path| fs_err::symlink_metadata(here.join(path)).is_ok();
     let is_foreign = |path: &PathBuf| is_there(path) && !is_own_env_file(&here, path);
     let (others, mut env_files): (Vec<_>, Vec<_>) = survey.env_files.into_iter().partition(is_foreign);
@@ -98,18 +105,70 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
             let is_directory = fs_err::symlink_metadata(&from).is_ok_and(|found| found.is_dir());
             clone.select = is_directory.then(|| rules_below(&survey.rules, &path));
             let mut report = clone_tree(&from, &to, &clone)?;
-            take_skipped(&mut report, &path, &mut left);
+            changed.extend(take_notes(&mut report, &path, &mut left));
             carried.push(path);
         }
     }
     carried.sort();
+    sets.add_changed(&carried, &mut changed);
     left.sort_by(|a, b| a.path.cmp(&b.path));
     audited_too.extend(carried.iter().cloned());
     let audit = match audited_too.is_empty() {
         true => AuditReport::default(),
         false => audited(&request, &here, audited_too, options)?,
     };
-    Ok(FillReport { path: here, donor: request.donor, provenance: request.provenance, carried, env_files, left, audit })
+    let (path, donor, provenance) = (here, request.donor, request.provenance);
+    Ok(FillReport { path, donor, provenance, carried, env_files, left, changed, audit })
+}
+
+/// Files that belong together and are carried one by one, as git lists them where it does not ignore their whole directory.
+struct SingleSets(Vec<SingleSet>);
+
+struct SingleSet {
+    /// The directory in the donor.
+    directory: File,
+    set: FileSet,
+    before: FileSetState,
+    /// Relative to the worktree.
+    paths: Vec<PathBuf>,
+}
+
+impl SingleSets {
+    /// Looks at the sets among these entries. Each comes with where it is in the donor.
+    fn look(parts: &[(PathBuf, PathBuf)]) -> Self {
+        let mut sets: BTreeMap<(&Path, FileSet), Vec<PathBuf>> = BTreeMap::new();
+        for (path, from) in parts {
+            if let (Some(directory), Some(name)) = (from.parent(), from.file_name())
+                && let Some(set) = FileSet::of(name.as_bytes())
+            {
+                sets.entry((directory, set)).or_default().push(path.clone());
+            }
+        }
+        for ((_, set), paths) in &mut sets {
+            // Nothing in the name of a database need tell that it is one.
+            let main = paths.first().map(|path| path.with_file_name(OsStr::from_bytes(&set.main_file())));
+            paths.extend(main.filter(|main| !paths.contains(main) && parts.iter().any(|(path, _)| path == main)));
+        }
+        let several = sets.into_iter().filter(|(_, paths)| paths.len() > 1);
+        let looked = several.filter_map(|((directory, set), paths)| {
+            // What cannot be opened here cannot be carried either, which is told there.
+            let directory = File::open(directory).ok()?;
+            let before = FileSetState::of(&set, &directory).ok()?;
+            Some(SingleSet { directory, set, before, paths })
+        });
+        Self(looked.collect())
+    }
+
+    /// Adds those that were carried of each set in which something has changed since.
+    fn add_changed(self, carried: &[PathBuf], changed: &mut Vec<PathBuf>) {
+        for SingleSet { directory, set, before, paths } in self.0 {
+            if !FileSetState::of(&set, &directory).is_ok_and(|now| before.lasted_until(&now)) {
+                changed.extend(paths.into_iter().filter(|path| carried.contains(path)));
+            }
+        }
+        changed.sort();
+        changed.dedup();
+    }
 }
 
 /// Refuses to carry files of a pull request into the main worktree. Marks a linked one that gets some, before anything is carried into it.

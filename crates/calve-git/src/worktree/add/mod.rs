@@ -372,18 +372,19 @@ fn build(
     clone.unreadable = UnreadableEntry::Skip;
     let mut report = staged.clone_root(&request.donor, &clone)?;
     clone.spares = None;
-    take_skipped(&mut report, Path::new(""), &mut left);
+    report.changed = take_notes(&mut report, Path::new(""), &mut left);
     for dependency in dependencies.iter().filter(|dependency| dependency.from != request.donor) {
         clone.select = Some(rules_below(&rules, &dependency.path));
         let from = dependency.from.join(&dependency.path);
         let mut part = staged.clone_below(&from, &dependency.path, &clone)?;
-        take_skipped(&mut part, &dependency.path, &mut left);
+        report.changed.extend(take_notes(&mut part, &dependency.path, &mut left));
         warnings.extend(part.warnings.into_iter().map(AddWarning::Engine));
     }
-    let mut spares = SpareRoots { used: Vec::new(), wanted: report.spares_wanted };
+    let mut spares = SpareRoots { wanted: report.spares_wanted, ..SpareRoots::default() };
     for root in &spare_roots {
         let placed = spares::place(staged, &request.donor, root, &rules, &options.clone, &mut left)?;
         spares.used.extend(placed.used);
+        report.changed.extend(placed.changed);
         spares.wanted |= placed.wanted;
     }
     for pointer in plan.pointers() {
@@ -436,7 +437,9 @@ fn build(
     })
 }
 
-fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) {
+/// Adds what was left out of the clone at `at`. Returns the entries that changed while it was made, relative to the root.
+fn take_notes(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) -> Vec<PathBuf> {
+    let below = |path: PathBuf| if path.as_os_str().is_empty() { at.to_path_buf() } else { at.join(path) };
     let skipped = report.skipped.drain(..);
     left.extend(
         skipped.map(|skipped| LeftEntry {
@@ -444,6 +447,7 @@ fn take_skipped(report: &mut CloneReport, at: &Path, left: &mut Vec<LeftEntry>) 
             reason: LeftBehindReason::of_engine(skipped.reason),
         }),
     );
+    report.changed.drain(..).map(below).collect()
 }
 
 /// Returns whether a `.git` file points to a worktree's entry, rather than a submodule's.

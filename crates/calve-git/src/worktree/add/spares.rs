@@ -19,7 +19,7 @@ use crate::repository::Repository;
 use crate::worktree::add::ignored::rules::Rules;
 use crate::worktree::add::ignored::{CarriedRoot, LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below};
-use crate::worktree::add::{is_worktree, take_skipped};
+use crate::worktree::add::{is_worktree, take_notes};
 
 /// The entries that a spare of a worktree is made without.
 const WITHOUT: &str = "/.git";
@@ -78,6 +78,8 @@ pub(crate) struct SpareRoots {
     pub(crate) used: Vec<CloneReport>,
     /// There is room for another spare.
     pub(crate) wanted: bool,
+    /// The entries that changed while they were cloned.
+    pub(crate) changed: Vec<PathBuf>,
 }
 
 /// Puts a directory into the staged worktree: a spare if one is ready, and otherwise a clone.
@@ -93,14 +95,14 @@ pub(crate) fn place(
     if let Some(mut report) = claim(&from.join(root), &destination, options) {
         leave_out(staged, from, root, rules, options, left)?;
         report.dst = root.to_path_buf();
-        return Ok(SpareRoots { wanted: report.spares_wanted, used: vec![report] });
+        return Ok(SpareRoots { wanted: report.spares_wanted, used: vec![report], changed: Vec::new() });
     }
     let mut plain = options.clone();
     plain.select = Some(rules_below(rules, root));
     plain.spares = None;
     let mut part = staged.clone_below(&from.join(root), root, &plain)?;
-    take_skipped(&mut part, root, left);
-    Ok(SpareRoots { used: Vec::new(), wanted: true })
+    let changed = take_notes(&mut part, root, left);
+    Ok(SpareRoots { used: Vec::new(), wanted: true, changed })
 }
 
 /// Takes a spare over. `None` if no spare can be used, for whatever reason: then the directory is cloned.

@@ -14,7 +14,7 @@ use crate::commands::env;
 use crate::commands::services::Services;
 use crate::commands::worktree::add::UNTRUSTED;
 use crate::failure::Failure;
-use crate::{consent, home, output};
+use crate::{clone_receipt, consent, home, output};
 
 pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = AddOptions::default();
@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
     for left in filled.left.iter().filter(|left| left.reason == LeftBehindReason::BehindLink) {
         output::say(&format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text()));
     }
+    clone_receipt::changed(&filled.changed).iter().for_each(|line| output::say(line));
     let variables = environment(&filled, cancel)?;
     hook(&filled, variables, cancel)?;
     worktree::finish_for_agent(&filled.path, &arguments.maker)?;

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     if !arguments.quiet {
         say(&added, arguments.detach);
         let clones = std::iter::once(&added.clone).chain(&added.spares);
-        clones.filter_map(clone_receipt::changed).for_each(|line| output::say(&line));
+        clones.filter_map(|clone| clone_receipt::changed(&clone.changed)).for_each(|line| output::say(&line));
         proposed.iter().for_each(|proposed| output::say(proposed));
     }
     if let Some(hook) = &added.post_checkout {

@@ -1,29 +1,76 @@
 //! Directories that are deleted and made again, and changes of the root itself.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use calve_testkit::{FileSystem, SplitMix64, git, require_root, rounds};
+use calve_testkit::{FileSystem, SplitMix64, UnprivilegedUser, git, require_root, rounds};
 
-use super::{listed, place, places, run};
+use super::{listed, listed_in, place, places, run};
+use crate::program::{Calve, Reachable};
 use crate::spot::Spot;
 
 /// Lists everything but times, in the order of the names.
 const SEEN: &str = "find . -print0 | LC_ALL=C sort -z | xargs -0 -n1 sh -c 'stat -c \"%n %f %u %g\" \"$0\"; getfattr -dh -m \"^user|posix_acl\" \"$0\"; \
-                    test ! -f \"$0\" || cat \"$0\"'";
+                    readlink \"$0\" || ! test -f \"$0\" || { cat \"$0\"; echo; }'";
 
 fn seen(spot: &Spot, name: &str) -> String {
     let output = Command::new("sh").args(["-c", SEEN]).current_dir(spot.join(name)).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The kept and the applied result are what the command saw.
+/// Returns the kind and everything else of each entry of [`SEEN`].
+fn entries(seen: &str) -> BTreeMap<String, (char, String)> {
+    let mut entries: BTreeMap<String, (char, String)> = BTreeMap::new();
+    let mut last = String::new();
+    for line in seen.lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        match words[..] {
+            // No content looks like this.
+            [name, mode, _, _] if name.starts_with('.') => {
+                last = name.strip_prefix("./").unwrap_or(name).to_owned();
+                let kind = match u32::from_str_radix(mode, 16).unwrap() & 0o170_000 {
+                    0o040_000 => 'd',
+                    0o120_000 => 's',
+                    _ => 'f',
+                };
+                entries.insert(last.clone(), (kind, line.to_owned()));
+            }
+            _ => entries.get_mut(&last).unwrap().1 += &format!("\n{line}"),
+        }
+    }
+    entries
+}
+
+/// Returns what differs, as [`listed`] tells it.
+fn differences(before: &str, after: &str) -> Vec<String> {
+    let (before, after) = (entries(before), entries(after));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let kind = |entry: Option<&(char, String)>| entry.map_or('-', |(kind, _)| *kind);
+    let different = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+    let listed = different.map(|name| format!("{} {name} {}", kind(before.get(name)), kind(after.get(name))));
+    listed.collect()
+}
+
+/// What is listed, kept and applied is what the command saw.
 #[track_caller]
 fn assert_as_seen(spot: &Spot, script: &str) {
+    assert_as_seen_by(spot, script, |calve| calve);
+}
+
+#[track_caller]
+fn assert_as_seen_by(spot: &Spot, script: &str, user: impl Fn(Calve) -> Calve) {
     let _ = fs_err::remove_dir_all(spot.join("kept"));
+    let before = seen(spot, "tree");
+    let document = user(run(spot, &["--json"], script)).succeeds().json();
     let script = format!("{script}; {SEEN}");
-    let inside = run(spot, &["--keep", "../kept"], &script).succeeds().stdout;
+    let inside = user(run(spot, &["--keep", "../kept"], &script)).succeeds().stdout;
+    let mut listed = listed_in(&document);
+    listed.sort_by(|a, b| a[2..].cmp(&b[2..]));
+    let mut expected = differences(&before, &inside);
+    expected.sort_by(|a, b| a[2..].cmp(&b[2..]));
+    assert_eq!(listed, expected, "listed, of {script}");
     assert_eq!(inside, seen(spot, "kept"), "kept, of {script}");
-    let inside = run(spot, &["--apply"], &script).succeeds().stdout;
+    let inside = user(run(spot, &["--apply"], &script)).succeeds().stdout;
     assert_eq!(inside, seen(spot, "tree"), "applied, of {script}");
 }
 
@@ -103,14 +150,15 @@ fn random_script(seed: u64) -> String {
             (0..=pick(levels)).map(|_| ["a", "b", "c"][pick(3)]).collect::<Vec<_>>().join("/")
         };
         let (one, other) = (path(3), path(2));
-        let act = match pick(9) {
+        let act = match pick(10) {
             0 | 1 => format!("mkdir -p {one}; echo {number} > {one}/f{number}"),
             2 => format!("rm -rf {one}"),
             3 => format!("rm -rf {one}; mkdir -p {one}/{other}"),
             4 => format!("mv -T {one} {other}"),
             5 => format!("rm -rf {one}; echo {number} > {one}"),
-            6 => format!("chmod {} .", ["1755", "2750", "0711", "3775"][pick(4)]),
-            7 => format!("setfacl {} .", ["-m u:7:rx", "-b", "-d -m u:8:rwx", "-k"][pick(4)]),
+            6 => format!("chown {} .", ["7:8", "0:0", "0:9", "7:0"][pick(4)]),
+            7 => format!("chmod {} .", ["1755", "2750", "0711", "3775"][pick(4)]),
+            8 => format!("setfacl {} .", ["-m u:7:rx", "-b", "-d -m u:8:rwx", "-k"][pick(4)]),
             _ => format!("setfattr {} .", ["-n user.a -v 1", "-n user.a -v 2", "-x user.a"][pick(3)]),
         };
         script += &format!("; {act}");
@@ -128,6 +176,38 @@ fn random_scripts_leave_what_they_saw() {
         // Each script goes on from what the last one has left.
         for seed in 0..rounds(100) as u64 {
             assert_as_seen(&spot, &random_script(seed));
+        }
+    }
+}
+
+/// A user's overlay marks what it hides in another way than root's.
+#[test]
+fn random_scripts_of_a_user_leave_what_they_saw() {
+    if !require_root("another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    let owner = format!("{0}:{0}", UnprivilegedUser::UID);
+    for file_system in FileSystem::ALL {
+        let Some(spot) = Spot::on(file_system).and_then(place) else { continue };
+        let owned = Command::new("chown").args(["-hR", &owner, "."]).current_dir(&*spot).status();
+        assert!(owned.unwrap().success());
+        for seed in 0..rounds(30) as u64 {
+            let script = random_script(1_000_000 + seed);
+            assert_as_seen_by(&spot, &script, |calve| calve.by_somebody_else(&reachable));
+        }
+    }
+}
+
+#[test]
+fn the_owner_of_the_root_is_the_one_that_the_command_gave_it() {
+    if !require_root("other owners") {
+        return;
+    }
+    for script in ["chown 7:8 .", "chgrp 9 .; chmod 2770 .", "chown 7 .; rm -rf d; mkdir -p d/new"] {
+        for spot in places() {
+            let Some(spot) = place(spot) else { return };
+            assert_as_seen(&spot, script);
         }
     }
 }

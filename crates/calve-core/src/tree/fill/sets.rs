@@ -1,0 +1,192 @@
+//! Files that belong together ([`FileSet`]): they are made one after the other, looked at together before and after, and made again
+//! until none of them has changed in between.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, CString};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
+
+use super::entry::EntryOutcome;
+use super::{BorrowedPair, Files, Fill, FillTally, FillWorker, Later};
+use crate::error::Error;
+use crate::file_set::{FileSet, is_made_again};
+use crate::operation::Operation;
+use crate::tree::names::Names;
+use crate::tree::notes::Notes;
+use crate::tree::set_state::FileSetState;
+use crate::tree::stable::Moment;
+
+/// What all sets of one filling share.
+pub(super) struct SetsOfFill {
+    began: Moment,
+    /// The time that was given to further tries.
+    spent: Mutex<Duration>,
+}
+
+/// All further tries of one filling take no longer than this, and the one that is being made.
+const PATIENCE: Duration = Duration::from_millis(1500);
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+impl SetsOfFill {
+    pub(super) fn begin() -> Self {
+        Self { began: Moment::of_file_systems(), spent: Mutex::default() }
+    }
+
+    /// Waits, unless a try that began at `started` was the last one that there is time for.
+    fn may_try_again(&self, started: Instant, pause: &mut Duration) -> bool {
+        let spent = || self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if *spent() >= PATIENCE {
+            return false;
+        }
+        std::thread::sleep(*pause);
+        *pause = (*pause * 2).min(LONGEST_PAUSE);
+        *spent() += started.elapsed();
+        *spent() < PATIENCE
+    }
+}
+
+/// Returns whether somebody may write to the files of a set, and the copy is to be good nevertheless.
+pub(super) fn are_watched(fill: &Fill<'_>) -> bool {
+    let is_same_inode = matches!(fill.files, Files::Hardlink);
+    !is_same_inode && !fill.is_upper && fill.frozen.is_none() && fill.keep.plain().is_none()
+}
+
+/// One try at a set.
+struct Attempt {
+    made: Vec<CString>,
+    tally: FillTally,
+    /// Everything is there, and as it was when it was looked at.
+    is_complete: bool,
+}
+
+impl FillWorker<'_> {
+    /// Makes what was held back in a directory.
+    pub(super) fn sets(&mut self, at: BorrowedPair<'_>, later: &mut Later) -> Result<(), Error> {
+        if later.held_back.is_empty() {
+            return Ok(());
+        }
+        let mut sets: BTreeMap<FileSet, BTreeSet<CString>> = BTreeMap::new();
+        let mut name = Vec::new();
+        while later.held_back.take(&mut name).is_some() {
+            let name = CStr::from_bytes_with_nul(&name).unwrap_or_default();
+            let set = FileSet::of(name.to_bytes()).unwrap_or_else(|| FileSet::of_sqlite(name.to_bytes()));
+            sets.entry(set).or_default().insert(name.to_owned());
+        }
+        let holds_back = std::mem::replace(&mut self.holds_back, false);
+        let made = sets.into_iter().try_for_each(|(set, listed)| self.set(at, &set, &listed, later));
+        self.holds_back = holds_back;
+        made
+    }
+
+    /// Makes the files of a set, of which the directory has `listed`.
+    fn set(
+        &mut self,
+        at: BorrowedPair<'_>,
+        set: &FileSet,
+        listed: &BTreeSet<CString>,
+        later: &mut Later,
+    ) -> Result<(), Error> {
+        let (mut pause, mut found) = (FIRST_PAUSE, BTreeSet::new());
+        while !self.stopped() {
+            let started = Instant::now();
+            let before = self.look(at, set)?;
+            if !before.has(&set.main_file()) {
+                return listed.iter().try_for_each(|name| self.entry(at, name, FileType::RegularFile, later));
+            }
+            if !before.shows_changes() && self.shared.sets.may_try_again(started, &mut pause) {
+                continue;
+            }
+            let notes = Notes::default();
+            let attempt = self.attempt(at, &before, listed, &mut found, &notes)?;
+            let after = self.look(at, set)?;
+            let changed = notes.changed_so_far();
+            let is_whole = attempt.is_complete
+                && before.lasted_until(&after)
+                && changed
+                    .iter()
+                    .filter_map(|path| path.file_name())
+                    .all(|name| is_made_again(name.as_encoded_bytes()));
+            let may_be_made_again = !before.has_links() && !after.has_links();
+            if !is_whole && may_be_made_again && self.shared.sets.may_try_again(started, &mut pause) {
+                self.take_back(at, &attempt.made)?;
+                continue;
+            }
+            self.fill.notes.add_all_but_changed(notes);
+            self.tally = self.tally.plus(attempt.tally);
+            if is_whole {
+                return Ok(());
+            }
+            attempt.made.iter().chain(&found).for_each(|name| self.fill.notes.changed(at.node.path_of(name)));
+            for name in listed.iter().filter(|name| !attempt.made.contains(name)) {
+                self.entry(at, name, FileType::Unknown, later)?;
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    /// Makes the files, and takes notes apart from those of the filling: of a try that failed, none count. `found` gets the files that were
+    /// made before anything told that they belong to a set; they have been counted.
+    fn attempt(
+        &self,
+        at: BorrowedPair<'_>,
+        before: &FileSetState,
+        listed: &BTreeSet<CString>,
+        found: &mut BTreeSet<CString>,
+        notes: &Notes,
+    ) -> Result<Attempt, Error> {
+        let fill = Fill { notes, ..*self.fill };
+        let mut worker = FillWorker::new(&fill, self.shared, self.pool);
+        worker.holds_back = false;
+        let (mut made, mut is_complete) = (Vec::new(), true);
+        for (name, stat) in before.files.iter() {
+            let copy = rustix::fs::statat(at.dst, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+            if let Some(copy) = copy.filter(|_| !listed.contains(name)) {
+                found.insert(name.clone());
+                let version = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+                if version(stat) == version(&copy) && Moment::of(stat) < self.shared.sets.began {
+                    continue;
+                }
+                if before.has_links() {
+                    is_complete = false;
+                    continue;
+                }
+                self.take_back(at, std::slice::from_ref(name))?;
+            }
+            let is_new = !listed.contains(name) && !found.contains(name);
+            if is_new && (worker.is_calves_own(at, name) || worker.excluded(at, name, false)) {
+                continue;
+            }
+            let counted = worker.tally;
+            match worker.regular_file(at, name, &mut Names::default())? {
+                EntryOutcome::Yes => made.push(name.clone()),
+                EntryOutcome::OtherKind | EntryOutcome::Gone => is_complete &= is_made_again(name.to_bytes()),
+            }
+            if found.contains(name) {
+                worker.tally = counted;
+            }
+        }
+        Ok(Attempt { made, tally: worker.tally, is_complete })
+    }
+
+    /// Removes copies that are not those of one moment.
+    fn take_back(&self, at: BorrowedPair<'_>, made: &[CString]) -> Result<(), Error> {
+        for name in made {
+            match rustix::fs::unlinkat(at.dst, name, AtFlags::empty()) {
+                // What could not be read was left out.
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(self.dst_error(Operation::Remove, &at.node.path_of(name), errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&self, at: BorrowedPair<'_>, set: &FileSet) -> Result<FileSetState, Error> {
+        let failed = |errno| self.src_error(Operation::Stat, &at.node.path(), errno);
+        FileSetState::look(at.src, set).map_err(failed)
+    }
+}

@@ -1,0 +1,103 @@
+//! Whether files that belong together ([`FileSet`]) have changed between two looks at them.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{AtFlags, FileType, SeekFrom, Stat};
+use rustix::io::Errno;
+
+use super::fill::metadata::same_version;
+use super::stable::Moment;
+use crate::file_set::{FileSet, is_made_again};
+use crate::sys::{self, Listing, ListingBuffer};
+
+/// The files of a set at one time.
+pub struct FileSetState {
+    /// Taken before them.
+    clock: Moment,
+    /// Where the names cannot be known: a name that comes or goes changes it.
+    directory: Option<Stat>,
+    pub(crate) files: BTreeMap<CString, Stat>,
+}
+
+impl FileSetState {
+    /// Looks at the files of a set in an open directory.
+    ///
+    /// # Errors
+    /// Fails if the directory or a file cannot be looked at.
+    pub fn of(set: &FileSet, directory: impl AsFd) -> std::io::Result<Self> {
+        Ok(Self::look(directory.as_fd(), set)?)
+    }
+
+    /// Returns whether none of the files has changed, come or gone until the state `now` was taken.
+    pub fn lasted_until(&self, now: &Self) -> bool {
+        self.shows_changes() && self.is_same(now)
+    }
+
+    pub(crate) fn look(directory: BorrowedFd<'_>, set: &FileSet) -> sys::Result<Self> {
+        let clock = Moment::of_file_systems();
+        let (names, its_directory) = match set.known_names() {
+            Some(names) => (names, None),
+            None => {
+                let before = rustix::fs::fstat(directory)?;
+                (names_in(directory, set)?, Some(before))
+            }
+        };
+        let mut files = BTreeMap::new();
+        for name in names {
+            match rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                    files.insert(name, stat);
+                }
+                Ok(_) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(Self { clock, directory: its_directory, files })
+    }
+
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.files.keys().any(|known| known.to_bytes() == name)
+    }
+
+    /// Returns the files whose changes matter.
+    fn deciding(&self) -> impl Iterator<Item = (&CString, &Stat)> {
+        self.files.iter().filter(|(name, _)| !is_made_again(name.to_bytes()))
+    }
+
+    /// Returns whether whatever changes from now on makes a state that differs from this one.
+    pub(crate) fn shows_changes(&self) -> bool {
+        self.deciding().map(|(_, stat)| stat).chain(&self.directory).all(|stat| self.clock.shows_changes_of(stat))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let is_same = |a: &Stat, b: &Stat| a.st_ino == b.st_ino && same_version(a, b);
+        let is_same_directory = match (&self.directory, &other.directory) {
+            (Some(a), Some(b)) => is_same(a, b),
+            _ => true,
+        };
+        is_same_directory
+            && self.deciding().count() == other.deciding().count()
+            && self.deciding().zip(other.deciding()).all(|((a, before), (b, after))| a == b && is_same(before, after))
+    }
+
+    pub(crate) fn has_links(&self) -> bool {
+        self.files.values().any(|stat| stat.st_nlink > 1)
+    }
+}
+
+/// Reads the directory again.
+fn names_in(directory: BorrowedFd<'_>, set: &FileSet) -> sys::Result<Vec<CString>> {
+    rustix::fs::seek(directory, SeekFrom::Start(0))?;
+    let mut buffer = ListingBuffer::new();
+    let mut listing = Listing::new(directory, &mut buffer)?;
+    let mut names = Vec::new();
+    while let Some(entry) = listing.next() {
+        let entry = entry?;
+        if FileSet::of(entry.name.to_bytes()).as_ref() == Some(set) {
+            names.push(entry.name.to_owned());
+        }
+    }
+    Ok(names)
+}

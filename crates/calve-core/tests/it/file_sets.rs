@@ -1,0 +1,295 @@
+//! Files that belong together, while somebody writes to them: a copy of them is good, or they are named.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use calve_core::{CloneOptions, CloneReport, SpareOptions, SpareOrigin, SpareUse, Spares, Strategy, clone_tree};
+use calve_testkit::{FileSystem, Volume, require_program, rounds};
+use fs_err as fs;
+
+use crate::spare::foreground;
+
+/// A program that writes to a database until its input ends. The prelude gives it `said()`, to be called when the database is there, and
+/// `over()`, which tells whether to end.
+struct Writer(Child);
+
+const PRELUDE: &str = "\
+import sys, os, threading, random
+ended = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+over = ended.is_set
+def said(): print('ready', flush=True)
+";
+
+impl Writer {
+    fn start(directory: &Path, program: &str) -> Self {
+        let mut command = Command::new("python3");
+        command.args(["-c", &format!("{PRELUDE}{program}")]).current_dir(directory);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Self(process)
+    }
+
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const WRITE_AHEAD: &str = "
+import sqlite3
+c = sqlite3.connect('a.db', isolation_level=None)
+c.execute('pragma journal_mode=wal')
+c.execute('create table t(i integer primary key, v blob)')
+c.execute('create index k on t(v)')
+c.execute('pragma wal_autocheckpoint=20')
+said()
+i = 0
+while not over():
+    c.execute('begin')
+    c.executemany('insert into t(v) values(randomblob(300))', [()] * 20)
+    c.execute('update t set v=randomblob(300) where i%7=?', (i % 7,))
+    c.execute('commit')
+    i += 1
+";
+
+/// Says whether the copy of an SQLite database is whole.
+const CHECK_SQLITE: &str = "
+import sqlite3, sys
+try:
+    print(sqlite3.connect('a.db').execute('pragma integrity_check').fetchone()[0])
+except sqlite3.DatabaseError as error:
+    print(error)
+";
+
+fn check(directory: &Path, program: &str) -> Result<(), String> {
+    let output = Command::new("python3").args(["-c", program]).current_dir(directory).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if said == "ok" { Ok(()) } else { Err(said + &String::from_utf8_lossy(&output.stderr)) }
+}
+
+/// Copies a database many times under its writer. `main` is in the set.
+fn copies_are_whole_or_named(volume: &Volume, copies: usize, main: &str, writer: &str, checker: &str) {
+    copies_with(volume, copies, main, writer, checker, &|_| CloneOptions::default());
+}
+
+/// As [`copies_are_whole_or_named`]. `options` is called with the source before each copy. Returns how many copies were spares.
+#[expect(clippy::print_stderr, reason = "how many had to be named is what a long run is for")]
+fn copies_with(
+    volume: &Volume,
+    copies: usize,
+    main: &str,
+    writer: &str,
+    checker: &str,
+    options: &dyn Fn(&Path) -> CloneOptions,
+) -> usize {
+    // A database grows, and its transactions take longer.
+    const COPIES_OF_ONE: usize = 8;
+    let (mut whole, mut named, mut broken, mut spares) = (0, 0, 0, 0);
+    for first in (0..copies).step_by(COPIES_OF_ONE) {
+        let src = volume.path().join("src");
+        fs::create_dir_all(src.join("data")).unwrap();
+        // They are listed between the files of the database.
+        for number in 0..3_000 {
+            fs::write(src.join(format!("data/f{number}")), vec![b'x'; 5_000]).unwrap();
+        }
+        let writer = Writer::start(&src.join("data"), writer);
+        for number in first..copies.min(first + COPIES_OF_ONE) {
+            let dst = volume.path().join("copy");
+            let report: CloneReport = clone_tree(&src, &dst, &options(&src)).unwrap();
+            spares += usize::from(report.strategy == Strategy::Spare);
+            let is_named = report.changed.contains(&PathBuf::from("data").join(main));
+            match (check(&dst.join("data"), checker), is_named) {
+                (Ok(()), false) => whole += 1,
+                (Err(said), false) => {
+                    panic!("copy {number} is not whole, and not named ({:?}): {said}", report.changed)
+                }
+                (checked, true) => {
+                    named += 1;
+                    broken += usize::from(checked.is_err());
+                }
+            }
+            fs::remove_dir_all(&dst).unwrap();
+        }
+        writer.end();
+        fs::remove_dir_all(&src).unwrap();
+    }
+    eprintln!("{copies} copies: {whole} whole, {named} named, {broken} of them broken");
+    assert!(whole > 0, "all of {copies} copies were named");
+    spares
+}
+
+#[test]
+fn a_database_with_a_write_ahead_log() {
+    if !require_program("python3") {
+        return;
+    }
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
+    copies_are_whole_or_named(&volume, rounds(200), "a.db", WRITE_AHEAD, CHECK_SQLITE);
+}
+
+const ROLLBACK: &str = "
+import sqlite3
+c = sqlite3.connect('odd', isolation_level=None)
+c.execute('create table t(i integer primary key, v blob)')
+c.execute('create index k on t(v)')
+said()
+i = 0
+while not over():
+    c.execute('begin')
+    c.executemany('insert into t(v) values(randomblob(300))', [()] * 20)
+    c.execute('update t set v=randomblob(300) where i%7=?', (i % 7,))
+    c.execute('commit')
+    i += 1
+";
+
+/// The journal comes and goes, and the name says nothing.
+#[test]
+fn a_database_with_a_rollback_journal() {
+    if !require_program("python3") {
+        return;
+    }
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
+    copies_are_whole_or_named(&volume, rounds(100), "odd", ROLLBACK, &CHECK_SQLITE.replace("a.db", "odd"));
+}
+
+/// Writes as LevelDB does: tables are made, a new manifest names them, `CURRENT` names the manifest, and what no manifest names is removed.
+const LEVELDB: &str = "
+n = 1
+def put(name, text):
+    with open(name, 'w') as file: file.write(text)
+def version():
+    global n
+    tables = []
+    for _ in range(3):
+        n += 1
+        tables.append(f'{n:06}.ldb')
+        put(tables[-1], f'{n}\\n' * random.randrange(1, 20000))
+    n += 1
+    put(f'MANIFEST-{n:06}', ''.join(f'{table} {os.path.getsize(table)}\\n' for table in tables))
+    put('tmp', f'MANIFEST-{n:06}\\n')
+    os.rename('tmp', 'CURRENT')
+    return tables + [f'MANIFEST-{n:06}']
+last = version()
+said()
+while not over():
+    now = version()
+    for name in last: os.unlink(name)
+    last = now
+    ended.wait(random.choice([0, 0, 0.02, 0.2]))
+";
+
+const CHECK_LEVELDB: &str = "
+import os
+manifest = open('CURRENT').read().strip()
+for line in open(manifest):
+    name, size = line.split()
+    assert os.path.getsize(name) == int(size), name
+print('ok')
+";
+
+#[test]
+fn a_manifest_that_names_its_tables() {
+    if !require_program("python3") {
+        return;
+    }
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
+    copies_are_whole_or_named(&volume, rounds(100), "CURRENT", LEVELDB, CHECK_LEVELDB);
+}
+
+/// A journal is there as long as the database is not whole. It may appear when its directory has been listed.
+const JOURNAL_APPEARS: &str = "
+import time
+def put(name, text):
+    with open(name, 'w') as file: file.write(text)
+put('x.sqlite', 'whole')
+said()
+while not over():
+    ended.wait(random.choice([0.001, 0.01, 0.1]))
+    put('x.sqlite-journal', 'whole')
+    put('x.sqlite', 'torn')
+    time.sleep(random.choice([0, 0.01]))
+    put('x.sqlite', 'whole')
+    os.unlink('x.sqlite-journal')
+";
+
+const CHECK_JOURNAL: &str = "
+import os
+assert os.path.exists('x.sqlite-journal') or open('x.sqlite').read() == 'whole'
+print('ok')
+";
+
+#[test]
+fn a_journal_that_appears_meanwhile() {
+    if !require_program("python3") {
+        return;
+    }
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
+    copies_are_whole_or_named(&volume, rounds(100), "x.sqlite", JOURNAL_APPEARS, CHECK_JOURNAL);
+}
+
+/// Neither its name nor its contents tell that it is a database, so it may have been copied when its log is found. It has two names.
+const ENCRYPTED: &str = "
+def put(name, text):
+    with open(name, 'w') as file: file.write(text)
+put('odd', '0')
+put('odd-wal', '0')
+if LINK: os.link('odd', '../odd')
+said()
+i = 0
+while not over():
+    i += 1
+    put('odd', str(i))
+    put('odd-wal', str(i))
+    ended.wait(random.choice([0, 0.01, 0.5]))
+";
+
+const CHECK_ENCRYPTED: &str = "
+main, log = [int(open(name).read()) for name in ('odd', 'odd-wal')]
+assert main in (log, log + 1), (main, log)
+print('ok')
+";
+
+#[test]
+fn a_database_that_nothing_but_its_log_tells_of() {
+    if !require_program("python3") {
+        return;
+    }
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
+    for link in ["False", "True"] {
+        let writer = ENCRYPTED.replace("LINK", link);
+        copies_are_whole_or_named(&volume, rounds(100), "odd", &writer, CHECK_ENCRYPTED);
+    }
+}
+
+/// What has changed since a spare was built is copied when it is claimed: perhaps one file of a database, and not the other.
+#[test]
+fn a_database_in_a_spare() {
+    if !require_program("python3") {
+        return;
+    }
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
+    let home = volume.path().join("home");
+    let spares = Spares::at(home.clone());
+    let options = |src: &Path| {
+        spares.add(&SpareOrigin::Directory(src.to_path_buf()), &SpareOptions::default()).unwrap();
+        // It fails if something changes while a spare is built.
+        let _ = spares.refill(&foreground());
+        let mut options = CloneOptions::default();
+        options.spares = Some(SpareUse::of(home.clone()));
+        options
+    };
+    let writer = WRITE_AHEAD.replace("    i += 1", "    i += 1\n    ended.wait(random.choice([0, 0.05, 0.5]))");
+    let claimed = copies_with(&volume, rounds(100), "a.db", &writer, CHECK_SQLITE, &options);
+    assert!(claimed > 0, "no spare was claimed");
+}

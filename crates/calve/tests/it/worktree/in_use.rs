@@ -1,0 +1,119 @@
+//! Databases that are written to while their files are copied: each command names what it could not copy as it was at one moment.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use calve_testkit::{FileSystem, require_program};
+use serde_json::json;
+
+use super::repo::{Repo, with_environment};
+use crate::program::calve;
+
+/// Writes to a database when another file is opened, which a lease tells (fcntl(2), F_SETLEASE).
+const CHECKPOINT: &str = "
+import fcntl, os, signal, sys, time
+opened = []
+signal.signal(signal.SIGIO, lambda *_: opened.append(1))
+leased = os.open(sys.argv[2], os.O_RDONLY)
+fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print('held', flush=True)
+while not opened: time.sleep(0.005)
+with open(sys.argv[1], 'a') as database: database.write('checkpoint')
+fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+";
+
+struct Checkpoint(Child);
+
+impl Checkpoint {
+    fn when_opened(file: &Path, database: &Path) -> Self {
+        let mut command = Command::new("python3");
+        command.args(["-c", CHECKPOINT]).args([database, file]).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "held\n");
+        Self(process)
+    }
+
+    fn has_happened(mut self) {
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Checkpoint {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Makes a repository with a database in a directory. It also has a name elsewhere: so it is not made a second time.
+fn with_database(directory: &str) -> Option<Repo> {
+    if !require_program("python3") {
+        return None;
+    }
+    let repo = Repo::on(FileSystem::Ext4)?;
+    repo.write("data/tracked", "");
+    repo.write(".gitignore", "*.db\n*.db-wal\n.env*\n/ignored/\n");
+    repo.commit("data");
+    repo.write("ignored/other", "1");
+    repo.write(&format!("{directory}/a.db"), "pages");
+    repo.write(&format!("{directory}/a.db-wal"), "frames");
+    fs_err::hard_link(repo.join(directory).join("a.db"), repo.spot.join("another name")).unwrap();
+    Some(repo)
+}
+
+fn warning(first: &str) -> String {
+    format!("warning: 2 entries of the source changed meanwhile (first: `{first}`)")
+}
+
+#[test]
+fn a_database_that_is_written_to_between_the_copies_of_its_files_is_named() {
+    let Some(repo) = with_database("ignored") else { return };
+    let [database, log] = ["ignored/a.db", "ignored/a.db-wal"].map(|name| repo.join(name));
+    let names = json!(["ignored/a.db", "ignored/a.db-wal"]);
+
+    let checkpoint = Checkpoint::when_opened(&log, &database);
+    let added = repo.calve(["add", "--json", "one"]).succeeds();
+    checkpoint.has_happened();
+    assert_eq!(added.json()["clone"]["changed"], names, "{}", added.stderr);
+    assert!(added.stderr.contains(&warning("ignored/a.db")), "{}", added.stderr);
+
+    let checkpoint = Checkpoint::when_opened(&log, &database);
+    let copied = calve(["cp", "--json"]).args([&repo.path, &repo.spot.join("copy")]).succeeds();
+    checkpoint.has_happened();
+    assert_eq!(copied.json()["changed"], names, "{}", copied.stderr);
+    assert!(copied.stderr.contains(&warning("ignored/a.db")), "{}", copied.stderr);
+
+    let question = json!({"name": "three", "cwd": repo.path}).to_string();
+    fs_err::write(repo.spot.join("question"), question).unwrap();
+    let checkpoint = Checkpoint::when_opened(&log, &database);
+    let hook = with_environment(calve(["hook", "worktree-create"])).in_shell("", "<question").within(&*repo.spot);
+    let created = hook.env("CALVE_HOME", repo.spot.join("home")).succeeds();
+    checkpoint.has_happened();
+    assert!(created.stderr.contains(&warning("ignored/a.db")), "{}", created.stderr);
+
+    let quiet = repo.calve(["add", "--json", "quiet"]).succeeds();
+    assert_eq!(quiet.json()["clone"]["changed"], json!([]), "{}", quiet.stderr);
+    assert!(!quiet.stderr.contains("meanwhile"), "{}", quiet.stderr);
+}
+
+#[test]
+fn a_database_whose_files_are_carried_one_by_one_is_named() {
+    let Some(repo) = with_database("data") else { return };
+    let setup = |name: &str| {
+        let path = repo.spot.join(name);
+        repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
+        let line = ["hook", "worktree-setup", "--maker", "cursor"];
+        let setup = with_environment(calve(line)).within(&path).env("CALVE_HOME", repo.spot.join("home"));
+        (setup.succeeds(), path)
+    };
+    let checkpoint = Checkpoint::when_opened(&repo.join("ignored/other"), &repo.join("data/a.db"));
+    let (changed, path) = setup("changed");
+    checkpoint.has_happened();
+    assert!(path.join("data/a.db-wal").exists());
+    assert!(changed.stderr.contains(&warning("data/a.db")), "{}", changed.stderr);
+    let (quiet, _) = setup("quiet");
+    assert!(!quiet.stderr.contains("meanwhile"), "{}", quiet.stderr);
+}
