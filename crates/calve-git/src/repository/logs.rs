@@ -76,13 +76,28 @@ impl<'l> LogLine<'l> {
                 || what.starts_with("Merge made by ") && !self.brings_request(""))
     }
 
-    /// Returns whether the new commit is the old one in another form.
-    pub(crate) fn is_rewritten(&self) -> bool {
-        let action = self.how.split(": ").next().unwrap_or_default();
-        // In the log of a branch: `rebase (finish): refs/heads/x onto OID`.
-        action == "commit (amend)"
-            || action.ends_with("rebase (finish)") && self.how.contains(" onto ") && !self.how.ends_with(self.new)
+    /// Returns how the new commit is the old one in another form; `None` if it is not.
+    fn rewriting(&self) -> Option<Rewriting> {
+        let (action, what) = self.how.split_once(": ")?;
+        let onto = match action {
+            "commit (amend)" => None,
+            // In the log of a branch: `rebase (finish): refs/heads/x onto OID`. It may have nothing that the other one lacks.
+            _ if action.ends_with("rebase (finish)") => {
+                let (_, onto) = what.rsplit_once(" onto ").filter(|(_, onto)| *onto != self.new)?;
+                Some(onto.to_owned())
+            }
+            _ => return None,
+        };
+        Some(Rewriting { old: self.old.to_owned(), new: self.new.to_owned(), onto })
     }
+}
+
+/// A commit that replaced another one.
+pub(crate) struct Rewriting {
+    pub(crate) old: String,
+    pub(crate) new: String,
+    /// The commit on which a rebase has made it anew, and everything in between. `None` where it is the last commit alone.
+    pub(crate) onto: Option<String>,
 }
 
 /// What logs tell about the commits of a repository.
@@ -90,8 +105,8 @@ impl<'l> LogLine<'l> {
 pub(crate) struct History {
     /// Commits that git made here.
     pub(crate) made: HashSet<String>,
-    /// Commits that replaced others: `(OLD, NEW)`, the oldest of each log first.
-    pub(crate) rewritten: Vec<(String, String)>,
+    /// Commits that replaced others, the oldest of each log first.
+    pub(crate) rewritten: Vec<Rewriting>,
 }
 
 impl History {
@@ -100,9 +115,7 @@ impl History {
             if line.is_made_here() {
                 self.made.insert(line.new.to_owned());
             }
-            if line.is_rewritten() {
-                self.rewritten.push((line.old.to_owned(), line.new.to_owned()));
-            }
+            self.rewritten.extend(line.rewriting());
         }
     }
 }
@@ -179,12 +192,12 @@ mod tests {
         ] {
             assert!(!line(how).is_made_here(), "{how}");
         }
-        assert!(
-            line("rebase (finish): refs/heads/x onto 12").is_rewritten() && line("commit (amend): x").is_rewritten()
-        );
-        assert!(
-            !line("rebase (finish): returning to refs/heads/x").is_rewritten() && !line("commit: x").is_rewritten()
-        );
+        let onto = |how| line(how).rewriting().map(|rewriting| rewriting.onto);
+        assert_eq!(onto("commit (amend): x onto y"), Some(None));
+        assert_eq!(onto("rebase (finish): refs/heads/x onto 12"), Some(Some("12".to_owned())));
+        for how in ["rebase (finish): refs/heads/x onto b", "rebase (finish): returning to refs/heads/x", "commit: x"] {
+            assert_eq!(onto(how), None, "{how}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::repository::logs::{History, Log, LogLine};
+use crate::repository::logs::{History, Log, LogLine, Rewriting};
 use crate::repository::references::{Namespaces, fetched_of_others};
 use crate::repository::{Repository, Worktree};
 use crate::trust::{
@@ -135,12 +135,17 @@ impl Origins {
         let kept = list(&[commits, &earlier].concat(), &self.others)?;
         let kept = parents_of(&kept);
         of_others.retain(|commit| !kept.contains_key(commit));
-        for (old, new) in &history.rewritten {
+        for Rewriting { old, new, onto } in &history.rewritten {
             if of_others.contains(old.as_str()) {
                 of_others.insert(new);
+            } else if onto.is_some() && !of_others.is_empty() {
+                // The log of the HEAD in which each was made may be gone.
+                let earlier = history_of(old, &parents, None);
+                let made = history_of(new, &parents, onto.as_deref());
+                of_others.retain(|commit| !made.contains(commit) || earlier.contains(commit));
             }
         }
-        Ok(commits.iter().map(|commit| reaches(commit, &parents, &of_others)).collect())
+        Ok(commits.iter().map(|commit| !history_of(commit, &parents, None).is_disjoint(&of_others)).collect())
     }
 
     /// Reads the logs of each HEAD and local branch that are not a pull request's.
@@ -163,7 +168,7 @@ impl Origins {
 fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Vec<&str>>) -> Vec<&'h str> {
     let mut earlier = Vec::new();
     let mut known: HashSet<&str> = HashSet::new();
-    for (old, new) in history.rewritten.iter().rev() {
+    for Rewriting { old, new, .. } in history.rewritten.iter().rev() {
         if (commits.contains_key(new.as_str()) || known.contains(new.as_str())) && known.insert(old) {
             earlier.push(old.as_str());
         }
@@ -180,18 +185,15 @@ fn lines(printed: &[u8]) -> impl Iterator<Item = std::str::SplitAsciiWhitespace<
     std::str::from_utf8(printed).unwrap_or_default().lines().map(str::split_ascii_whitespace)
 }
 
-/// Returns whether one of `wanted` is this commit or one of its ancestors, as far as `parents` knows them.
-fn reaches<'a>(commit: &'a str, parents: &HashMap<&'a str, Vec<&'a str>>, wanted: &HashSet<&str>) -> bool {
+/// Returns a commit and its ancestors, as far as `parents` knows them, without what is only below `until`.
+fn history_of<'a>(commit: &'a str, parents: &HashMap<&'a str, Vec<&'a str>>, until: Option<&str>) -> HashSet<&'a str> {
     let (mut seen, mut waiting) = (HashSet::new(), vec![commit]);
     while let Some(commit) = waiting.pop() {
-        if wanted.contains(commit) {
-            return true;
-        }
-        if seen.insert(commit) {
+        if until != Some(commit) && seen.insert(commit) {
             waiting.extend(parents.get(commit).into_iter().flatten());
         }
     }
-    false
+    seen
 }
 
 /// Decides for every worktree whose it is, and marks those that are a pull request's and have no mark yet: git made them, or the user has
@@ -248,11 +250,9 @@ fn is_marked(worktree: &Worktree) -> bool {
 
 /// Returns whose the worktree is that has this root. The main worktree is the user's, whatever is checked out there.
 pub fn provenance_of(root: &Path) -> Result<Provenance> {
-    let provenance = recorded(root)?;
-    if provenance == Provenance::Own && entry_of(root)?.is_some() {
+    if !is_untrusted(root) && entry_of(root)?.is_some() {
         // git may have made it, or somebody has checked out something else there since.
         Repository::open(root)?;
-        return recorded(root);
     }
-    Ok(provenance)
+    recorded(root)
 }

@@ -31,3 +31,4 @@ mod typed;
 mod unsaved;
 mod untrusted;
 mod whole_spares;
+mod whose;
