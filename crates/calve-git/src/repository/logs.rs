@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use crate::repository::references::{Refspec, is_of_others};
+use crate::repository::references::{Refspec, is_of_others, takes_request};
 
 /// The log of a reference, or of a HEAD.
 pub(crate) struct Log {
@@ -53,10 +53,9 @@ impl<'l> LogLine<'l> {
         }
         let words = || self.how.split_ascii_whitespace().map(|word| word.trim_end_matches(':'));
         // Also in `--refmap=REFSPEC`.
-        let refspecs = words().filter_map(|word| Refspec::new(word.rsplit('=').next()?));
-        let mut sources = refspecs.filter_map(|refspec| refspec.source_of(reference)).peekable();
-        if sources.peek().is_some() {
-            return sources.any(|source| is_of_others(&source));
+        let refspecs: Vec<_> = words().filter_map(|word| Refspec::new(word.rsplit('=').next()?)).collect();
+        if let Some(is_request) = takes_request(&refspecs, reference) {
+            return is_request;
         }
         // What is no branch and no tag on the server is a ref to git.
         self.how.ends_with(": storing ref") || self.how.starts_with("pull ") && words().any(is_of_others)

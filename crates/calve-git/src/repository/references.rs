@@ -78,7 +78,7 @@ impl Namespaces {
             Some(("tags", _)) | None => false,
             Some(_) => is_offered(reference),
         };
-        is_named || self.refspecs.iter().any(|one| one.source_of(reference).is_some_and(|source| is_of_others(&source)))
+        is_named || takes_request(&self.refspecs, reference) == Some(true)
     }
 
     /// Returns whether branches that a fetch makes have no log.
@@ -113,7 +113,7 @@ impl Refspec {
     }
 
     /// Returns the server's reference that a fetch puts into `reference`; `None` if it puts none there.
-    pub(crate) fn source_of(&self, reference: &str) -> Option<String> {
+    fn source_of(&self, reference: &str) -> Option<String> {
         match self.destination.split_once('*') {
             None => (reference == self.destination).then(|| self.source.clone()),
             Some((begin, end)) => {
@@ -122,6 +122,15 @@ impl Refspec {
             }
         }
     }
+}
+
+/// Returns whether these put a pull request into `reference`; `None` if they put nothing there.
+pub(crate) fn takes_request<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, reference: &str) -> Option<bool> {
+    let sources: Vec<String> = refspecs.into_iter().filter_map(|refspec| refspec.source_of(reference)).collect();
+    let is_certain = |source: &String| source.strip_prefix("refs/").is_some_and(is_numbered);
+    // `refs/pull/*` and `refs/heads/*` may go to one place: what is in there has a number if it is a pull request.
+    let is_request = sources.iter().any(is_certain) || sources.iter().all(|source| is_of_others(source));
+    (!sources.is_empty()).then_some(is_request)
 }
 
 /// Spells a server's reference in full, as far as it matters here: no branch or tag is spelled like a pull request.
@@ -232,6 +241,11 @@ mod tests {
         ]);
         assert!(["refs/remotes/origin/theirs/5", "refs/heads/nine", "refs/heads/ten"].iter().all(|one| named.has(one)));
         assert!(!named.has("refs/remotes/origin/their") && !named.has("refs/heads/ninety"));
+        let together = namespaces(&[
+            ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+            ("remote.origin.fetch", "+refs/pull/*:refs/remotes/origin/*"),
+        ]);
+        assert!(together.has("refs/remotes/origin/5/head") && !together.has("refs/remotes/origin/main"));
     }
 
     #[test]

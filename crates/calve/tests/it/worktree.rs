@@ -32,3 +32,4 @@ mod unsaved;
 mod untrusted;
 mod whole_spares;
 mod whose;
+mod whose_random;

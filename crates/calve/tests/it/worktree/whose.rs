@@ -9,13 +9,13 @@ use crate::program::{Reachable, calve};
 use crate::spot::Spot;
 
 /// A repository without programs, and the server that it and its requests are on.
-struct Project {
-    repo: Repo,
-    server: PathBuf,
+pub(super) struct Project {
+    pub(super) repo: Repo,
+    pub(super) server: PathBuf,
 }
 
 impl Project {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::of(Repo::anywhere())
     }
 
@@ -42,18 +42,18 @@ impl Project {
         self.commit("main", &format!("refs/pull/{number}/head"))
     }
 
-    fn git(&self, line: &str) -> String {
+    pub(super) fn git(&self, line: &str) -> String {
         self.repo.git(line.split(' ')).trim().to_owned()
     }
 
     /// Another fetch, after which FETCH_HEAD tells nothing of the ones before.
-    fn fetch_again(&self) {
+    pub(super) fn fetch_again(&self) {
         self.git("fetch -q origin");
     }
 
     /// Whether a worktree of it would be untrusted.
     #[track_caller]
-    fn is_foreign(&self, name: &str) -> bool {
+    pub(super) fn is_foreign(&self, name: &str) -> bool {
         is_foreign(&self.repo.path, name)
     }
 
