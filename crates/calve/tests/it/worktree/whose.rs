@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{FileSystem, Volume, require_root};
+use calve_testkit::{FileSystem, Tree, Volume, require_root};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::repo::{Repo, git, with_environment, write};
 use crate::program::{Reachable, calve};
-use crate::spot::Spot;
+use crate::spot::{Spot, leftovers};
 
 /// A repository without programs, and the server that it and its requests are on.
 pub(super) struct Project {
@@ -367,4 +368,49 @@ fn a_partial_clone_is_not_asked_for_what_logs_name() {
     assert!(trace.contains("rev-list") && !trace.contains("\"fetch\""), "{trace}");
     assert_eq!(listed["worktrees"].as_array().unwrap().len(), 2);
     assert!(is_foreign(&part, &request));
+}
+
+/// Leaves in a directory what a killed run leaves.
+fn leave_staged_tree(spot: &Path, place: &Path) -> PathBuf {
+    let source = Tree::new(spot.join("many"));
+    let source = (0..3000).fold(source, |tree, number| tree.file(format!("d{}/{number}", number % 50), b"1"));
+    loop {
+        let mut running = calve(["cp"]).args([source.path(), &place.join("copy")]).start();
+        while leftovers(place).is_empty() && !running.has_ended() {}
+        let _ = kill_process(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::KILL);
+        running.wait();
+        let left = leftovers(place).into_iter().find(|name| !name.ends_with(".lock"));
+        if let Some(name) = left {
+            return place.join(name);
+        }
+        let _ = fs_err::remove_dir_all(place.join("copy"));
+    }
+}
+
+#[test]
+fn prune_does_not_look_where_a_request_says() {
+    let project = Project::new();
+    let place = project.repo.spot.join("elsewhere");
+    fs_err::create_dir(&place).unwrap();
+    let configuration = "[worktree]\npath = '../elsewhere/{branch}'\n";
+    project.git("switch -q -c theirs");
+    project.repo.write(".calve.toml", configuration);
+    project.repo.commit("theirs");
+    project.git("push -q origin theirs:refs/pull/7/head");
+    project.git("switch -q main");
+    project.git("branch -q -D theirs");
+    fs_err::remove_file(project.repo.join(".git/logs/HEAD")).unwrap();
+    project.git("fetch -q origin pull/7/head:refs/pull/7/head");
+    let left = leave_staged_tree(&project.repo.spot, &place);
+    project.git("worktree add -q --detach ../by-git refs/pull/7/head");
+    let by_calve = project.repo.add(["--detach", "refs/pull/7/head", "--path", "../by-calve"]);
+    for within in [project.repo.spot.join("by-git"), by_calve] {
+        assert!(project.is_untrusted(&within) && within.join(".calve.toml").exists());
+        project.repo.calve(["prune"]).within(&within).succeeds();
+        assert!(left.exists(), "{}", within.display());
+    }
+    // The user may say so.
+    project.repo.write(".calve.toml", configuration);
+    project.repo.calve(["prune"]).succeeds();
+    assert!(!left.exists());
 }
