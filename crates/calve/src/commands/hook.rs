@@ -161,7 +161,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
     if arguments.trust {
         if trust::trust(&root)? {
-            output::say(&format!("`{}` is trusted from now on", ShownPath(&root)));
+            output::say(&format!("the commit in `{}` is trusted from now on", ShownPath(&root)));
         }
     } else if provenance_of(&root)?.is_untrusted() && !arguments.revoke {
         let text = format!(
@@ -169,7 +169,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
             ShownPath(&root)
         );
         let hint =
-            "run it in a worktree of your own; if you have read the pull request, `--trust` trusts it from now on";
+            "run it in a worktree of your own; if you have read the pull request, `--trust` trusts its commit from now on";
         return Err(Failure::stated(REFUSED, text, hint));
     }
     let hooks = Config::of_worktree(&root)?.hooks;
