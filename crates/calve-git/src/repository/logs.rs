@@ -40,9 +40,15 @@ impl<'l> LogLine<'l> {
 
     /// Returns whether a fetch, also that of a pull, wrote it.
     pub(crate) fn is_fetch(&self) -> bool {
-        ["fetch", "pull"]
-            .iter()
-            .any(|word| self.how.strip_prefix(word).is_some_and(|rest| rest.starts_with([' ', ':'])))
+        self.is_of("fetch") || self.is_pull()
+    }
+
+    pub(crate) fn is_pull(&self) -> bool {
+        self.is_of("pull")
+    }
+
+    fn is_of(&self, command: &str) -> bool {
+        self.how.strip_prefix(command).is_some_and(|rest| rest.starts_with([' ', ':']))
     }
 
     /// Returns whether a fetch has put a pull request's commit into `reference`. git writes down what was typed, for all references that the
@@ -58,7 +64,7 @@ impl<'l> LogLine<'l> {
             return is_request;
         }
         // What is no branch and no tag on the server is a ref to git.
-        self.how.ends_with(": storing ref") || self.how.starts_with("pull ") && words().any(is_of_others)
+        self.how.ends_with(": storing ref") || self.is_pull() && words().any(is_of_others)
     }
 
     /// Returns whether git made the new commit here, of what was in this repository. What came by a fetch, a fast-forward or a checkout may be

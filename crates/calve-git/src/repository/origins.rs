@@ -63,7 +63,8 @@ impl Origins {
             let is_request = |line: LogLine<'_>| line.brings_request(reference);
             origins.others.extend(log.lines().filter(|line| is_request(*line)).map(|line| line.new.to_owned()));
             let is_tip_of_others = match log.lines().next_back().filter(|line| line.new == oid) {
-                Some(line) if line.is_fetch() => is_request(line),
+                // Whoever pulls one into a branch merges it.
+                Some(line) if line.is_fetch() => is_request(line) && (is_remote || !line.is_pull()),
                 // git may have forgotten how it came.
                 _ => namespaces.lacks_logs() && fetched.contains(oid),
             };
@@ -135,10 +136,15 @@ impl Origins {
         let kept = list(&[commits, &earlier].concat(), &self.others)?;
         let kept = parents_of(&kept);
         of_others.retain(|commit| !kept.contains_key(commit));
+        until_settled(&mut of_others, |of_others| {
+            for Rewriting { old, new, .. } in &history.rewritten {
+                if of_others.contains(old.as_str()) {
+                    of_others.insert(new);
+                }
+            }
+        });
         for Rewriting { old, new, onto } in &history.rewritten {
-            if of_others.contains(old.as_str()) {
-                of_others.insert(new);
-            } else if onto.is_some() && !of_others.is_empty() {
+            if onto.is_some() && parents.contains_key(new.as_str()) && !of_others.contains(old.as_str()) {
                 // The log of the HEAD in which each was made may be gone.
                 let earlier = history_of(old, &parents, None);
                 let made = history_of(new, &parents, onto.as_deref());
@@ -166,14 +172,24 @@ impl Origins {
 
 /// Returns the commits that these, or the ones that they replaced, have replaced.
 fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Vec<&str>>) -> Vec<&'h str> {
-    let mut earlier = Vec::new();
-    let mut known: HashSet<&str> = HashSet::new();
-    for Rewriting { old, new, .. } in history.rewritten.iter().rev() {
-        if (commits.contains_key(new.as_str()) || known.contains(new.as_str())) && known.insert(old) {
-            earlier.push(old.as_str());
+    let mut earlier: HashSet<&str> = HashSet::new();
+    until_settled(&mut earlier, |earlier| {
+        for Rewriting { old, new, .. } in history.rewritten.iter().rev() {
+            if commits.contains_key(new.as_str()) || earlier.contains(new.as_str()) {
+                earlier.insert(old);
+            }
         }
+    });
+    earlier.into_iter().collect()
+}
+
+/// Adds to a set until nothing new comes: the lines of several logs have no order.
+fn until_settled<'s>(set: &mut HashSet<&'s str>, mut add: impl FnMut(&mut HashSet<&'s str>)) {
+    let mut before = usize::MAX;
+    while before != set.len() {
+        before = set.len();
+        add(set);
     }
-    earlier
 }
 
 /// Reads the commits that `git rev-list --parents` prints.

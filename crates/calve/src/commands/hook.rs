@@ -168,8 +168,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
             "`{}` is the worktree of a pull request that is not trusted, so its hooks do not run",
             ShownPath(&root)
         );
-        let hint =
-            "run it in a worktree of your own; if you have read the pull request, `--trust` trusts its commit from now on";
+        let hint = "run it in a worktree of your own; if you have read the pull request, `--trust` trusts its commit from now on";
         return Err(Failure::stated(REFUSED, text, hint));
     }
     let hooks = Config::of_worktree(&root)?.hooks;

@@ -231,6 +231,12 @@ fn a_request_in_another_form_is_a_request_until_it_is_taken_over() {
     for commit in [&amended, &rebased, &on_top] {
         assert!(project.is_foreign(commit), "{commit}");
     }
+    // The log of the branch tells of the one change, and that of HEAD of the other.
+    project.git("checkout -q --detach rebased");
+    amend("-m rebased,amended");
+    let both = project.git("rev-parse HEAD");
+    project.git("switch -q main");
+    assert!(project.is_foreign(&both));
     // Taking over is what `cherry-pick` is for.
     project.git("switch -q -c picked");
     project.git("cherry-pick --allow-empty refs/pull/5/head");
@@ -241,6 +247,9 @@ fn a_request_in_another_form_is_a_request_until_it_is_taken_over() {
     let moved = project.git("rev-parse HEAD");
     project.git("switch -q main");
     assert!(!project.is_foreign(&picked) && !project.is_foreign(&moved));
+    // And merging it into the main worktree's branch, however far that is.
+    project.git("pull -q --ff-only origin pull/5/head");
+    assert!(!project.is_foreign("main") && !project.is_foreign("refs/pull/5/head"));
 }
 
 #[test]
