@@ -21,6 +21,25 @@ impl Log {
     pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = LogLine<'_>> {
         self.text.lines().filter_map(LogLine::new)
     }
+
+    /// Returns the commits of pull requests that fetches have put into `reference`.
+    pub(crate) fn requests<'l>(&'l self, reference: &'l str) -> impl Iterator<Item = &'l str> {
+        self.lines().filter(|line| line.brings_request(reference)).map(|line| line.new)
+    }
+
+    /// Returns whether the branch `reference`, whose tip is `oid`, was made of a pull request, or a fetch put one there last. Where no line says
+    /// how the tip came, it is one if it `is_forgotten`.
+    pub(crate) fn is_of_request(&self, reference: &str, oid: &str, is_forgotten: bool) -> bool {
+        let is_local = reference.starts_with("refs/heads/");
+        if is_local && self.lines().next().is_some_and(|line| line.brings_request(reference)) {
+            return true;
+        }
+        match self.lines().next_back().filter(|line| line.new == oid && line.is_fetch()) {
+            // Whoever pulls one into a branch merges it.
+            Some(line) => line.brings_request(reference) && !(is_local && line.is_pull()),
+            None => is_forgotten,
+        }
+    }
 }
 
 /// One line of a log: `OLD NEW WHO WHEN\tHOW`.
@@ -39,11 +58,11 @@ impl<'l> LogLine<'l> {
     }
 
     /// Returns whether a fetch, also that of a pull, wrote it.
-    pub(crate) fn is_fetch(&self) -> bool {
+    fn is_fetch(&self) -> bool {
         self.is_of("fetch") || self.is_pull()
     }
 
-    pub(crate) fn is_pull(&self) -> bool {
+    fn is_pull(&self) -> bool {
         self.is_of("pull")
     }
 
@@ -53,7 +72,7 @@ impl<'l> LogLine<'l> {
 
     /// Returns whether a fetch has put a pull request's commit into `reference`. git writes down what was typed, for all references that the
     /// command changed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
-    pub(crate) fn brings_request(&self, reference: &str) -> bool {
+    fn brings_request(&self, reference: &str) -> bool {
         if !self.is_fetch() {
             return false;
         }
@@ -69,7 +88,7 @@ impl<'l> LogLine<'l> {
 
     /// Returns whether git made the new commit here, of what was in this repository. What came by a fetch, a fast-forward or a checkout may be
     /// somebody else's.
-    pub(crate) fn is_made_here(&self) -> bool {
+    fn is_made_here(&self) -> bool {
         const MAKING: [&str; 3] = ["cherry-pick", "revert", "am"];
         // In a rebase: `rebase (pick): SUBJECT`, `pull --rebase (pick): SUBJECT`.
         const STEPS: [&str; 7] = ["(pick)", "(reword)", "(edit)", "(squash)", "(fixup)", "(continue)", "(merge)"];

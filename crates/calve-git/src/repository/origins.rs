@@ -9,12 +9,13 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::repository::logs::{History, Log, LogLine, Rewriting};
+use crate::paths::real;
+use crate::repository::logs::{History, Log, Rewriting};
 use crate::repository::references::{Namespaces, fetched_of_others};
 use crate::repository::{Repository, Worktree};
 use crate::trust::{
-    Provenance, entry_of, has_foreign_commit, has_mark, is_untrusted, mark_or_remember, marked_commits, recorded,
-    trusted_commits,
+    Provenance, entry_of, has_foreign_commit, has_mark, is_untrusted, mark_or_remember, marked_commits, note_trust,
+    recorded, remove_mark, trusted_commits,
 };
 
 /// The commits by which those of others are told from the user's.
@@ -33,22 +34,39 @@ pub(crate) struct Origins {
 impl Origins {
     /// Finds the tips. `listed` is what `git for-each-ref` prints: an object and a reference on each line.
     fn new(common: &Path, settings: &[(String, String)], worktrees: &[Worktree], listed: &[u8]) -> Origins {
-        let namespaces = Namespaces::new(settings);
         let mut origins = Origins::default();
+        let entries = worktrees.iter().filter_map(|worktree| worktree.entry.as_deref());
+        let fetched: HashSet<String> = entries.chain([common]).flat_map(fetched_of_others).collect();
+        let listed = String::from_utf8_lossy(listed);
+        let tags = origins.add_references(common, &Namespaces::new(settings), worktrees, &fetched, &listed);
+        origins.add_worktrees(worktrees);
+        origins.others.extend(fetched);
+        // git keeps no log of tags. One at the head of a pull request can have come by `git fetch origin pull/5/head:refs/tags/x`.
+        let others: HashSet<&str> = origins.others.iter().map(String::as_str).collect();
+        origins.own.extend(tags.into_iter().filter(|tag| !others.contains(tag)).map(str::to_owned));
+        origins
+    }
+
+    /// Adds the tips of branches, local and remote, and of pull requests. Returns those of tags. FETCH_HEAD has the commits `fetched`.
+    fn add_references<'l>(
+        &mut self,
+        common: &Path,
+        namespaces: &Namespaces,
+        worktrees: &[Worktree],
+        fetched: &HashSet<String>,
+        listed: &'l str,
+    ) -> Vec<&'l str> {
         let is_bare = worktrees.first().is_none_or(|main| main.is_bare);
         let head = fs_err::read_to_string(common.join("HEAD")).unwrap_or_default();
         let bare_head = head.trim_end().strip_prefix("ref: ").filter(|_| is_bare);
         let inside: HashSet<&str> =
             worktrees.iter().filter(|one| is_marked(one)).filter_map(|one| one.branch.as_deref()).collect();
-        let entries = worktrees.iter().filter_map(|worktree| worktree.entry.as_deref());
-        let fetched: HashSet<String> = entries.chain([common]).flat_map(fetched_of_others).collect();
         let mut tags = Vec::new();
-        let listed = String::from_utf8_lossy(listed);
         for (oid, reference) in listed.lines().filter_map(|line| line.split_once(' ')) {
             let branch = reference.strip_prefix("refs/heads/");
             if namespaces.has(reference) {
-                origins.branches.extend(branch.map(str::to_owned));
-                origins.others.push(oid.to_owned());
+                self.branches.extend(branch.map(str::to_owned));
+                self.others.push(oid.to_owned());
                 continue;
             }
             if reference.starts_with("refs/tags/") {
@@ -60,47 +78,39 @@ impl Origins {
                 continue;
             }
             let log = Log::of(common, reference);
-            let is_request = |line: LogLine<'_>| line.brings_request(reference);
-            origins.others.extend(log.lines().filter(|line| is_request(*line)).map(|line| line.new.to_owned()));
-            let is_tip_of_others = match log.lines().next_back().filter(|line| line.new == oid) {
-                // Whoever pulls one into a branch merges it.
-                Some(line) if line.is_fetch() => is_request(line) && (is_remote || !line.is_pull()),
-                // git may have forgotten how it came.
-                _ => namespaces.lacks_logs() && fetched.contains(oid),
-            };
-            let is_made_of_request = branch.is_some() && log.lines().next().is_some_and(is_request);
-            if is_tip_of_others || is_made_of_request {
-                origins.branches.extend(branch.map(str::to_owned));
-                origins.others.push(oid.to_owned());
+            let is_forgotten = namespaces.lacks_logs() && fetched.contains(oid);
+            self.others.extend(log.requests(reference).map(str::to_owned));
+            if log.is_of_request(reference, oid, is_forgotten) {
+                self.branches.extend(branch.map(str::to_owned));
+                self.others.push(oid.to_owned());
                 continue;
             }
-            origins.local.extend(branch.map(|_| reference.to_owned()));
+            self.local.extend(branch.map(|_| reference.to_owned()));
             let is_project_branch = is_remote
                 || bare_head == Some(reference)
                 // There, a fetch writes the project's branches.
                 || namespaces.has_project_branches(is_bare);
             // Of a branch that is checked out in an untrusted worktree, that one adds the tip.
             if is_project_branch && !branch.is_some_and(|branch| inside.contains(branch)) {
-                origins.own.push(oid.to_owned());
+                self.own.push(oid.to_owned());
             }
         }
+        tags
+    }
+
+    /// Adds what worktrees have checked out, and what their marks name.
+    fn add_worktrees(&mut self, worktrees: &[Worktree]) {
         for worktree in worktrees {
             let entry = worktree.entry.as_deref();
-            origins.own.extend(entry.into_iter().flat_map(trusted_commits));
-            let is_foreign = entry.is_some_and(has_foreign_commit);
-            if is_foreign {
-                origins.others.extend(entry.into_iter().flat_map(marked_commits).chain(worktree.head.clone()));
+            self.own.extend(entry.into_iter().flat_map(trusted_commits));
+            if entry.is_some_and(has_foreign_commit) {
+                self.others.extend(entry.into_iter().flat_map(marked_commits).chain(worktree.head.clone()));
             }
             // A pull request that the user has checked out there is still somebody else's to all other worktrees.
-            if worktree.is_main && !worktree.branch.as_ref().is_some_and(|one| origins.branches.contains(one)) {
-                origins.own.extend(worktree.head.clone());
+            if worktree.is_main && !worktree.branch.as_ref().is_some_and(|one| self.branches.contains(one)) {
+                self.own.extend(worktree.head.clone());
             }
         }
-        origins.others.extend(fetched);
-        // git keeps no log of tags. One at the head of a pull request can have come by `git fetch origin pull/5/head:refs/tags/x`.
-        let others: HashSet<&str> = origins.others.iter().map(String::as_str).collect();
-        origins.own.extend(tags.into_iter().filter(|tag| !others.contains(tag)).map(str::to_owned));
-        origins
     }
 
     /// Returns which of these commits are a pull request's. A commit that was made in this repository is the user's, also where a pull request
@@ -262,6 +272,18 @@ pub(crate) fn of_commit(
 /// Returns whether there is a mark for the worktree: in its entry, or for what it lies in.
 fn is_marked(worktree: &Worktree) -> bool {
     worktree.entry.as_deref().is_some_and(has_mark) || worktree.is_usable() && is_untrusted(&worktree.path)
+}
+
+/// Trusts the commit that the worktree around `path` has checked out. Returns whether the worktree was untrusted before.
+pub fn trust_commit(path: &Path) -> Result<bool> {
+    let real = real(path);
+    let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
+    let Some(root) = root else { return Ok(false) };
+    let Some(entry) = entry_of(root)? else { return Ok(false) };
+    if let Some(commit) = Git::at(root).answer(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? {
+        note_trust(&entry, &commit)?;
+    }
+    remove_mark(&entry)
 }
 
 /// Returns whose the worktree is that has this root. The main worktree is the user's, whatever is checked out there.

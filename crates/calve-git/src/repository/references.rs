@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use crate::repository::is_true;
+use crate::trust::is_object_id;
 
 /// The names below `refs/` under which servers offer the requests of others: GitHub's and Gitea's, GitLab's, Bitbucket's, Gerrit's.
 const OFFERED: [&str; 4] = ["pull", "merge-requests", "pull-requests", "changes"];
@@ -143,11 +144,6 @@ fn completed(source: &str) -> String {
 pub(crate) fn is_of_others(source: &str) -> bool {
     let source = source.strip_prefix('+').unwrap_or(source);
     is_object_id(source) || is_offered(&completed(source))
-}
-
-/// Returns whether it is the whole id of an object.
-pub(crate) fn is_object_id(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Returns whether a server's reference is a pull request's.

@@ -11,9 +11,7 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
-use crate::git::Git;
 use crate::paths::{pointed_to, real};
-use crate::repository::references::is_object_id;
 
 pub(crate) mod command;
 pub(crate) mod programs;
@@ -114,6 +112,11 @@ pub(crate) fn trusted_commits(entry: &Path) -> Vec<String> {
     commits_in(&entry.join(TRUSTED))
 }
 
+/// Returns whether it is the whole id of an object.
+pub(crate) fn is_object_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 fn commits_in(file: &Path) -> Vec<String> {
     let text = fs_err::read_to_string(file).unwrap_or_default();
     text.lines().filter(|line| is_object_id(line)).map(str::to_owned).collect()
@@ -141,15 +144,8 @@ pub(crate) fn recorded(root: &Path) -> Result<Provenance> {
     })
 }
 
-/// Trusts the commit that the worktree around `path` has checked out. Returns whether the worktree was untrusted before.
-pub fn trust(path: &Path) -> Result<bool> {
-    let real = real(path);
-    let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
-    let Some(root) = root else { return Ok(false) };
-    let Some(entry) = entry_of(root)? else { return Ok(false) };
-    if let Some(commit) = Git::at(root).answer(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? {
-        note_trust(&entry, &commit)?;
-    }
+/// Removes the mark of the worktree whose entry this is. Returns whether there was one.
+pub(crate) fn remove_mark(entry: &Path) -> Result<bool> {
     match fs_err::remove_file(entry.join(MARK)) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

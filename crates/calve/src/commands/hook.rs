@@ -11,7 +11,7 @@ use calve_agent::configuration::Direction;
 use calve_core::{CancelToken, ShownPath};
 use calve_git::hooks::{Hook, repository_of};
 use calve_git::worktree::{AgentBranch, for_agent};
-use calve_git::{Config, provenance_of, trust};
+use calve_git::{Config, provenance_of, trust_commit};
 use serde_json::Value;
 
 use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
@@ -160,7 +160,7 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let repository = repository_of(&arguments.path)?;
     let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
     if arguments.trust {
-        if trust::trust(&root)? {
+        if trust_commit(&root)? {
             output::say(&format!("the commit in `{}` is trusted from now on", ShownPath(&root)));
         }
     } else if provenance_of(&root)?.is_untrusted() && !arguments.revoke {

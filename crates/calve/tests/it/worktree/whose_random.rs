@@ -133,66 +133,72 @@ impl Random {
                 self.note_configured();
                 "fetch".into()
             }
-            (10, Some(own)) => {
-                self.project.git(&format!("switch -q {own}"));
-                let what = match self.random.below(3) {
-                    0 => {
-                        self.commit_here(" --amend");
-                        "amend"
-                    }
-                    1 => {
-                        self.commit_here("");
-                        "commit"
-                    }
-                    _ => {
-                        self.project.git("rebase -q origin/main");
-                        "rebase"
-                    }
-                };
-                self.project.git("switch -q main");
-                self.note_mine(&own);
-                format!("{what} {own}")
-            }
+            (10, Some(own)) => self.change_own(&own),
             (11, Some(own)) => {
                 let number = 10 + self.requests.len() as u32;
                 self.requests.push(number);
                 self.project.git(&format!("push -q origin {own}:refs/pull/{number}/head"));
                 format!("{own} becomes request {number}")
             }
-            (12, _) if !self.known.is_empty() => {
-                let known: Vec<_> = self.known.iter().filter(|known| self.theirs.contains(*known)).cloned().collect();
-                if known.is_empty() {
-                    return "nothing".into();
-                }
-                let old = self.random.pick(&known).clone();
-                self.project.git(&format!("checkout -q --detach {old}"));
+            (12, _) => self.amend_request(),
+            _ => self.make_own(),
+        }
+    }
+
+    fn change_own(&mut self, own: &str) -> String {
+        self.project.git(&format!("switch -q {own}"));
+        let what = match self.random.below(3) {
+            0 => {
                 self.commit_here(" --amend");
-                let new = self.project.git("rev-parse HEAD");
-                self.project.git("switch -q main");
-                self.theirs.insert(new.clone());
-                self.known.insert(new.clone());
-                self.amended.push((old.clone(), new));
-                format!("amend {old} of a request")
+                "amend"
+            }
+            1 => {
+                self.commit_here("");
+                "commit"
             }
             _ => {
-                let own = format!("own-{}", self.number());
-                if self.random.below(2) == 0 {
-                    self.project.git(&format!("switch -q -c {own} main"));
-                    self.commit_here("");
-                    self.commit_here("");
-                    self.project.git("switch -q main");
-                } else {
-                    self.project.git(&format!("worktree add -q -b {own} ../{own} main"));
-                    let number = self.number().to_string();
-                    let at = self.project.repo.spot.join(&own);
-                    git(&at, ["commit", "-q", "--allow-empty", "-m", &number]);
-                    self.project.git(&format!("worktree remove ../{own}"));
-                }
-                self.note_mine(&own);
-                self.branches.push(own.clone());
-                format!("commit on {own}")
+                self.project.git("rebase -q origin/main");
+                "rebase"
             }
+        };
+        self.project.git("switch -q main");
+        self.note_mine(own);
+        format!("{what} {own}")
+    }
+
+    fn amend_request(&mut self) -> String {
+        let known: Vec<_> = self.known.iter().filter(|known| self.theirs.contains(*known)).cloned().collect();
+        if known.is_empty() {
+            return "nothing".into();
         }
+        let old = self.random.pick(&known).clone();
+        self.project.git(&format!("checkout -q --detach {old}"));
+        self.commit_here(" --amend");
+        let new = self.project.git("rev-parse HEAD");
+        self.project.git("switch -q main");
+        self.theirs.insert(new.clone());
+        self.known.insert(new.clone());
+        self.amended.push((old.clone(), new));
+        format!("amend {old} of a request")
+    }
+
+    fn make_own(&mut self) -> String {
+        let own = format!("own-{}", self.number());
+        if self.random.below(2) == 0 {
+            self.project.git(&format!("switch -q -c {own} main"));
+            self.commit_here("");
+            self.commit_here("");
+            self.project.git("switch -q main");
+        } else {
+            self.project.git(&format!("worktree add -q -b {own} ../{own} main"));
+            let number = self.number().to_string();
+            let at = self.project.repo.spot.join(&own);
+            git(&at, ["commit", "-q", "--allow-empty", "-m", &number]);
+            self.project.git(&format!("worktree remove ../{own}"));
+        }
+        self.note_mine(&own);
+        self.branches.push(own.clone());
+        format!("commit on {own}")
     }
 
     fn fetch_by_hand(&mut self) -> String {
