@@ -19,7 +19,7 @@ pub mod remote;
 mod repository;
 mod settings;
 mod transfer_failure;
-pub mod trust;
+mod trust;
 mod unsaved_item;
 pub mod worktree;
 
@@ -29,5 +29,5 @@ pub use git::Git;
 pub use nesting::Nesting;
 pub use redact::Url;
 pub use remedy::{HidingMark, Remedy, UnfinishedOperation};
-pub use repository::origins::provenance_of;
+pub use repository::origins::{provenance_of, trust_commit};
 pub use trust::Provenance;

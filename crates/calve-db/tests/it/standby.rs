@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use calve_testkit::{FileSystem, UnprivilegedUser, is_root, skip};
+use calve_testkit::{FileSystem, UnprivilegedUser, git_command, is_root, skip};
 use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -440,6 +440,42 @@ fn the_configuration_of_somebody_else_makes_no_pool() {
     assert_eq!(world.db(["pool"]).succeeds().stdout(), "");
     std::os::unix::fs::chown(world.path(), Some(0), None).unwrap();
     world.db(["run", "t", "--", "true"]).succeeds();
+    eventually_wait(&world, 1);
+    end(&world);
+}
+
+/// A pull request's file decides as little, wherever git has checked it out.
+#[test]
+fn the_configuration_of_a_pull_request_makes_no_pool() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let project = world.path().join("project");
+    fs::create_dir(&project).unwrap();
+    let git = |line: &str| {
+        let identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
+        let output = git_command(&project).args(identity).args(line.split(' ')).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    git("init -q -b main");
+    git("commit -q --allow-empty -m one");
+    git("switch -q -c theirs");
+    fs::write(project.join(".calve.toml"), "[db.t]\nstandby = 3\n").unwrap();
+    git("add .calve.toml");
+    git("commit -q -m theirs");
+    git("update-ref refs/pull/7/head theirs");
+    git("switch -q main");
+    git("branch -q -D theirs");
+    git("worktree add -q --detach ../request refs/pull/7/head");
+    // A branch with a name of one's own changes nothing. Without the log, nobody here has made the commit.
+    git("worktree add -q -b mine ../mine refs/pull/7/head");
+    fs::remove_file(project.join(".git/logs/HEAD")).unwrap();
+    for name in ["request", "mine"] {
+        world.db(["run", "t", "--", "true"]).within(&world.path().join(name)).succeeds();
+        assert_eq!(world.db(["pool"]).succeeds().stdout(), "", "{name}");
+    }
+    // The main worktree's decides.
+    fs::write(project.join(".calve.toml"), "[db.t]\nstandby = 1\n").unwrap();
+    world.db(["run", "t", "--", "true"]).within(&world.path().join("request")).succeeds();
     eventually_wait(&world, 1);
     end(&world);
 }

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::place::Place;
 use crate::repository::Repository;
 use crate::repository::origins::provenance_of;
+use crate::trust;
 
 pub(crate) use keys::Author;
 use path::PathTemplate;
@@ -96,7 +97,8 @@ impl Config {
     /// Loads the configuration that counts for the worktree with this root: its own, or the main worktree's where a pull request could have
     /// written its own. A bare repository has none for that.
     pub fn of_worktree(root: &Path) -> Result<Config> {
-        if !provenance_of(root)?.is_untrusted() {
+        // Asking git takes long, and whose the worktree is makes no difference then. Nothing of the tree runs either.
+        if has_file_of_main(root) || !provenance_of(root)?.is_untrusted() {
             return Config::load(root);
         }
         Repository::open(root)?.main().map_or_else(|| Ok(Config::default()), Config::load)
@@ -250,6 +252,17 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Returns whether the worktree has the configuration of the main worktree, and nobody one of his own.
+fn has_file_of_main(root: &Path) -> bool {
+    let Ok(Some(entry)) = trust::entry_of(root) else { return false };
+    // `/project/.git/worktrees/ID`.
+    let common = entry.parent().and_then(Path::parent).filter(|common| common.ends_with(".git"));
+    let Some(main) = common.and_then(Path::parent) else { return false };
+    let is_missing = |root: &Path| matches!(fs_err::symlink_metadata(root.join(LOCAL)), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
+    let shared = |root: &Path| read(&root.join(SHARED), Author::Repository).ok();
+    is_missing(root) && is_missing(main) && shared(root).is_some_and(|text| shared(main) == Some(text))
 }
 
 /// Returns whether it can be a variable with a URL. The ending keeps a project from setting variables that programs heed, like `PATH`.

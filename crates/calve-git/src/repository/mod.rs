@@ -1,6 +1,7 @@
 //! A repository and its worktrees, as git tells of them.
 
 pub(crate) mod entries;
+mod logs;
 pub(crate) mod origins;
 pub(crate) mod references;
 pub(crate) mod state;
@@ -336,7 +337,7 @@ pub(crate) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn is_true(value: &str) -> bool {
+pub(crate) fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1" | "")
 }
 

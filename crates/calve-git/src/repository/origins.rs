@@ -5,14 +5,17 @@
 //! worktree, when the repository is opened, and marks those that are not trusted, so that everything afterwards sees the mark.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::Result;
 use crate::git::Git;
-use crate::repository::references::{Namespaces, fetched_of_others, was_fetched_of_others};
+use crate::paths::real;
+use crate::repository::logs::{History, Log, Rewriting};
+use crate::repository::references::{Namespaces, fetched_of_others};
 use crate::repository::{Repository, Worktree};
 use crate::trust::{
-    ForeignPart, Provenance, entry_of, has_foreign_commit, has_mark, is_trusted, is_untrusted, mark, recorded,
+    Provenance, entry_of, has_foreign_commit, has_mark, is_untrusted, mark_or_remember, marked_commits, note_trust,
+    recorded, remove_mark, trusted_commits,
 };
 
 /// The commits by which those of others are told from the user's.
@@ -24,112 +27,199 @@ pub(crate) struct Origins {
     own: Vec<String>,
     /// Local branches that are a pull request's, without `refs/heads/`.
     branches: HashSet<String>,
+    /// The other local branches, with `refs/heads/`.
+    local: Vec<String>,
 }
 
 impl Origins {
     /// Finds the tips. `listed` is what `git for-each-ref` prints: an object and a reference on each line.
     fn new(common: &Path, settings: &[(String, String)], worktrees: &[Worktree], listed: &[u8]) -> Origins {
-        let namespaces = Namespaces::new(settings);
         let mut origins = Origins::default();
+        let entries = worktrees.iter().filter_map(|worktree| worktree.entry.as_deref());
+        let fetched: HashSet<String> = entries.chain([common]).flat_map(fetched_of_others).collect();
+        let listed = String::from_utf8_lossy(listed);
+        let tags = origins.add_references(common, &Namespaces::new(settings), worktrees, &fetched, &listed);
+        origins.add_worktrees(worktrees);
+        origins.others.extend(fetched);
+        // git keeps no log of tags. One at the head of a pull request can have come by `git fetch origin pull/5/head:refs/tags/x`.
+        let others: HashSet<&str> = origins.others.iter().map(String::as_str).collect();
+        origins.own.extend(tags.into_iter().filter(|tag| !others.contains(tag)).map(str::to_owned));
+        origins
+    }
+
+    /// Adds the tips of branches, local and remote, and of pull requests. Returns those of tags. FETCH_HEAD has the commits `fetched`.
+    fn add_references<'l>(
+        &mut self,
+        common: &Path,
+        namespaces: &Namespaces,
+        worktrees: &[Worktree],
+        fetched: &HashSet<String>,
+        listed: &'l str,
+    ) -> Vec<&'l str> {
         let is_bare = worktrees.first().is_none_or(|main| main.is_bare);
         let head = fs_err::read_to_string(common.join("HEAD")).unwrap_or_default();
         let bare_head = head.trim_end().strip_prefix("ref: ").filter(|_| is_bare);
         let inside: HashSet<&str> =
             worktrees.iter().filter(|one| is_marked(one)).filter_map(|one| one.branch.as_deref()).collect();
-        for line in String::from_utf8_lossy(listed).lines() {
-            let Some((oid, reference)) = line.split_once(' ') else { continue };
+        let mut tags = Vec::new();
+        for (oid, reference) in listed.lines().filter_map(|line| line.split_once(' ')) {
             let branch = reference.strip_prefix("refs/heads/");
-            if namespaces.has(reference) || branch.is_some_and(|branch| was_fetched_of_others(common, branch)) {
-                origins.branches.extend(branch.map(str::to_owned));
-                origins.others.push(oid.to_owned());
-            } else if branch.is_some_and(|branch| inside.contains(branch)) {
-                // Its worktree adds the tip.
-            } else if reference.starts_with("refs/remotes/")
-                || reference.starts_with("refs/tags/")
+            if namespaces.has(reference) {
+                self.branches.extend(branch.map(str::to_owned));
+                self.others.push(oid.to_owned());
+                continue;
+            }
+            if reference.starts_with("refs/tags/") {
+                tags.push(oid);
+            }
+            let is_remote = reference.starts_with("refs/remotes/");
+            // What a remote's HEAD names is listed by its own name.
+            if branch.is_none() && (!is_remote || reference.ends_with("/HEAD")) {
+                continue;
+            }
+            let log = Log::of(common, reference);
+            let is_forgotten = namespaces.lacks_logs() && fetched.contains(oid);
+            self.others.extend(log.requests(reference).map(str::to_owned));
+            if log.is_of_request(reference, oid, is_forgotten) {
+                self.branches.extend(branch.map(str::to_owned));
+                self.others.push(oid.to_owned());
+                continue;
+            }
+            self.local.extend(branch.map(|_| reference.to_owned()));
+            let is_project_branch = is_remote
                 || bare_head == Some(reference)
                 // There, a fetch writes the project's branches.
-                || (branch.is_some() && namespaces.has_project_branches(is_bare))
-            {
-                origins.own.push(oid.to_owned());
+                || namespaces.has_project_branches(is_bare);
+            // Of a branch that is checked out in an untrusted worktree, that one adds the tip.
+            if is_project_branch && !branch.is_some_and(|branch| inside.contains(branch)) {
+                self.own.push(oid.to_owned());
             }
         }
-        for worktree in worktrees {
-            let Some(head) = &worktree.head else { continue };
-            match worktree.entry.as_deref() {
-                // A pull request that the user has checked out there is still somebody else's to all other worktrees.
-                _ if worktree.is_main && worktree.branch.as_ref().is_some_and(|one| origins.branches.contains(one)) => {
-                }
-                _ if worktree.is_main => origins.own.push(head.clone()),
-                Some(entry) if has_foreign_commit(entry) => origins.others.push(head.clone()),
-                Some(entry) if is_trusted(entry) => origins.own.push(head.clone()),
-                _ => {}
-            }
-        }
-        let entries = worktrees.iter().filter_map(|worktree| worktree.entry.as_deref());
-        origins.others.extend(entries.chain([common]).flat_map(fetched_of_others));
-        origins
+        tags
     }
 
-    /// Returns which of these commits are a pull request's. A commit that was made in this repository (by the logs in `logs`) is the user's,
-    /// also where a pull request has it.
-    fn foreign(&self, common: &Path, commits: &[&str], logs: &[PathBuf]) -> Result<Vec<bool>> {
+    /// Adds what worktrees have checked out, and what their marks name.
+    fn add_worktrees(&mut self, worktrees: &[Worktree]) {
+        for worktree in worktrees {
+            let entry = worktree.entry.as_deref();
+            self.own.extend(entry.into_iter().flat_map(trusted_commits));
+            if entry.is_some_and(has_foreign_commit) {
+                self.others.extend(entry.into_iter().flat_map(marked_commits).chain(worktree.head.clone()));
+            }
+            // A pull request that the user has checked out there is still somebody else's to all other worktrees.
+            if worktree.is_main && !worktree.branch.as_ref().is_some_and(|one| self.branches.contains(one)) {
+                self.own.extend(worktree.head.clone());
+            }
+        }
+    }
+
+    /// Returns which of these commits are a pull request's. A commit that was made in this repository is the user's, also where a pull request
+    /// has it, unless it is a pull request's commit in another form.
+    fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
         let none = vec![false; commits.len()];
         if self.others.is_empty() || commits.is_empty() {
             return Ok(none);
         }
-        // References that replace objects may come from others too.
+        // References that replace objects may come from others too. Commits that logs name may be gone: newer versions of git, which would look
+        // for them on a partial clone's server, know the variable, and older ones the option.
         let git = Git::at(common).with("GIT_DIR", common).with("GIT_NO_REPLACE_OBJECTS", "1");
-        let list = |without: &[String]| {
+        let git = git.with("GIT_NO_LAZY_FETCH", "1");
+        let list = |tips: &[&str], without: &[String]| {
             let excluded = self.own.iter().chain(without).map(|tip| format!("^{tip}\n"));
-            let input: String = commits.iter().map(|commit| format!("{commit}\n")).chain(excluded).collect();
-            git.fed(&["rev-list", "--parents", "--ignore-missing", "--stdin"], input.as_bytes())
+            let input: String = tips.iter().map(|commit| format!("{commit}\n")).chain(excluded).collect();
+            git.fed(&["rev-list", "--parents", "--ignore-missing", "--missing=allow-any", "--stdin"], input.as_bytes())
         };
-        let all = list(&[])?;
-        if all.is_empty() {
+        let printed = list(commits, &[])?;
+        let mut parents = parents_of(&printed);
+        if parents.is_empty() {
             return Ok(none);
         }
-        let kept = list(&self.others)?;
-        let parents: HashMap<&str, Vec<&str>> =
-            lines(&all).map(|mut words| (words.next().unwrap_or_default(), words.collect())).collect();
-        let kept: HashSet<&str> = lines(&kept).filter_map(|mut words| words.next()).collect();
-        let mut of_others: HashSet<&str> = parents.keys().copied().filter(|commit| !kept.contains(commit)).collect();
-        if !of_others.is_empty() {
-            for commit in logs.iter().flat_map(|log| made_here(log)) {
-                of_others.remove(commit.as_str());
+        let history = self.history(common, worktrees);
+        let earlier = earlier_forms(&history, &parents);
+        let printed = if earlier.is_empty() { Vec::new() } else { list(&earlier, &[])? };
+        parents.extend(parents_of(&printed));
+        let mut of_others: HashSet<&str> =
+            parents.keys().copied().filter(|commit| !history.made.contains(*commit)).collect();
+        if of_others.is_empty() {
+            return Ok(none);
+        }
+        let kept = list(&[commits, &earlier].concat(), &self.others)?;
+        let kept = parents_of(&kept);
+        of_others.retain(|commit| !kept.contains_key(commit));
+        until_settled(&mut of_others, |of_others| {
+            for Rewriting { old, new, .. } in &history.rewritten {
+                if of_others.contains(old.as_str()) {
+                    of_others.insert(new);
+                }
+            }
+        });
+        for Rewriting { old, new, onto } in &history.rewritten {
+            if onto.is_some() && parents.contains_key(new.as_str()) && !of_others.contains(old.as_str()) {
+                // The log of the HEAD in which each was made may be gone.
+                let earlier = history_of(old, &parents, None);
+                let made = history_of(new, &parents, onto.as_deref());
+                of_others.retain(|commit| !made.contains(commit) || earlier.contains(commit));
             }
         }
-        Ok(commits.iter().map(|commit| reaches(commit, &parents, &of_others)).collect())
+        Ok(commits.iter().map(|commit| !history_of(commit, &parents, None).is_disjoint(&of_others)).collect())
     }
+
+    /// Reads the logs of each HEAD and local branch that are not a pull request's.
+    fn history(&self, common: &Path, worktrees: &[Worktree]) -> History {
+        let mut history = History::default();
+        let (marked, own): (Vec<_>, Vec<_>) =
+            worktrees.iter().filter(|one| one.entry.is_some()).partition(|one| is_marked(one));
+        let entries = own.into_iter().filter_map(|one| one.entry.as_deref());
+        entries.chain([common]).for_each(|directory| history.read(&Log::of(directory, "HEAD")));
+        self.local.iter().for_each(|branch| history.read(&Log::of(common, branch)));
+        let mut of_others = History::default();
+        let entries = marked.into_iter().filter_map(|one| one.entry.as_deref());
+        entries.for_each(|directory| of_others.read(&Log::of(directory, "HEAD")));
+        history.made.retain(|commit| !of_others.made.contains(commit));
+        history
+    }
+}
+
+/// Returns the commits that these, or the ones that they replaced, have replaced.
+fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Vec<&str>>) -> Vec<&'h str> {
+    let mut earlier: HashSet<&str> = HashSet::new();
+    until_settled(&mut earlier, |earlier| {
+        for Rewriting { old, new, .. } in history.rewritten.iter().rev() {
+            if commits.contains_key(new.as_str()) || earlier.contains(new.as_str()) {
+                earlier.insert(old);
+            }
+        }
+    });
+    earlier.into_iter().collect()
+}
+
+/// Adds to a set until nothing new comes: the lines of several logs have no order.
+fn until_settled<'s>(set: &mut HashSet<&'s str>, mut add: impl FnMut(&mut HashSet<&'s str>)) {
+    let mut before = usize::MAX;
+    while before != set.len() {
+        before = set.len();
+        add(set);
+    }
+}
+
+/// Reads the commits that `git rev-list --parents` prints.
+fn parents_of(printed: &[u8]) -> HashMap<&str, Vec<&str>> {
+    lines(printed).map(|mut words| (words.next().unwrap_or_default(), words.collect())).collect()
 }
 
 fn lines(printed: &[u8]) -> impl Iterator<Item = std::str::SplitAsciiWhitespace<'_>> {
     std::str::from_utf8(printed).unwrap_or_default().lines().map(str::split_ascii_whitespace)
 }
 
-/// Returns whether one of `wanted` is this commit or one of its ancestors, as far as `parents` knows them.
-fn reaches<'a>(commit: &'a str, parents: &HashMap<&'a str, Vec<&'a str>>, wanted: &HashSet<&str>) -> bool {
+/// Returns a commit and its ancestors, as far as `parents` knows them, without what is only below `until`.
+fn history_of<'a>(commit: &'a str, parents: &HashMap<&'a str, Vec<&'a str>>, until: Option<&str>) -> HashSet<&'a str> {
     let (mut seen, mut waiting) = (HashSet::new(), vec![commit]);
     while let Some(commit) = waiting.pop() {
-        if wanted.contains(commit) {
-            return true;
-        }
-        if seen.insert(commit) {
+        if until != Some(commit) && seen.insert(commit) {
             waiting.extend(parents.get(commit).into_iter().flatten());
         }
     }
-    false
-}
-
-/// Returns the commits that `git commit` made, by a reflog: `OLD NEW WHO WHEN\tcommit: ...`. What came by a merge, a pull or a rebase may be
-/// somebody else's.
-fn made_here(log: &Path) -> Vec<String> {
-    let log = fs_err::read(log).unwrap_or_default();
-    let made = log.split(|&byte| byte == b'\n').filter_map(|line| {
-        let tab = line.iter().position(|&byte| byte == b'\t')?;
-        let new = line[..tab].split(|&byte| byte == b' ').nth(1)?;
-        line[tab + 1..].starts_with(b"commit").then(|| String::from_utf8_lossy(new).into_owned())
-    });
-    made.collect()
+    seen
 }
 
 /// Decides for every worktree whose it is, and marks those that are a pull request's and have no mark yet: git made them, or the user has
@@ -143,27 +233,25 @@ pub(crate) fn settle(
     let origins = Origins::new(common, settings, worktrees, listed);
     let mut undecided = Vec::new();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
-        let trusted = worktree.entry.as_deref().is_some_and(is_trusted);
-        worktree.provenance = match &worktree.entry {
+        let is_trusted = worktree.entry.as_deref().is_some_and(|entry| !trusted_commits(entry).is_empty());
+        let is_on_foreign_branch = worktree.branch.as_ref().is_some_and(|branch| origins.branches.contains(branch));
+        worktree.provenance = match worktree.entry {
             _ if is_marked(worktree) => Provenance::Untrusted,
-            Some(_) if trusted => Provenance::TrustedByUser,
-            Some(_) if worktree.branch.as_ref().is_some_and(|branch| origins.branches.contains(branch)) => {
-                Provenance::Untrusted
-            }
-            entry => {
-                undecided.extend(entry.as_ref().and(worktree.head.clone()).map(|head| (at, head)));
-                Provenance::Own
+            None => Provenance::Own,
+            Some(_) if is_on_foreign_branch && !is_trusted => Provenance::Untrusted,
+            Some(_) => {
+                undecided.extend(worktree.head.clone().map(|head| (at, head)));
+                if is_trusted { Provenance::TrustedByUser } else { Provenance::Own }
             }
         };
     }
     let heads: Vec<&str> = undecided.iter().map(|(_, head)| head.as_str()).collect();
-    let logs: Vec<_> = undecided.iter().filter_map(|(at, _)| worktrees[*at].branch.as_deref()).collect();
-    let foreign = origins.foreign(common, &heads, &logs_of(common, worktrees, &logs))?;
+    let foreign = origins.foreign(common, worktrees, &heads)?;
     for ((at, _), _) in undecided.iter().zip(foreign).filter(|(_, foreign)| *foreign) {
         worktrees[*at].provenance = Provenance::Untrusted;
     }
     for worktree in worktrees.iter().filter(|one| one.provenance.is_untrusted() && !is_marked(one)) {
-        worktree.entry.iter().try_for_each(|entry| mark(entry, ForeignPart::Commit))?;
+        worktree.entry.iter().for_each(|entry| mark_or_remember(entry, worktree.head.as_deref()));
     }
     Ok(origins)
 }
@@ -176,11 +264,8 @@ pub(crate) fn of_commit(
     commit: &str,
     branch: Option<&str>,
 ) -> Result<Provenance> {
-    if branch.is_some_and(|branch| origins.branches.contains(branch)) {
-        return Ok(Provenance::Untrusted);
-    }
-    let logs = logs_of(common, worktrees, &branch.into_iter().collect::<Vec<_>>());
-    let is_foreign = origins.foreign(common, &[commit], &logs)?.contains(&true);
+    let is_foreign = branch.is_some_and(|branch| origins.branches.contains(branch))
+        || origins.foreign(common, worktrees, &[commit])?.contains(&true);
     Ok(if is_foreign { Provenance::Untrusted } else { Provenance::Own })
 }
 
@@ -189,20 +274,23 @@ fn is_marked(worktree: &Worktree) -> bool {
     worktree.entry.as_deref().is_some_and(has_mark) || worktree.is_usable() && is_untrusted(&worktree.path)
 }
 
-/// Returns the reflogs in which commits of the user may be: of each HEAD that is not a pull request's, and of these branches.
-fn logs_of(common: &Path, worktrees: &[Worktree], branches: &[&str]) -> Vec<PathBuf> {
-    let own = worktrees.iter().filter(|one| !is_marked(one)).filter_map(|one| one.entry.as_deref());
-    let heads = own.chain([common]).map(|directory| directory.join("logs/HEAD"));
-    heads.chain(branches.iter().map(|branch| common.join("logs/refs/heads").join(branch))).collect()
+/// Trusts the commit that the worktree around `path` has checked out. Returns whether the worktree was untrusted before.
+pub fn trust_commit(path: &Path) -> Result<bool> {
+    let real = real(path);
+    let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
+    let Some(root) = root else { return Ok(false) };
+    let Some(entry) = entry_of(root)? else { return Ok(false) };
+    if let Some(commit) = Git::at(root).answer(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? {
+        note_trust(&entry, &commit)?;
+    }
+    remove_mark(&entry)
 }
 
 /// Returns whose the worktree is that has this root. The main worktree is the user's, whatever is checked out there.
 pub fn provenance_of(root: &Path) -> Result<Provenance> {
-    let provenance = recorded(root)?;
-    if provenance == Provenance::Own && entry_of(root)?.is_some() {
+    if !is_untrusted(root) && entry_of(root)?.is_some() {
         // git may have made it, or somebody has checked out something else there since.
         Repository::open(root)?;
-        return recorded(root);
     }
-    Ok(provenance)
+    recorded(root)
 }

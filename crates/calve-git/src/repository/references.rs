@@ -1,8 +1,10 @@
 //! Tells the references of pull requests from others, wherever a fetch has put them.
 
 use std::collections::HashSet;
-use std::io::Read as _;
 use std::path::Path;
+
+use crate::repository::is_true;
+use crate::trust::is_object_id;
 
 /// The names below `refs/` under which servers offer the requests of others: GitHub's and Gitea's, GitLab's, Bitbucket's, Gerrit's.
 const OFFERED: [&str; 4] = ["pull", "merge-requests", "pull-requests", "changes"];
@@ -16,14 +18,16 @@ pub(crate) const BRANCH_MARK: &str = "calveuntrusted";
 /// The references of pull requests in one repository.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
-    /// Where the fetches of the configuration put them: a whole reference, or its beginning and end around the `*`.
-    fetched: Vec<(String, Option<String>)>,
+    /// What the fetches of the configuration put where.
+    refspecs: Vec<Refspec>,
     /// Local branches that follow one, or that Calve has made of one.
     branches: HashSet<String>,
     /// A fetch writes the project's branches to `refs/heads`, as in a mirror.
     mirrors: bool,
     /// Some remote has a refspec.
     has_refspecs: bool,
+    /// git keeps no logs of branches, as in a bare repository.
+    lacks_logs: bool,
 }
 
 impl Namespaces {
@@ -49,31 +53,23 @@ impl Namespaces {
                 }
             }
         }
+        let last = |key: &str| settings.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        namespaces.lacks_logs = match last("core.logallrefupdates") {
+            Some(value) => value != "always" && !is_true(value),
+            None => last("core.bare").is_some_and(is_true),
+        };
         namespaces
     }
 
-    fn add(&mut self, refspec: &str) {
-        let refspec = refspec.strip_prefix('+').unwrap_or(refspec);
-        let Some((source, destination)) = refspec.split_once(':') else { return };
-        // git completes both: `pull/5/head:review` is `refs/pull/5/head:refs/heads/review`.
-        let source = if source.starts_with("refs/") { source.to_owned() } else { format!("refs/{source}") };
-        let destination =
-            if destination.starts_with("refs/") { destination.to_owned() } else { format!("refs/heads/{destination}") };
-        let (source, destination) = (source.as_str(), destination.as_str());
-        if is_offered(source) {
-            let (begin, end) =
-                destination.split_once('*').map_or((destination, None), |(begin, end)| (begin, Some(end)));
-            self.fetched.push((begin.to_owned(), end.map(str::to_owned)));
-        }
-        self.mirrors |= destination == source && matches!(source, "refs/*" | "refs/heads/*");
+    fn add(&mut self, text: &str) {
+        let Some(refspec) = Refspec::new(text) else { return };
+        self.mirrors |=
+            refspec.destination == refspec.source && matches!(refspec.source.as_str(), "refs/*" | "refs/heads/*");
+        self.refspecs.push(refspec);
     }
 
     /// Returns whether a reference is a pull request's.
     pub(crate) fn has(&self, reference: &str) -> bool {
-        let is_fetched = |(begin, end): &(String, Option<String>)| match end {
-            None => reference == begin,
-            Some(end) => reference.strip_prefix(begin.as_str()).is_some_and(|rest| rest.ends_with(end.as_str())),
-        };
         let is_named = match reference.strip_prefix("refs/").and_then(|rest| rest.split_once('/')) {
             Some(("heads", branch)) => self.branches.contains(branch) || is_short(branch),
             // Below a remote at any depth, with a number: `origin/pull/5/head`, `mirrors/origin/pr/5`.
@@ -83,13 +79,71 @@ impl Namespaces {
             Some(("tags", _)) | None => false,
             Some(_) => is_offered(reference),
         };
-        is_named || self.fetched.iter().any(is_fetched)
+        is_named || takes_request(&self.refspecs, reference) == Some(true)
+    }
+
+    /// Returns whether branches that a fetch makes have no log.
+    pub(crate) fn lacks_logs(&self) -> bool {
+        self.lacks_logs
     }
 
     /// Returns whether `refs/heads` has the project's branches rather than the user's.
     pub(crate) fn has_project_branches(&self, is_bare: bool) -> bool {
         self.mirrors || is_bare && !self.has_refspecs
     }
+}
+
+/// `+refs/pull/*/head:refs/remotes/origin/pull/*`: what a fetch takes from the server, and where it puts it.
+#[derive(Debug)]
+pub(crate) struct Refspec {
+    source: String,
+    destination: String,
+}
+
+impl Refspec {
+    /// Reads one that has a destination. git completes `pull/5/head:review` to `refs/pull/5/head:refs/heads/review`.
+    pub(crate) fn new(text: &str) -> Option<Refspec> {
+        let (source, destination) = text.strip_prefix('+').unwrap_or(text).split_once(':')?;
+        let destination = match destination.split_once('/') {
+            _ if destination.is_empty() => return None,
+            Some(("refs", _)) => destination.to_owned(),
+            Some(("heads" | "tags" | "remotes", _)) => format!("refs/{destination}"),
+            _ => format!("refs/heads/{destination}"),
+        };
+        Some(Refspec { source: completed(source), destination })
+    }
+
+    /// Returns the server's reference that a fetch puts into `reference`; `None` if it puts none there.
+    fn source_of(&self, reference: &str) -> Option<String> {
+        match self.destination.split_once('*') {
+            None => (reference == self.destination).then(|| self.source.clone()),
+            Some((begin, end)) => {
+                let middle = reference.strip_prefix(begin)?.strip_suffix(end)?;
+                Some(self.source.replacen('*', middle, 1))
+            }
+        }
+    }
+}
+
+/// Returns whether these put a pull request into `reference`; `None` if they put nothing there.
+pub(crate) fn takes_request<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, reference: &str) -> Option<bool> {
+    let sources: Vec<String> = refspecs.into_iter().filter_map(|refspec| refspec.source_of(reference)).collect();
+    let is_certain = |source: &String| source.strip_prefix("refs/").is_some_and(is_numbered);
+    // `refs/pull/*` and `refs/heads/*` may go to one place: what is in there has a number if it is a pull request.
+    let is_request = sources.iter().any(is_certain) || sources.iter().all(|source| is_of_others(source));
+    (!sources.is_empty()).then_some(is_request)
+}
+
+/// Spells a server's reference in full, as far as it matters here: no branch or tag is spelled like a pull request.
+fn completed(source: &str) -> String {
+    if source.starts_with("refs/") || is_object_id(source) { source.to_owned() } else { format!("refs/{source}") }
+}
+
+/// Returns whether what a fetch takes is a pull request's, by its name on the server. What it takes by its id may be anybody's: servers hand
+/// out the commits of pull requests, too.
+pub(crate) fn is_of_others(source: &str) -> bool {
+    let source = source.strip_prefix('+').unwrap_or(source);
+    is_object_id(source) || is_offered(&completed(source))
 }
 
 /// Returns whether a server's reference is a pull request's.
@@ -116,34 +170,23 @@ fn is_short(branch: &str) -> bool {
 }
 
 /// Returns the pull requests' commits that the last `git fetch` has brought, by the FETCH_HEAD in a directory of git's own:
-/// `OID\t\t'refs/pull/5/head' of URL`.
-pub(crate) fn fetched_of_others(directory: &Path) -> Vec<String> {
+/// `OID\t\t'refs/pull/5/head' of URL`. What it has brought as a branch or a tag, too, is the project's.
+pub(crate) fn fetched_of_others(directory: &Path) -> HashSet<String> {
     let text = fs_err::read(directory.join("FETCH_HEAD")).unwrap_or_default();
-    let found = text.split(|&byte| byte == b'\n').filter_map(|line| {
-        let line = std::str::from_utf8(line).ok()?;
-        let (oid, rest) = line.split_once('\t')?;
-        let reference = rest.split_once('\'')?.1.split_once('\'')?.0;
-        (is_offered(reference) && oid.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| oid.to_owned())
-    });
-    found.collect()
-}
-
-/// The beginning of a reflog that is looked at: the first line says how the branch was made.
-const FIRST_LINE_BYTES: u64 = 4096;
-
-/// Returns whether a local branch was made by `git fetch origin pull/5/head:BRANCH`, by its reflog.
-pub(crate) fn was_fetched_of_others(common: &Path, branch: &str) -> bool {
-    let Ok(log) = fs_err::File::open(common.join("logs/refs/heads").join(branch)) else { return false };
-    let mut text = Vec::new();
-    if log.take(FIRST_LINE_BYTES).read_to_end(&mut text).is_err() {
-        return false;
-    }
     let text = String::from_utf8_lossy(&text);
-    let how = text.lines().next().and_then(|line| line.split_once('\t')).map_or("", |(_, how)| how);
-    let sources =
-        how.strip_prefix("fetch").into_iter().flat_map(str::split_whitespace).filter_map(|word| word.split_once(':'));
-    let mut sources = sources.map(|(source, _)| source.strip_prefix('+').unwrap_or(source));
-    sources.any(|source| is_offered(source) || is_offered(&format!("refs/{source}")))
+    let (mut of_others, mut of_project) = (HashSet::new(), HashSet::new());
+    for line in text.lines() {
+        let mut fields = line.splitn(3, '\t');
+        let (Some(oid), Some(_), Some(note)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        let source = note.strip_prefix('\'').and_then(|note| Some(note.split_once('\'')?.0));
+        if source.is_some_and(is_of_others) {
+            of_others.insert(oid.to_owned());
+        } else if note.starts_with("branch '") || note.starts_with("tag '") {
+            of_project.insert(oid);
+        }
+    }
+    of_others.retain(|oid| is_object_id(oid) && !of_project.contains(oid.as_str()));
+    of_others
 }
 
 #[cfg(test)]
@@ -194,6 +237,11 @@ mod tests {
         ]);
         assert!(["refs/remotes/origin/theirs/5", "refs/heads/nine", "refs/heads/ten"].iter().all(|one| named.has(one)));
         assert!(!named.has("refs/remotes/origin/their") && !named.has("refs/heads/ninety"));
+        let together = namespaces(&[
+            ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+            ("remote.origin.fetch", "+refs/pull/*:refs/remotes/origin/*"),
+        ]);
+        assert!(together.has("refs/remotes/origin/5/head") && !together.has("refs/remotes/origin/main"));
     }
 
     #[test]
@@ -226,7 +274,7 @@ mod tests {
             oid('c')
         );
         fs_err::write(folder.path().join("FETCH_HEAD"), text).unwrap();
-        assert_eq!(fetched_of_others(folder.path()), [oid('a'), oid('c')]);
+        assert_eq!(fetched_of_others(folder.path()), HashSet::from([oid('a'), oid('c')]));
         assert!(fetched_of_others(&folder.path().join("none")).is_empty());
     }
 }

@@ -1,11 +1,14 @@
 //! Marks worktrees of pull requests that the user does not trust, and provides a git that runs none of their code.
 //!
 //! The mark is a file in git's own directory of the worktree (`worktrees/ID`), which no commit can write, and which goes with the worktree.
-//! A worktree whose mark cannot be checked counts as marked.
+//! A worktree whose mark cannot be checked counts as marked. Marks name the commits that they are about, because a worktree may have others
+//! checked out later.
 
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::Result;
 use crate::paths::{pointed_to, real};
@@ -30,13 +33,21 @@ impl Provenance {
     pub fn is_untrusted(self) -> bool {
         self == Self::Untrusted
     }
+
+    /// Returns whose a worktree of this commit is that takes its files from a worktree of `donor`.
+    pub(crate) fn with_files_of(self, donor: Provenance) -> Provenance {
+        if donor.is_untrusted() { donor } else { self }
+    }
 }
 
 /// The mark's name.
 const MARK: &str = "calve-untrusted";
 
-/// The name of the mark by which a worktree that the user trusts is known: whatever its commits look like, it stays so.
+/// The name of the mark by which the commits are known that the user trusts in a worktree.
 const TRUSTED: &str = "calve-trusted";
+
+/// Entries that are marked for as long as this process lives, because their marks cannot be written.
+static REMEMBERED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A `.git` file has one line.
 const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
@@ -53,8 +64,8 @@ pub(crate) enum ForeignPart {
 const FOREIGN_COMMIT: &[u8] = b"a pull request's worktree, added without trust\n";
 const FOREIGN_FILES: &[u8] = b"has files of a pull request's worktree\n";
 
-/// Marks the worktree whose entry this is, unless it is marked.
-pub(crate) fn mark(entry: &Path, part: ForeignPart) -> Result<()> {
+/// Marks the worktree whose entry this is, unless it is marked. `commit` is what it has checked out.
+pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Result<()> {
     let mut file = match fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
         opened => opened?,
@@ -63,7 +74,21 @@ pub(crate) fn mark(entry: &Path, part: ForeignPart) -> Result<()> {
         ForeignPart::Commit => FOREIGN_COMMIT,
         ForeignPart::Files => FOREIGN_FILES,
     })?;
+    if let (ForeignPart::Commit, Some(commit)) = (part, commit) {
+        file.write_all(format!("{commit}\n").as_bytes())?;
+    }
     Ok(())
+}
+
+/// Marks it for what it has checked out, if only for this process: the repository may be another user's, or read-only.
+pub(crate) fn mark_or_remember(entry: &Path, commit: Option<&str>) {
+    if mark(entry, ForeignPart::Commit, commit).is_err() {
+        remembered().insert(entry.to_path_buf());
+    }
+}
+
+fn remembered() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
+    REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns whether the worktree with this entry is marked for what it has checked out.
@@ -71,15 +96,30 @@ pub(crate) fn has_foreign_commit(entry: &Path) -> bool {
     has_mark(entry) && fs_err::read(entry.join(MARK)).map_or(true, |text| text != FOREIGN_FILES)
 }
 
-/// Notes that the user trusts the worktree whose entry this is.
-pub(crate) fn note_trust(entry: &Path) -> Result<()> {
-    fs_err::write(entry.join(TRUSTED), b"trusted by the user\n")?;
-    Ok(())
+/// Returns the commits for which the worktree with this entry is marked.
+pub(crate) fn marked_commits(entry: &Path) -> Vec<String> {
+    commits_in(&entry.join(MARK))
 }
 
-/// Returns whether the user has said that he trusts the worktree whose entry this is.
-pub(crate) fn is_trusted(entry: &Path) -> bool {
-    fs_err::symlink_metadata(entry.join(TRUSTED)).is_ok()
+/// Notes that the user trusts this commit in the worktree whose entry this is.
+pub(crate) fn note_trust(entry: &Path, commit: &str) -> Result<()> {
+    let mut file = fs_err::OpenOptions::new().append(true).create(true).open(entry.join(TRUSTED))?;
+    Ok(file.write_all(format!("{commit}\n").as_bytes())?)
+}
+
+/// Returns the commits that the user trusts in the worktree whose entry this is.
+pub(crate) fn trusted_commits(entry: &Path) -> Vec<String> {
+    commits_in(&entry.join(TRUSTED))
+}
+
+/// Returns whether it is the whole id of an object.
+pub(crate) fn is_object_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn commits_in(file: &Path) -> Vec<String> {
+    let text = fs_err::read_to_string(file).unwrap_or_default();
+    text.lines().filter(|line| is_object_id(line)).map(str::to_owned).collect()
 }
 
 /// Returns whether `path` is in a worktree that is marked as a pull request's.
@@ -97,19 +137,15 @@ pub(crate) fn recorded(root: &Path) -> Result<Provenance> {
     if is_untrusted(root) {
         return Ok(Provenance::Untrusted);
     }
-    Ok(if entry_of(root)?.is_some_and(|entry| is_trusted(&entry)) {
+    Ok(if entry_of(root)?.is_some_and(|entry| !trusted_commits(&entry).is_empty()) {
         Provenance::TrustedByUser
     } else {
         Provenance::Own
     })
 }
 
-/// Trusts the worktree that `path` is in from now on. Returns whether it was untrusted before.
-pub fn trust(path: &Path) -> Result<bool> {
-    let real = real(path);
-    let root = real.ancestors().find(|above| fs_err::symlink_metadata(above.join(".git")).is_ok());
-    let Some(entry) = root.map_or(Ok(None), entry_of)? else { return Ok(false) };
-    note_trust(&entry)?;
+/// Removes the mark of the worktree whose entry this is. Returns whether there was one.
+pub(crate) fn remove_mark(entry: &Path) -> Result<bool> {
     match fs_err::remove_file(entry.join(MARK)) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -124,9 +160,11 @@ pub(crate) fn entry_of(root: &Path) -> Result<Option<PathBuf>> {
 
 /// Returns whether git's directory `entry`, or one above it (for a submodule), has the mark.
 pub(crate) fn has_mark(entry: &Path) -> bool {
+    let remembered = remembered();
     entry.ancestors().any(|directory| {
-        !matches!(fs_err::symlink_metadata(directory.join(MARK)),
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+        remembered.contains(directory)
+            || !matches!(fs_err::symlink_metadata(directory.join(MARK)),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
     })
 }
 
@@ -201,7 +239,7 @@ mod tests {
         assert!(!is_untrusted(&tree));
         fs_err::write(tree.join(".git"), format!("gitdir: {}\n", entry.display())).unwrap();
         assert!(!is_untrusted(&tree) && !has_mark(&entry));
-        mark(&entry, ForeignPart::Commit).unwrap();
+        mark(&entry, ForeignPart::Commit, None).unwrap();
         assert!(is_untrusted(&tree) && is_untrusted(&tree.join("a/b")) && is_untrusted(&tree.join("a/gone/..")));
         assert!(has_mark(&entry.join("modules/sub")));
         // Relative, as git writes it when it is told to.

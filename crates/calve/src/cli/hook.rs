@@ -104,8 +104,8 @@ pub(crate) struct WorktreeRemoveArguments {
 /// Shows the `[hooks]` of `.calve.toml` and asks whether they may be run. An approval is for exactly that text in that repository: a hook
 /// that has changed is asked about again.
 ///
-/// Hooks do not run in the worktree of a pull request that was added without --trust, so there is nothing to approve. --trust trusts it
-/// from now on, and then asks about its hooks as for any other worktree.
+/// Hooks do not run in the worktree of a pull request that was added without --trust, so there is nothing to approve. --trust trusts the
+/// commit that it has checked out from now on, and then asks about its hooks as for any other worktree.
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArguments {
     /// A worktree of the repository
@@ -114,7 +114,7 @@ pub(crate) struct ApproveArguments {
     /// Approve without asking
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Trust the pull request that is checked out in PATH, from now on
+    /// Trust the commit of a pull request that is checked out in PATH, from now on
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) trust: bool,
     /// Take the approval back

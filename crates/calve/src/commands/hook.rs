@@ -11,7 +11,7 @@ use calve_agent::configuration::Direction;
 use calve_core::{CancelToken, ShownPath};
 use calve_git::hooks::{Hook, repository_of};
 use calve_git::worktree::{AgentBranch, for_agent};
-use calve_git::{Config, provenance_of, trust};
+use calve_git::{Config, provenance_of, trust_commit};
 use serde_json::Value;
 
 use crate::cli::hook::{ApproveArguments, HookCommand, WorktreeCreateArguments, WorktreeRemoveArguments};
@@ -160,16 +160,15 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
     let repository = repository_of(&arguments.path)?;
     let root = calve_git::escape::worktrees_of(&arguments.path)?.this;
     if arguments.trust {
-        if trust::trust(&root)? {
-            output::say(&format!("`{}` is trusted from now on", ShownPath(&root)));
+        if trust_commit(&root)? {
+            output::say(&format!("the commit in `{}` is trusted from now on", ShownPath(&root)));
         }
     } else if provenance_of(&root)?.is_untrusted() && !arguments.revoke {
         let text = format!(
             "`{}` is the worktree of a pull request that is not trusted, so its hooks do not run",
             ShownPath(&root)
         );
-        let hint =
-            "run it in a worktree of your own; if you have read the pull request, `--trust` trusts it from now on";
+        let hint = "run it in a worktree of your own; if you have read the pull request, `--trust` trusts its commit from now on";
         return Err(Failure::stated(REFUSED, text, hint));
     }
     let hooks = Config::of_worktree(&root)?.hooks;

@@ -32,3 +32,5 @@ mod typed;
 mod unsaved;
 mod untrusted;
 mod whole_spares;
+mod whose;
+mod whose_random;

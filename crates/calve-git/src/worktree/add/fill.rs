@@ -175,8 +175,7 @@ impl SingleSets {
 fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
     // The repository has been opened, so the worktree is marked if it is a pull request's, also where it has moved.
     request.of_commit = trust::recorded(here)?;
-    let is_foreign_donor = trust::is_untrusted(&request.donor);
-    request.provenance = if is_foreign_donor { Provenance::Untrusted } else { request.of_commit };
+    request.provenance = request.of_commit.with_files_of(trust::recorded(&request.donor)?);
     request.leaves_secrets = request.provenance.is_untrusted() || request.config.secrets == Some(Secrets::Leave);
     if !request.provenance.is_untrusted() {
         return Ok(());
@@ -187,7 +186,7 @@ fn judge(request: &mut AddRequest, here: &Path) -> Result<()> {
             Remedy::NameSource,
         ));
     };
-    trust::mark(&entry, request.foreign_part())
+    trust::mark(&entry, request.foreign_part(), Some(&request.target.oid))
 }
 
 /// Returns whether only directories lead to a path below `here`. Makes those that are missing, or takes them for ones that can be made.

@@ -70,8 +70,11 @@ impl AddRequest {
             at_donor.check()?;
             is_sparse = at_donor.is_sparse();
         }
-        let is_foreign_donor = options.trust == Trust::No && trust::is_untrusted(&donor);
-        let listed_in = match is_foreign_donor {
+        let of_donor = match options.trust {
+            Trust::No => trust::recorded(&donor)?,
+            Trust::Yes => Provenance::TrustedByUser,
+        };
+        let listed_in = match of_donor.is_untrusted() {
             // Its own list is that of the pull request.
             true => repository.main().map(Path::to_path_buf),
             false => Some(donor.clone()),
@@ -97,7 +100,7 @@ impl AddRequest {
             Trust::No => target::provenance(&repository, &target)?,
             Trust::Yes => Provenance::TrustedByUser,
         };
-        let provenance = if is_foreign_donor { Provenance::Untrusted } else { of_commit };
+        let provenance = of_commit.with_files_of(of_donor);
         let leaves_secrets = provenance.is_untrusted() || config.secrets == Some(Secrets::Leave);
         let data_source = None;
         Ok(AddRequest {

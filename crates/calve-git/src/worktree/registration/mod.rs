@@ -95,8 +95,8 @@ impl Registration {
         // With all of its text at once: by it the entry is known as Calve's if this process is killed before there is a journal.
         write_at_once(&entry.directory, LOCKED, BEING_MADE.as_bytes())?;
         match request.provenance {
-            Provenance::Untrusted => trust::mark(&entry.directory, request.foreign_part())?,
-            Provenance::TrustedByUser => trust::note_trust(&entry.directory)?,
+            Provenance::Untrusted => trust::mark(&entry.directory, request.foreign_part(), Some(&target.oid))?,
+            Provenance::TrustedByUser => trust::note_trust(&entry.directory, &target.oid)?,
             Provenance::Own => {}
         }
         let mut journal = fs_err::File::create(entry.directory.join(JOURNAL))?;

@@ -378,10 +378,18 @@ fn programs_of_the_user_go_on_working_for_a_pull_request() {
     fs_err::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
     hostile.repo.git(["config", "filter.relative.smudge", tool.to_str().unwrap()]);
     hostile.repo.git(["config", "filter.relative.clean", "tr A-Z a-z"]);
-    // The repository's own settings approve nothing.
+    // The repository's own settings approve nothing, nor do files that they include, those of one worktree, or variables.
     hostile.repo.git(["config", "calve.command", tool.to_str().unwrap()]);
+    hostile.repo.git(["config", "extensions.worktreeConfig", "true"]);
+    hostile.repo.git(["config", "--worktree", "calve.command", tool.to_str().unwrap()]);
+    let included = hostile.repo.spot.join("included");
+    write(&included, &format!("[calve]\n\tcommand = {}\n\tcommand = tr A-Z a-z\n", tool.display()));
+    hostile.repo.git(["config", "include.path", included.to_str().unwrap()]);
     hostile.calve(["add", "-n", "pr/7"]).succeeds();
-    let warned = hostile.calve(["add", "--json", "--detach", "--path", "../stored", "pr/7"]).succeeds().json();
+    let by_variables = [("COUNT", "1"), ("KEY_0", "calve.command"), ("VALUE_0", tool.to_str().unwrap())];
+    let add = hostile.calve(["add", "--json", "--detach", "--path", "../stored", "pr/7"]);
+    let add = by_variables.iter().fold(add, |add, (name, value)| add.env(&format!("GIT_CONFIG_{name}"), value));
+    let warned = add.succeeds().json();
     assert!(warned["warnings"][0].as_str().unwrap().contains("as stored"), "{warned}");
     let approved = hostile.repo.spot.join("gitconfig");
     write(&approved, &format!("[calve]\n\tcommand = {}\n\tcommand = tr A-Z a-z\n", tool.display()));
