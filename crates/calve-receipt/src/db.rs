@@ -65,7 +65,7 @@ pub struct DbServer {
     pub host: String,
     /// The port, which for PostgreSQL is part of the socket's name.
     pub port: u16,
-    /// The private socket. Empty if there is none, because the data is in Docker's engine.
+    /// The private socket.
     pub socket: ReceiptPath,
     /// The superuser.
     pub user: String,
@@ -78,11 +78,8 @@ pub struct DbServer {
     /// The environment variables by which programs find this server and no other. Null: the variable must not be set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Option<String>>,
-    /// The data directory. With `in_engine` its path in the container.
+    /// The data directory.
     pub data_directory: ReceiptPath,
-    /// True if the data directory is in a volume of Docker's engine, and not among this machine's files. Left out if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub in_engine: bool,
     /// The id of the server's first process.
     pub pid: u32,
     /// The strategy by which the data directory was cloned; `init` if it was made anew.
@@ -134,31 +131,21 @@ pub struct DbPool {
     pub limit: Option<&'static str>,
 }
 
-/// The report of `calve db diff`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.db.diff/1")]
-pub struct DbDiffReceipt {
-    /// The differences, in the order of databases, kinds and names.
-    pub differences: Vec<DbDifference>,
-}
-
-/// A table, or something else in a database, that is not the same on both sides.
+/// A table, or something else in a database, that is not the same in the data and in the template.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DbDifference {
-    /// The service of the worktree. Absent if two templates are compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service: Option<String>,
+    /// The service of the worktree.
+    pub service: String,
     /// The database.
     pub database: String,
     /// The kind, such as `table` or `view`.
     pub kind: String,
     /// Its name, with that of its schema.
     pub name: String,
-    /// The object on the first side, or in the template. Null if it is not there.
+    /// The object in the template. Null if it is not there.
     pub before: Option<DbObjectState>,
-    /// The object on the second side, or in the worktree. Null if it is not there.
+    /// The object in the worktree. Null if it is not there.
     pub after: Option<DbObjectState>,
 }
 
