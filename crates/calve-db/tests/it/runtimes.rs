@@ -145,7 +145,7 @@ fn docker() -> Option<PathBuf> {
         return None;
     }
     let directory = std::env::temp_dir().join(format!("calve-docker-{}", std::process::id()));
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/docker-engine");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/steps/docker-engine");
     let mut engine = Command::new("setpriv");
     engine.args(["--pdeathsig", "TERM"]).arg(script).arg(&directory);
     engine.stdout(std::process::Stdio::piped());

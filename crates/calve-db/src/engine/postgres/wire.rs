@@ -198,7 +198,7 @@ mod tests {
                 scope.spawn(move || {
                     (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
                 });
-                drop(over(ours).until_ready(usize::MAX, None));
+                drop(over(ours).until_ready(usize::MAX));
             });
             first_column(input);
             ServerError::parse(input);
@@ -214,7 +214,7 @@ mod tests {
                 let row = [b"D\0\x01\0\x0a\0\x01\0\0\xff\xff".as_slice(), &[b'x'; 0xffff]].concat();
                 while (&theirs).write_all(&row).is_ok() {}
             });
-            assert_eq!(over(ours).until_ready(usize::MAX, None).unwrap_err().kind(), io::ErrorKind::InvalidData);
+            assert_eq!(over(ours).until_ready(usize::MAX).unwrap_err().kind(), io::ErrorKind::InvalidData);
         });
     }
 
@@ -223,6 +223,6 @@ mod tests {
     fn a_message_of_gigabytes_is_refused() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         (&theirs).write_all(b"D\xff\xff\xff\xff").unwrap();
-        assert_eq!(Session(ours).until_ready(1, None).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(Session(ours).until_ready(1).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }
