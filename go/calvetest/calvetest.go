@@ -35,7 +35,7 @@ type Database struct {
 	Host string `json:"host"`
 	// Port is a part of the socket's name for PostgreSQL.
 	Port int `json:"port"`
-	// Socket is the socket's path; empty if the data is in Docker's engine.
+	// Socket is the socket's path.
 	Socket string `json:"socket"`
 	// User is the superuser, who needs no password by the socket.
 	User string `json:"user"`

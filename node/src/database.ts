@@ -33,7 +33,7 @@ export class Database {
   readonly host: string;
   /** The port, which for PostgreSQL is part of the socket's name. */
   readonly port: number;
-  /** The socket. Empty if there is none, because the data is in Docker's engine. */
+  /** The socket. */
   readonly socket: string;
   /** The superuser. */
   readonly user: string;

@@ -22,7 +22,7 @@ export declare class Database {
     readonly host: string;
     /** The port, which for PostgreSQL is part of the socket's name. */
     readonly port: number;
-    /** The socket. Empty if there is none, because the data is in Docker's engine. */
+    /** The socket. */
     readonly socket: string;
     /** The superuser. */
     readonly user: string;

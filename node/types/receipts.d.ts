@@ -252,7 +252,7 @@ export interface DbServer {
     host: string;
     /** The port, which for PostgreSQL is part of the socket's name. */
     port: number;
-    /** The private socket. Empty if there is none, because the data is in Docker's engine. */
+    /** The private socket. */
     socket: ReceiptPath;
     /** The superuser. */
     user: string;
@@ -264,10 +264,8 @@ export interface DbServer {
     tcp_port: number | null;
     /** The environment variables by which programs find this server and no other. Null: the variable must not be set. */
     environment?: Record<string, string | null>;
-    /** The data directory. With `in_engine` its path in the container. */
+    /** The data directory. */
     data_directory: ReceiptPath;
-    /** True if the data directory is in a volume of Docker's engine, and not among this machine's files. Left out if not. */
-    in_engine?: boolean;
     /** The id of the server's first process. */
     pid: number;
     /** The strategy by which the data directory was cloned; `init` if it was made anew. */

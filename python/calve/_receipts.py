@@ -398,7 +398,7 @@ class _DbServer(TypedDict):
     port: int
     """The port, which for PostgreSQL is part of the socket's name."""
     socket: ReceiptPath
-    """The private socket. Empty if there is none, because the data is in Docker's engine."""
+    """The private socket."""
     user: str
     """The superuser."""
     password: Optional[str]
@@ -408,7 +408,7 @@ class _DbServer(TypedDict):
     tcp_port: Optional[int]
     """The port on 127.0.0.1. Null without TCP."""
     data_directory: ReceiptPath
-    """The data directory. With `in_engine` its path in the container."""
+    """The data directory."""
     pid: int
     """The id of the server's first process."""
     strategy: Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay", "init"]
@@ -434,8 +434,6 @@ class DbServer(_DbServer, total=False):
 
     environment: dict[str, Optional[str]]
     """The environment variables by which programs find this server and no other. Null: the variable must not be set."""
-    in_engine: bool
-    """True if the data directory is in a volume of Docker's engine, and not among this machine's files. Left out if not."""
     standby: bool
     """True if the server was started ahead of time, and was waiting when it was asked for. Left out if not."""
 

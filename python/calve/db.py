@@ -38,7 +38,7 @@ class Server:
         self.port: int = document["port"]
         """The port, which for PostgreSQL is part of the socket's name."""
         self.socket: str = path_of(document["socket"])
-        """The socket. Empty if there is none, because the data is in Docker's engine."""
+        """The socket."""
         self.user: str = document["user"]
         """The superuser."""
         self.password: Optional[str] = document["password"]

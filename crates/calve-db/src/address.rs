@@ -11,7 +11,7 @@ pub use client::check_option_files;
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
-    /// For programs that take URLs, by the private socket, or by TCP where there is none.
+    /// For programs that take URLs, by the private socket.
     pub url: String,
     /// By TCP, where it was asked for. The password is in it.
     pub tcp_url: Option<String>,
@@ -22,7 +22,7 @@ pub struct Address {
     pub host: String,
     /// The port, which for PostgreSQL is part of the socket's name.
     pub port: u16,
-    /// The socket itself; empty if only the port leads to the server, which runs in a Docker engine that does not see this machine's files.
+    /// The socket itself.
     pub socket: PathBuf,
     /// The superuser.
     pub user: String,
@@ -37,35 +37,6 @@ pub struct Address {
 }
 
 impl Address {
-    /// Returns the address of a server that only a port of 127.0.0.1 leads to.
-    pub(crate) fn by_port(
-        port: u16,
-        (user, password): (&str, &str),
-        database: &str,
-        url: String,
-        dsn: String,
-        variables: &[(&str, &str)],
-    ) -> Self {
-        Self {
-            tcp_url: Some(url.clone()),
-            url,
-            dsn,
-            host: "127.0.0.1".into(),
-            port,
-            socket: PathBuf::new(),
-            user: user.into(),
-            password: Some(password.into()),
-            database: database.into(),
-            tcp_port: Some(port),
-            variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
-        }
-    }
-
-    /// Returns whether there is no socket, but a port.
-    pub(crate) fn is_by_port(&self) -> bool {
-        self.socket.as_os_str().is_empty()
-    }
-
     /// Returns all environment variables that tell a program where the server is.
     pub fn environment(&self) -> Vec<(String, String)> {
         let mut variables = self.variables.clone();

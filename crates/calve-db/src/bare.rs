@@ -90,7 +90,6 @@ impl<'a> BareServers<'a> {
     /// `home`.
     pub fn new(home: &'a Home, templates: &Home, name: &str) -> Result<Self> {
         let template = template::load(templates, name)?;
-        template.check_is_here()?;
         home.prepare()?;
         let lock = registry::open_lock(&template.place)?;
         registry::wait_for(&lock, FlockOperation::LockShared)
@@ -281,7 +280,6 @@ impl Parts {
             owners: (None, Vec::new()),
             cancel,
             container_data,
-            before_container: &|| (),
             tell: &|_| (),
         }
     }

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 
 use calve_core::CancelToken;
 
-use crate::engine::{DatabaseObject, EngineKind, Purpose};
+use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::random;
 use crate::registry::{self, Home};
 use crate::server::Starter;
 use crate::service::{self, ServiceOrigin};
 use crate::start::{self, Ownership, StartOptions};
-use crate::template::{self, DatabaseTemplate};
 
 /// Something that is not the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +32,6 @@ pub fn contents(
 ) -> Result<Vec<DatabaseObject>> {
     let mut server = match origin {
         ServiceOrigin::Template(template) => {
-            check_can_log_in(&template::load(home, template)?)?;
             let options = StartOptions { owner: Ownership::Caller, cancel: cancel.clone(), ..StartOptions::default() };
             start::start(home, template, &options, supervisor, &mut |_| ())?
         }
@@ -50,14 +48,6 @@ pub fn contents(
         server.stop()?;
     }
     found
-}
-
-/// Fails for servers that only a port leads to, if Calve does not speak their way of asking for a password.
-fn check_can_log_in(template: &DatabaseTemplate) -> Result<()> {
-    match template.engine.parse() {
-        Ok(EngineKind::Mariadb | EngineKind::Mysql) => template.check_is_here(),
-        _ => Ok(()),
-    }
 }
 
 /// Returns what differs, in the order of databases, kinds and names.

@@ -142,15 +142,17 @@ pub enum Error {
     /// It runs no containers, or is another one than is supported.
     #[error("`{}` is neither podman nor docker: {said}", ShownPath(.runtime))]
     UnknownRuntime { runtime: PathBuf, said: String },
-    /// Its containers have other ports than this machine, or other files where no volumes can be used instead.
-    #[error("the containers of `{}` run on another machine, or in a virtual one", ShownPath(.0))]
+    /// Its containers have other files, users or ports than this machine.
+    #[error("the engine of `{}` does not share this machine's files and users", ShownPath(.0))]
     EngineElsewhere(PathBuf),
-    /// A container has published its port, but nothing listens on it here, for example if Calve itself is in a container.
-    #[error("no port of this machine leads to the containers of `{}`", ShownPath(.0))]
-    PortsElsewhere(PathBuf),
-    /// The command needs the files on this machine, or a session without a password.
-    #[error("the data of the servers of the template `{0}` is in volumes of Docker's engine")]
-    DataInEngine(String),
+    /// An earlier build made it for such an engine. The volumes are those that it has noted.
+    #[error("the template `{name}` is for servers in volumes of a Docker engine, which are no longer supported")]
+    TemplateInVolumes { name: String, volumes: Vec<String> },
+    /// The same of a server, by the name that its container and its volumes begin with.
+    #[error(
+        "its data is in volumes of a Docker engine, which are no longer supported: remove the container `{0}`, and the volumes whose names begin so"
+    )]
+    ServerInVolumes(String),
     /// The program that runs containers has failed.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     Runtime {
@@ -363,7 +365,10 @@ impl Error {
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,
             Self::NoRuntime(_) | Self::UnknownRuntime { .. } => Remedy::InstallRuntime,
-            Self::EngineElsewhere(_) | Self::PortsElsewhere(_) | Self::DataInEngine(_) => Remedy::ChooseLocalEngine,
+            Self::EngineElsewhere(_) | Self::ServerInVolumes(_) => Remedy::UseLocalServer,
+            Self::TemplateInVolumes { name, volumes } => {
+                Remedy::RemoveVolumes { template: name.clone(), volumes: volumes.clone() }
+            }
             Self::NoSubordinateIds { .. } => Remedy::GrantIds,
             Self::Runtime { runtime, .. } => Remedy::CheckRuntime(runtime.clone()),
             Self::NoImage { runtime, image } => Remedy::PullImage { runtime: runtime.clone(), image: image.clone() },

@@ -48,7 +48,6 @@ mod supervise;
 mod sweep;
 mod sys;
 mod template;
-mod template_volume;
 
 pub use address::{Address, check_option_files};
 pub use bare::{BareData, BareServer, BareServers, PreparedBareServer};

@@ -68,11 +68,6 @@ impl Spec {
         isolated && self.container.is_none()
     }
 
-    /// Returns its container if the data are in volumes of Docker's engine.
-    pub(crate) fn apart(&self) -> Option<&Container> {
-        self.container.as_ref().filter(|container| container.image.apart.is_some())
-    }
-
     /// Returns the directory of the server's data, its temporary files and its log.
     pub(crate) fn files(&self) -> &Path {
         self.durable.as_ref().unwrap_or(&self.place)

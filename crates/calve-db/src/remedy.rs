@@ -39,8 +39,15 @@ pub enum Remedy {
     InstallServer,
     /// Install podman or docker, or name the program.
     InstallRuntime,
-    /// Use a runtime whose containers are on this machine, and have its users.
-    ChooseLocalEngine,
+    /// Install the database server on this machine, or use a runtime whose containers share its files and users.
+    UseLocalServer,
+    /// Remove this template, and the volumes that an earlier build has made for it.
+    RemoveVolumes {
+        /// The template.
+        template: String,
+        /// The volumes' names, as far as they are known.
+        volumes: Vec<String>,
+    },
     /// Give this user subordinate ids.
     GrantIds,
     /// Check that this program runs containers for this user.

@@ -21,7 +21,6 @@ use crate::registry::{self, EarlyRecord, Ending, Record, lock_all};
 use crate::runtime;
 use crate::sys;
 use crate::template;
-use crate::template_volume;
 
 /// The file in a place that names its directory of sockets, so that it can be found without a record.
 const SOCKETS: &str = "sockets";
@@ -37,7 +36,7 @@ pub struct ServerSweepReport {
     pub servers: Vec<String>,
     /// Templates whose build was killed.
     pub builds: Vec<String>,
-    /// The containers of servers, and volumes, that could not be removed, and why not. The next sweep tries again.
+    /// The containers of servers that could not be removed, and why not. The next sweep tries again.
     pub kept: Vec<(String, String)>,
     /// Directories in which trash waits for [`calve_core::reap`].
     pub trash: Vec<PathBuf>,
@@ -76,8 +75,6 @@ pub fn sweep(home: &Home) -> Result<ServerSweepReport> {
     // Others need not wait for what a runtime says.
     drop(guard);
     in_containers.iter().for_each(|(place, _lock)| swept.take_away(home, place));
-    let volumes = template_volume::sweep(home.path()).into_iter();
-    swept.kept.extend(volumes.map(|(name, error)| (format!("the volume `{name}`"), error.to_string())));
     for directory in [home.servers(), home.services(), home.templates(), home.runtime().to_path_buf()] {
         if trash::is_in(&directory) {
             swept.trash.push(directory);

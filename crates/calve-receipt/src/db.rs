@@ -65,7 +65,7 @@ pub struct DbServer {
     pub host: String,
     /// The port, which for PostgreSQL is part of the socket's name.
     pub port: u16,
-    /// The private socket. Empty if there is none, because the data is in Docker's engine.
+    /// The private socket.
     pub socket: ReceiptPath,
     /// The superuser.
     pub user: String,
@@ -78,11 +78,8 @@ pub struct DbServer {
     /// The environment variables by which programs find this server and no other. Null: the variable must not be set.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Option<String>>,
-    /// The data directory. With `in_engine` its path in the container.
+    /// The data directory.
     pub data_directory: ReceiptPath,
-    /// True if the data directory is in a volume of Docker's engine, and not among this machine's files. Left out if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub in_engine: bool,
     /// The id of the server's first process.
     pub pid: u32,
     /// The strategy by which the data directory was cloned; `init` if it was made anew.

@@ -30,7 +30,6 @@ pub(crate) fn server(record: &Record) -> DbServer {
         tcp_port: address.tcp_port,
         environment,
         data_directory: path(&record.data_directory),
-        in_engine: record.in_engine,
         pid: record.pid,
         strategy: record.strategy_name(),
         refused: record.refused.clone(),

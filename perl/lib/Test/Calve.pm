@@ -84,8 +84,7 @@ sub _template {
 sub _is {
     my ($self, $server) = @_;
     $self->{server} = $server;
-    # There is none if the data is in Docker's engine.
-    $self->{my_cnf}{socket} = $server->{socket} if $server->{socket} ne '';
+    $self->{my_cnf}{socket} = $server->{socket};
     return;
 }
 

@@ -91,7 +91,6 @@ impl DatabaseBench<'_> {
         let machine = machine::here();
         let found = calve_db::list_templates(self.home)?.into_iter().find(|template| template.name == self.template);
         let template = found.ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
-        template.check_is_here()?;
         if let (Some(_), Some(own)) = (&self.image, template.image()) {
             let text = format!("the servers of the template `{}` run from the image `{own}` already", self.template);
             return Err(BenchError::stated(FailureKind::Usage, text, Remedy::OmitImage));

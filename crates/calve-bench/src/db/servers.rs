@@ -206,8 +206,6 @@ impl<'a> ContainerServers<'a> {
         options.runtime.clone_from(&image.runtime);
         options.runtimes.clone_from(&image.runtimes);
         options.search.clone_from(&image.search);
-        // Fail before the build, not after it: the bench cannot reach volumes.
-        options.here = true;
         options.directory = scratch.path().to_path_buf();
         let cancel: &CancelToken = bench.setup.cancel;
         let mut caller = Caller { say: &mut |_| (), run: &mut |_| Ok(None), cancel };

@@ -92,8 +92,6 @@ const CLIENTS: &[&str] = &[
 ];
 /// The options that choose a server.
 const WHERE: &[&str] = &["host", "port", "socket", "protocol", "pipe"];
-/// By port, also those that choose a user: the server has a password.
-const WHERE_BY_PORT: &[&str] = &["host", "port", "socket", "protocol", "pipe", "user", "password", "password1"];
 /// The option files of distributions and vendors.
 const OF_THE_SYSTEM: &[&str] =
     &["/etc/my.cnf", "/etc/mysql/my.cnf", "/usr/local/etc/my.cnf", "/opt/homebrew/etc/my.cnf"];
@@ -114,7 +112,6 @@ fn is_mysql(address: &Address) -> bool {
 pub(crate) fn foreign_variables(address: &Address) -> &'static [&'static str] {
     match address {
         address if is_mysql(address) => MYSQL,
-        address if is_redis(address) && address.is_by_port() => &["REDIS_SOCKET"],
         address if is_redis(address) && address.password.is_some() => &[],
         address if is_redis(address) => REDIS,
         _ => LIBPQ,
@@ -133,15 +130,14 @@ pub fn check_option_files(address: &Address, home: Option<&Path>) -> Result<()> 
     if !is_mysql(address) {
         return Ok(());
     }
-    let (options, protocol) = if address.is_by_port() { (WHERE_BY_PORT, "tcp") } else { (WHERE, "socket") };
     // Calve's own file, which is read later than these, overrides all but the protocol.
     for path in OF_THE_SYSTEM {
-        check_file(Path::new(path), &["protocol", "pipe"], protocol, 0)?;
+        check_file(Path::new(path), &["protocol", "pipe"], 0)?;
     }
-    home.map_or(Ok(()), |home| check_file(&home.join(".my.cnf"), options, protocol, 0))
+    home.map_or(Ok(()), |home| check_file(&home.join(".my.cnf"), WHERE, 0))
 }
 
-fn check_file(path: &Path, options: &[&str], protocol: &str, depth: usize) -> Result<()> {
+fn check_file(path: &Path, options: &[&str], depth: usize) -> Result<()> {
     // A file that these clients cannot read, they do not obey either. A user may keep the file elsewhere, and link it.
     let Ok(path) = fs_err::canonicalize(path) else { return Ok(()) };
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
@@ -154,9 +150,9 @@ fn check_file(path: &Path, options: &[&str], protocol: &str, depth: usize) -> Re
             is_for_clients = CLIENTS.contains(&group.0.trim());
         } else if let Some(directive) = line.strip_prefix('!') {
             if depth < DEEPEST {
-                included(directive).iter().try_for_each(|file| check_file(file, options, protocol, depth + 1))?;
+                included(directive).iter().try_for_each(|file| check_file(file, options, depth + 1))?;
             }
-        } else if is_for_clients && let Some(option) = leads_elsewhere(line, options, protocol) {
+        } else if is_for_clients && let Some(option) = leads_elsewhere(line, options) {
             return Err(Error::OptionFile { path, option });
         }
     }
@@ -175,7 +171,7 @@ fn included(directive: &str) -> Vec<PathBuf> {
 }
 
 /// Returns the option that a line sets, if it is one of `options` and leads elsewhere. Names may be shortened and have `_` for `-`.
-fn leads_elsewhere(line: &str, options: &[&str], protocol: &str) -> Option<String> {
+fn leads_elsewhere(line: &str, options: &[&str]) -> Option<String> {
     let (name, value) = line.split_once('=').unwrap_or((line, ""));
     let name = name.trim().replace('_', "-").to_ascii_lowercase();
     let name = name.strip_prefix("loose-").unwrap_or(&name);
@@ -184,7 +180,7 @@ fn leads_elsewhere(line: &str, options: &[&str], protocol: &str) -> Option<Strin
     // Clients use the socket for `localhost` and by default; by TCP, `localhost` is this machine.
     let is_here = match *option {
         "host" => value.eq_ignore_ascii_case("localhost"),
-        "protocol" => value.eq_ignore_ascii_case(protocol),
+        "protocol" => value.eq_ignore_ascii_case("socket"),
         _ => false,
     };
     (!is_here).then(|| (*option).to_owned())
@@ -202,13 +198,11 @@ mod tests {
         let file = place.path().join(".my.cnf");
         let found = |text: &str| {
             fs::write(&file, text).unwrap();
-            match check_file(&file, WHERE, "socket", 0) {
+            match check_file(&file, WHERE, 0) {
                 Err(Error::OptionFile { option, .. }) => Some(option),
                 other => other.map(|()| None).unwrap(),
             }
         };
-        fs::write(&file, "[client]\npassword=secret\n").unwrap();
-        assert!(matches!(check_file(&file, WHERE_BY_PORT, "tcp", 0), Err(Error::OptionFile { .. })));
         for (text, option) in [
             ("[client]\nhost = prod\n", "host"),
             ("[mysql]\n# no\nsocket=/run/mysqld/mysqld.sock", "socket"),

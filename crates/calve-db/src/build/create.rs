@@ -28,7 +28,7 @@ use crate::registry::name;
 use crate::server::{OwnedServer, Starter, new_spec, run};
 use crate::template::key::Key;
 use crate::template::{DatabaseTemplate, building_lock, load};
-use crate::{standby, sweep, template_volume};
+use crate::{standby, sweep};
 
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
@@ -58,8 +58,6 @@ pub struct CreateOptions {
     pub runtime: Option<PathBuf>,
     /// The names of those that are looked for, the best first; [`crate::RUNTIMES`] if it is empty.
     pub runtimes: Vec<String>,
-    /// Whether to refuse an image whose servers have their data in volumes of Docker's engine.
-    pub here: bool,
     /// Directories to look for it in: PATH.
     pub search: Vec<PathBuf>,
     /// The current directory, for paths and patterns that are relative.
@@ -116,8 +114,12 @@ pub fn create(
     home.prepare()?;
     let plan = TemplatePlan::of(home, options)?;
     let _building = wait_for_others(home, &options.name, caller.say, caller.cancel)?;
+    let there = load(home, &options.name);
+    if let Err(error @ Error::TemplateInVolumes { .. }) = there {
+        return Err(error);
+    }
     if !options.rebuild
-        && let Ok(template) = load(home, &options.name)
+        && let Ok(template) = there
     {
         if template.key == plan.key {
             return Ok(BuiltTemplate { template, reused: true });
@@ -131,7 +133,6 @@ pub fn create(
     }
     let template = build(home, options, &plan, supervisor, caller)?;
     standby::empty(home, &template.name, Some(&template))?;
-    template_volume::sweep(home.path());
     Ok(BuiltTemplate { template, reused: false })
 }
 
@@ -173,9 +174,6 @@ impl TemplatePlan {
                 let runtimes = if options.runtimes.is_empty() { &usual } else { &options.runtimes };
                 let wanted = container::ImageRequest { image, runtime, runtimes, search: &options.search };
                 let (image, program) = container::look_at(engine, &wanted, home)?;
-                if options.here && image.apart.is_some() {
-                    return Err(Error::DataInEngine(options.name.clone()));
-                }
                 (Some(image), program)
             }
             None => (None, programs::find(engine, named, &options.search)?),

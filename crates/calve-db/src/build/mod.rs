@@ -11,7 +11,7 @@ pub use travel::{NameLock, ReceiveOptions, ReceiveOutcome, ReceivePaths, Templat
 
 use crate::error::{Error, Result};
 use crate::registry::{Home, name};
-use crate::{standby, template, template_volume};
+use crate::{standby, template};
 
 /// Removes a template. Its name is free on return; its files go with the next [`crate::sweep`], or when no server needs them.
 pub fn remove(home: &Home, name: &str) -> Result<()> {
@@ -22,6 +22,5 @@ pub fn remove(home: &Home, name: &str) -> Result<()> {
     }
     template::put_aside(home, &place, name)?;
     standby::remove(home, name)?;
-    template_volume::sweep(home.path());
     Ok(())
 }

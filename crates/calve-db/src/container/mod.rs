@@ -1,11 +1,10 @@
-//! Servers in containers: the program of an image, on a data directory of this machine or on a volume.
+//! Servers in containers: the program of an image, on a data directory of this machine.
 //!
 //! A container has the name of a place in the registry, drawn at random, and labels. What is removed has both; nothing else of a user's
 //! containers is touched.
 
 mod process;
 mod runtime;
-mod volumes;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -29,7 +28,6 @@ use crate::sys;
 pub(crate) use process::ServerProcess;
 pub use runtime::RUNTIMES;
 pub(crate) use runtime::{Image, ImageRequest, environment, look_at, sweep_looks};
-pub(crate) use volumes::{ROOT, Volume, script};
 
 /// The file among a server's settings that its container has as /etc/passwd.
 pub(crate) const USERS: &str = "passwd";
@@ -119,11 +117,6 @@ impl Container {
         !self.image.is_docker() && rustix::process::geteuid().is_root()
     }
 
-    /// Returns the user and group ids that it runs as: `account`'s, unless its data is in volumes.
-    fn user(&self, account: Account) -> (u32, u32) {
-        self.image.apart.as_ref().map_or((account.user, account.group), |apart| (apart.user, apart.group))
-    }
-
     /// Returns the command line that runs it in the foreground, and removes it at its end.
     pub(crate) fn command(&self, run: &Run<'_>) -> Result<Vec<OsString>> {
         let mut line = self.image.program();
@@ -142,13 +135,8 @@ impl Container {
         );
         // SELinux would have the runtime change the labels of the user's files, or the server fail.
         line.push("--security-opt=label=disable".into());
-        line.push(match (run.tcp_port, &self.image.apart) {
-            (None, _) => "--network=none".into(),
-            (Some(_), None) => "--network=host".into(),
-            (Some(port), Some(_)) => format!("--publish=127.0.0.1:{port}:{port}").into(),
-        });
-        let (user, group) = self.user(run.account);
-        line.push(format!("--user={user}:{group}").into());
+        line.push(if run.tcp_port.is_some() { "--network=host" } else { "--network=none" }.into());
+        line.push(format!("--user={}:{}", run.account.user, run.account.group).into());
         line.push(joined("--workdir", run.directory));
         let temporary = run.directory.with_file_name("tmp");
         for (variable, value) in
@@ -159,21 +147,12 @@ impl Container {
         for mount in run.mounts {
             line.extend(["--volume".into(), mount.in_words()?]);
         }
-        if self.image.apart.is_some() {
-            line.extend(["--mount".into(), self.volume_mount()]);
-        }
-        match (&self.image.apart, run.by_entry_point, run.command) {
-            // The shell reads its first commands from standard input.
-            (Some(apart), true, command) => {
-                let shell = ["--interactive", "--entrypoint=sh", &self.image.id, "-s", "--"];
-                line.extend(shell.into_iter().chain(apart.entry_point.iter().map(String::as_str)).map(Into::into));
-                line.extend(command.iter().cloned());
-            }
-            (_, false, [program, arguments @ ..]) => {
+        match (run.by_entry_point, run.command) {
+            (false, [program, arguments @ ..]) => {
                 line.extend([joined("--entrypoint", program), self.image.id.clone().into()]);
                 line.extend(arguments.iter().cloned());
             }
-            (_, _, command) => {
+            (_, command) => {
                 line.push(self.image.id.clone().into());
                 line.extend(command.iter().cloned());
             }
@@ -185,11 +164,7 @@ impl Container {
     /// started it.
     pub(crate) fn find_first_process(&self, socket: &Path) {
         // Each question is a process, and before the server listens nobody needs the answer.
-        if !self.image.is_docker()
-            || self.image.apart.is_some()
-            || connection::first_process(socket).is_some()
-            || !socket.exists()
-        {
+        if !self.image.is_docker() || connection::first_process(socket).is_some() || !socket.exists() {
             return;
         }
         let told = self.image.ask(["inspect", "--type=container", "--format", "{{.State.Pid}}", &self.name]);
@@ -197,14 +172,6 @@ impl Container {
         if let Some(pid) = pid {
             connection::set_first_process(socket, pid);
         }
-    }
-
-    /// Returns whether it runs and has published this port of 127.0.0.1.
-    pub(crate) fn has_port(&self, port: u16) -> bool {
-        // One that does not run has none.
-        let told = self.image.ask(["port", &self.name]).unwrap_or_default();
-        let end = format!(" 127.0.0.1:{port}");
-        told.lines().any(|line| line.trim_end().ends_with(&end))
     }
 
     /// Writes down that a place has it, before it is there.
@@ -269,7 +236,7 @@ pub(crate) fn is_noted(place: &Path) -> bool {
     place.join(registry::CONTAINER).exists()
 }
 
-/// Removes the container that a place had, and its volumes. Its supervisor was killed, and all that this one had started in its session, or
+/// Removes the container that a place had. Its supervisor was killed, and all that this one had started in its session, or
 /// it has removed the container as far as it could.
 pub(crate) fn remove_left(place: &Path) -> Result<()> {
     let path = place.join(registry::CONTAINER);
@@ -277,12 +244,12 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(|error| Error::io(Operation::Read, &path, error))?,
     };
+    if let Some(name) = name_in_volumes(&text) {
+        return Err(Error::ServerInVolumes(name));
+    }
     let container: Container =
         serde_json::from_slice(&text).map_err(|error| Error::io(Operation::Read, &path, error))?;
-    if container.image.apart.is_some() {
-        // A record does not list volumes and helpers that a reset or a mark was making. The container has the volume's name.
-        container.volume().remove_late()?;
-    } else if registry::read(place).is_some() {
+    if registry::read(place).is_some() {
         // With a record, it was there.
         container.remove()?;
     } else {
@@ -291,6 +258,13 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
     // Podman, killed while it makes a container, leaves a process that it does not remember.
     sys::with_argument(MONITOR, &container.name).iter().for_each(sys::end_tree);
     Ok(())
+}
+
+/// Returns the name of the container, and of its volumes, if an earlier build kept the server's data in an engine.
+fn name_in_volumes(container: &[u8]) -> Option<String> {
+    let container: serde_json::Value = serde_json::from_slice(container).ok()?;
+    container["image"]["apart"].as_object()?;
+    Some(container["name"].as_str().unwrap_or_default().to_owned())
 }
 
 fn joined(name: &str, value: impl AsRef<OsStr>) -> OsString {

@@ -35,12 +35,6 @@ exit 127"#;
 /// Begins a command that runs a shell in an image.
 const LOOKING: [&str; 6] = ["run", "--rm", "--pull=never", "--network=none", "--cap-drop=all", "--entrypoint=sh"];
 
-/// Prints the user and group ids of the first argument that names a user of the image.
-const WHO: &str = r#"for name in "$0" "$@"; do if id -u "$name" 2>/dev/null; then exec id -g "$name"; fi; done"#;
-
-/// The numbers that official images give to a server's user, for images that have none.
-const USUAL_USER: (u32, u32) = (999, 999);
-
 /// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -80,20 +74,14 @@ pub(crate) struct Image {
     pub(crate) name: String,
     /// Its identity: the name may come to mean another one.
     pub(crate) id: String,
-    /// `None`: its containers use files of this machine.
-    #[serde(default)]
-    pub(crate) apart: Option<Apart>,
+    /// Earlier builds kept data in volumes of an engine. What was made so cannot be read, so that it is not taken for something else.
+    #[serde(default, rename = "apart", skip_serializing)]
+    _in_volumes: Option<InVolumes>,
 }
 
-/// The facts about an image in a Docker engine that does not see this machine's files, or changes user ids. Data for its containers are in
-/// volumes of the engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Apart {
-    /// The image's own user for the server.
-    pub(super) user: u32,
-    pub(super) group: u32,
-    pub(super) entry_point: Vec<String>,
-}
+/// The facts about such volumes, none of which is known any more.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+enum InVolumes {}
 
 impl Image {
     fn find(runtime: PathBuf, name: &str) -> Result<Self> {
@@ -104,17 +92,12 @@ impl Image {
             _ => return Err(Error::UnknownRuntime { runtime, said: said.trim().to_owned() }),
         };
         let image =
-            Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new(), apart: None };
+            Self { runtime, engine, volumes: Vec::new(), name: name.to_owned(), id: String::new(), _in_volumes: None };
         let id = image.current()?;
         let format = "{{range $path, $_ := .Config.Volumes}}{{println $path}}{{end}}";
         let volumes = image.ask(["image", "inspect", "--format", format, "--", &id])?;
         let volumes = volumes.lines().filter(|path| !path.is_empty()).map(str::to_owned).collect();
         Ok(Self { id, volumes, ..image })
-    }
-
-    /// Returns the error for a command that is skipped, because the engine did not answer an earlier one.
-    pub(crate) fn unasked(&self) -> Error {
-        Error::Runtime { runtime: self.runtime.clone(), code: None, said: "it did not answer before".into() }
     }
 
     pub(crate) fn is_docker(&self) -> bool {
@@ -222,22 +205,6 @@ impl Image {
     fn changes_ids(&self) -> Result<bool> {
         let security = self.ask(["info", "--format", "{{json .SecurityOptions}}"])?;
         Ok(["name=rootless", "name=userns"].iter().any(|option| security.contains(option)))
-    }
-
-    /// Finds the entry point and the server's user of an image whose data goes to volumes. `accounts`: possible names of the user.
-    fn look_apart(&self, accounts: &[&str]) -> Result<Apart> {
-        let inspected = self.ask(["image", "inspect", "--format", "{{json .Config.Entrypoint}}", "--", &self.id])?;
-        let entry_point: Option<Vec<String>> = serde_json::from_str(inspected.trim()).unwrap_or_default();
-        let mut words = LOOKING.map(OsString::from).to_vec();
-        words.extend(self.options());
-        words.extend([self.id.as_str(), "-c", WHO].iter().chain(accounts).map(OsString::from));
-        let printed = self.ask(words)?;
-        let mut ids = printed.lines().map(|id| id.trim().parse());
-        let (user, group) = match (ids.next(), ids.next()) {
-            (Some(Ok(user)), Some(Ok(group))) => (user, group),
-            _ => USUAL_USER,
-        };
-        Ok(Apart { user, group, entry_point: entry_point.unwrap_or_default() })
     }
 
     /// Returns whether the image names another processor than this machine's. An emulator may run it all the same.
@@ -373,7 +340,7 @@ pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Hom
     let mut tried = found.into_iter().map(|path| Image::find(path, wanted.image));
     let first = tried.next().unwrap_or_else(|| Err(Error::NoRuntime(Vec::new())));
     // If none has it, what is wrong with the first one is told.
-    let mut image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
+    let image = first.or_else(|error| tried.find_map(Result::ok).ok_or(error))?;
     let program = engine.program();
     let places: Vec<PathBuf> = engine.usual_places().iter().map(|place| place.join(program)).collect();
     let seen = home.templates().join(format!("{SEEN}{}", random::letters(12)?));
@@ -383,9 +350,7 @@ pub(crate) fn look_at(engine: &dyn Engine, wanted: &ImageRequest<'_>, home: &Hom
     let (printed, is_seen) = looked?;
     let (boot, printed) = printed.split_once('\n').unwrap_or_default();
     let is_here = is_seen && boot == sys::boot();
-    if image.is_docker() && (!is_here || image.changes_ids()?) {
-        image.apart = Some(image.look_apart(engine.accounts())?);
-    } else if !is_here {
+    if !is_here || (image.is_docker() && image.changes_ids()?) {
         return Err(Error::EngineElsewhere(image.runtime));
     }
     let (path, printed) = printed.split_once('\n').unwrap_or_default();

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -39,26 +38,15 @@ pub(crate) fn forget_first_process(socket: &Path) {
     first_processes().remove(socket);
 }
 
-/// The two kinds of sockets.
-enum Stream {
-    Unix(UnixStream),
-    /// To a port, where another program may listen: the wait for readiness asks the container's engine too.
-    Tcp(TcpStream),
-}
-
 pub(crate) struct Connection {
-    stream: Stream,
+    stream: UnixStream,
     until: Instant,
     left_bytes: usize,
 }
 
 impl Connection {
-    /// Connects. Returns `None` when nothing listens there, or, at a socket, another server.
+    /// Connects. Returns `None` when nothing listens there, or another server.
     pub(crate) fn open(server: &Address, patience: Duration) -> Option<Self> {
-        if server.is_by_port() {
-            let stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, server.port).into(), patience).ok()?;
-            return Some(Self::with(Stream::Tcp(stream), patience));
-        }
         let stream = sys::connect(&server.socket).ok()?;
         // A container of Docker's is no descendant of this process.
         let ours = [Some(std::process::id()), first_process(&server.socket)];
@@ -72,10 +60,6 @@ impl Connection {
 
     /// Uses a socket whose other end is known.
     pub(crate) fn over(stream: UnixStream, patience: Duration) -> Self {
-        Self::with(Stream::Unix(stream), patience)
-    }
-
-    fn with(stream: Stream, patience: Duration) -> Self {
         Self { stream, until: Instant::now() + patience, left_bytes: LONGEST_ANSWER }
     }
 
@@ -88,10 +72,8 @@ impl Connection {
 impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.left()?;
-        let length = match &mut self.stream {
-            Stream::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-            Stream::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-        }?;
+        self.stream.set_read_timeout(left)?;
+        let length = self.stream.read(buffer)?;
         self.left_bytes = self.left_bytes.checked_sub(length).ok_or(io::ErrorKind::InvalidData)?;
         Ok(length)
     }
@@ -100,16 +82,11 @@ impl Read for Connection {
 impl Write for Connection {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let left = self.left()?;
-        match &mut self.stream {
-            Stream::Unix(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(buffer)),
-            Stream::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(buffer)),
-        }
+        self.stream.set_write_timeout(left)?;
+        self.stream.write(buffer)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.stream {
-            Stream::Unix(stream) => stream.flush(),
-            Stream::Tcp(stream) => stream.flush(),
-        }
+        self.stream.flush()
     }
 }

@@ -81,11 +81,6 @@ pub(crate) trait Engine: Sync {
     /// Returns the server's command line. Writes the configuration that the server needs into `instance.settings`.
     fn arguments(&self, instance: &Instance) -> Result<Vec<OsString>>;
 
-    /// Returns shell commands that set the password of a server that is reached only by its port, right before it starts.
-    fn before_start(&self, _instance: &Instance) -> Option<String> {
-        None
-    }
-
     /// Returns whether a server of this version, in its program's words, may be given a socket to tell that it is ready.
     fn may_notify(&self, _version: &str) -> bool {
         true
@@ -118,11 +113,6 @@ pub(crate) trait Engine: Sync {
     /// `data`: its directory.
     fn ask_to_end(&self, _: &Address, _purpose: Purpose, _data: &Path) -> Result<bool> {
         Ok(false)
-    }
-
-    /// Removes leftovers of a cleanly ended server from a copy of its data, if [`Self::ask_to_end`] could not.
-    fn tidy_copy(&self, _data: &Path) -> Result<()> {
-        Ok(())
     }
 
     /// Returns whether the log tells of a recovery, as after a crash.
@@ -167,9 +157,6 @@ pub(crate) trait Engine: Sync {
 
     /// Returns how programs reach it.
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;
-
-    /// Returns the address of a server on this port of 127.0.0.1, which has no socket here. `directory`: that of its settings.
-    fn address_by_port(&self, directory: &Path, port: u16, password: &str) -> Address;
 }
 
 /// A server's version.
@@ -232,21 +219,19 @@ pub(crate) struct Instance {
     pub(crate) sockets: PathBuf,
     /// For configuration: the server may only read it.
     pub(crate) settings: Directory,
-    /// Where the server sees it.
-    pub(crate) settings_seen: PathBuf,
     pub(crate) address: Address,
     pub(crate) purpose: Purpose,
     pub(crate) account: crate::files::account::Account,
 }
 
 impl Instance {
-    /// Writes a file that the server reads. Returns its path as the server sees it.
+    /// Writes a file that the server reads. Returns its path.
     fn configure(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.settings.path().join(name);
         let mut file = self.settings.create_new(name, private::SECRET)?;
         file.write_all(text.as_bytes()).map_err(|error| Error::io(Operation::Write, &path, error))?;
         private::share(&file, self.account, &path)?;
-        Ok(self.settings_seen.join(name))
+        Ok(path)
     }
 }
 

@@ -9,7 +9,6 @@ use calve_core::{
 };
 
 use crate::error::{Error, Result};
-use crate::template_volume::VolumeClone;
 
 /// A data directory that was made.
 #[derive(Debug)]
@@ -31,19 +30,6 @@ impl DataClone {
             strategy: self.strategy,
             refused: self.refused.clone(),
             took: self.took,
-            copies_up: false,
-            overlay: None,
-        }
-    }
-}
-
-impl From<VolumeClone> for DataClone {
-    fn from(clone: VolumeClone) -> Self {
-        let refused = clone.refused.into_iter();
-        Self {
-            strategy: clone.strategy,
-            refused: refused.map(|(strategy, reason)| Refusal { strategy, reason, remedy: None }).collect(),
-            took: clone.took,
             copies_up: false,
             overlay: None,
         }

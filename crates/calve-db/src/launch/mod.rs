@@ -16,7 +16,7 @@ use rustix::fs::FlockOperation;
 
 use self::data::{DataClone, Mounts, clone_data};
 pub(crate) use self::process::start_server;
-use self::process::{start, start_apart, start_in_container};
+use self::process::{start, start_in_container};
 use self::readiness::{Notices, ReadinessWait};
 use crate::address::Address;
 use crate::container::{self, ServerProcess};
@@ -33,7 +33,6 @@ use crate::registry::{self, EarlyRecord};
 use crate::runtime;
 use crate::sys::{self, ProcessEnd};
 use crate::template::manifest;
-use crate::template_volume::clone_volume;
 
 /// The data directory, in a server's place.
 const DATA: &str = "data";
@@ -60,8 +59,6 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) cancel: &'a CancelToken,
     /// The data directory of its container, if it is in one.
     pub(crate) container_data: ContainerData<'a>,
-    /// Called right before a server's container with a volume is started.
-    pub(crate) before_container: &'a (dyn Fn() + Sync),
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),
 }
@@ -161,7 +158,6 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let waiting = ReadinessWait {
         engine: wanted.engine,
         address: wanted.address,
-        container: spec.apart(),
         notices: &notices,
         notifies: spec.notifies && told.is_some(),
         starter: wanted.starter,
@@ -214,7 +210,7 @@ pub(crate) fn places(wanted: &LaunchRequest<'_>) -> Result<Places> {
 pub(crate) fn open_up(wanted: &LaunchRequest<'_>, place: &Directory, settings: &Directory) -> Result<()> {
     let spec = wanted.spec;
     private::share(place, spec.account, wanted.files)?;
-    if spec.container.is_some() && spec.apart().is_none() {
+    if spec.container.is_some() {
         container::name_user(settings, wanted.engine.name(), spec.account)?;
     }
     Ok(())
@@ -224,7 +220,7 @@ pub(crate) fn open_up(wanted: &LaunchRequest<'_>, place: &Directory, settings: &
 /// server's account could reach before, so as root every reset makes a new one.
 fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path) -> Option<CloneState> {
     let reset = wanted.reset?;
-    if wanted.spec.apart().is_some() || placed?.overlay.is_some() || wanted.spec.account.to_become().is_some() {
+    if placed?.overlay.is_some() || wanted.spec.account.to_become().is_some() {
         return None;
     }
     let after = match reset {
@@ -240,8 +236,7 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
         version: wanted.spec.version.clone(),
         data: seen.join("data"),
         data_here: wanted.files.join(DATA),
-        sockets: wanted.spec.apart().map_or_else(|| runtime::sockets(wanted.directory), |_| seen.join("s")),
-        settings_seen: wanted.spec.apart().map_or_else(|| settings.path().to_path_buf(), |_| seen.join("settings")),
+        sockets: runtime::sockets(wanted.directory),
         settings,
         address: wanted.address.clone(),
         purpose: wanted.spec.purpose,
@@ -261,9 +256,6 @@ fn watched(
     since: SystemTime,
 ) -> (Vec<LargeFile>, Option<Watch>, Option<String>) {
     let spec = wanted.spec;
-    if spec.apart().is_some() && placed.is_some_and(|placed| placed.strategy == Strategy::Overlay) {
-        return (Vec::new(), None, Some("the overlay is in Docker's engine, where copies are not watched".into()));
-    }
     let upper = placed.and_then(|placed| placed.overlay.as_ref()?.upper());
     let (Some(placed), Some(upper), Origin::Template(template)) = (placed, upper, wanted.origin) else {
         return (Vec::new(), None, None);
@@ -335,26 +327,6 @@ struct PreparedData {
     neutralised: Vec<String>,
 }
 
-fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
-    match (wanted.spec.apart(), wanted.origin) {
-        (None, _) | (_, Origin::Present) => data_here(wanted, place, data),
-        // It may be made again meanwhile: then the lock is that of the old one.
-        (Some(container), Origin::Template(template)) if !wanted.spec.whole => loop {
-            let lock = held(wanted, template)?;
-            let placed = clone_volume(container, template, &lock, wanted.spec.strategy, wanted.cancel)?;
-            if let Some(placed) = placed {
-                let placed = Some(placed.into());
-                return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
-            }
-        },
-        (Some(container), _) => {
-            let prepared = data_here(wanted, place, data)?;
-            container.volume().fill(data, wanted.cancel)?;
-            Ok(prepared)
-        }
-    }
-}
-
 /// Returns the lock of the template in a place, whose files are as they were made.
 fn held(wanted: &LaunchRequest<'_>, template: &Path) -> Result<File> {
     let lock = registry::open_lock(template)?;
@@ -370,7 +342,7 @@ fn held(wanted: &LaunchRequest<'_>, template: &Path) -> Result<File> {
     }
 }
 
-fn data_here(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
+fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
     let spec = wanted.spec;
     match wanted.origin {
         Origin::Present => Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() }),
@@ -436,7 +408,6 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
     let command = wanted.engine.init(&wanted.spec.program, data, &|program| in_image || program.is_file())?;
     let Some(command) = command else { return Ok(()) };
     let mut program = match &wanted.spec.container {
-        Some(container) if container.image.apart.is_some() => start_apart(wanted, container, &command, None, output)?,
         Some(container) => start_in_container(wanted, container, &command, settings, false, output)?,
         None => start(wanted, &command, data, &[], output)?,
     };
@@ -489,9 +460,6 @@ impl Drop for ServerView {
 
 pub(crate) fn as_seen(wanted: &LaunchRequest<'_>) -> Result<ServerView> {
     let spec = wanted.spec;
-    if spec.apart().is_some() {
-        return Ok(ServerView { path: container::ROOT.into(), is_mount: false });
-    }
     // A directory that is bound into a container is reached there.
     if spec.container.is_some() || spec.account.to_become().is_none() || spec.account.reaches(wanted.files) {
         return Ok(ServerView { path: wanted.files.to_path_buf(), is_mount: false });

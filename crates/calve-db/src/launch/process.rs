@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -27,11 +27,6 @@ pub(crate) fn start_server(
     let arguments = wanted.engine.arguments(instance)?;
     let notify = notices.map(|path| ("NOTIFY_SOCKET", path.as_os_str()));
     match &wanted.spec.container {
-        Some(container) if container.image.apart.is_some() => {
-            let input = container::script(instance, wanted.engine.before_start(instance).as_deref())?;
-            (wanted.before_container)();
-            start_apart(wanted, container, &arguments, Some(input), output)
-        }
         Some(container) => start_in_container(wanted, container, &arguments, &instance.settings, true, output),
         None => start(wanted, &arguments, &instance.data, notify.as_slice(), output),
     }
@@ -100,39 +95,12 @@ pub(super) fn start_in_container(
         tcp_port: wanted.address.tcp_port,
         by_entry_point,
     })?;
-    spawn_runtime(container, &line, null()?.as_fd(), output)
+    spawn_runtime(container, &line, output)
 }
 
-/// Starts a program of the image on the container's volume. With a script, which is its standard input, it is a server, run by the
-/// image's entry point; without one, it initialises data.
-pub(super) fn start_apart(
-    wanted: &LaunchRequest<'_>,
-    container: &Container,
-    command: &[OsString],
-    script: Option<File>,
-    output: &File,
-) -> Result<ServerProcess> {
-    let line = container.command(&Run {
-        command,
-        account: wanted.spec.account,
-        directory: &Path::new(container::ROOT).join(DATA),
-        mounts: &[],
-        tcp_port: wanted.address.tcp_port.filter(|_| script.is_some()),
-        by_entry_point: script.is_some(),
-    })?;
-    match script {
-        Some(script) => spawn_runtime(container, &line, script.as_fd(), output),
-        None => spawn_runtime(container, &line, null()?.as_fd(), output),
-    }
-}
-
-fn spawn_runtime(
-    container: &Container,
-    line: &[OsString],
-    input: BorrowedFd<'_>,
-    output: &File,
-) -> Result<ServerProcess> {
+fn spawn_runtime(container: &Container, line: &[OsString], output: &File) -> Result<ServerProcess> {
     let program = &container.image.runtime;
+    let null = null()?;
     let launch = Launch {
         command: line.iter().map(|word| c_text(program, word)).collect::<Result<_>>()?,
         environment: container::environment()
@@ -140,7 +108,7 @@ fn spawn_runtime(
             .collect::<Result<_>>()?,
         directory: c_text(program, "/".as_ref())?,
         log: output.as_fd(),
-        input,
+        input: null.as_fd(),
         account: None,
         own_processes: false,
     };

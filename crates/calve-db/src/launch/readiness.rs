@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
-use crate::container::{Container, ServerProcess};
-use crate::engine::connection::Connection;
+use crate::container::ServerProcess;
 use crate::engine::{Engine, Probe};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -62,8 +61,6 @@ impl Notices {
 pub(crate) struct ReadinessWait<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) address: &'a Address,
-    /// Its container, if only a port leads to the server.
-    pub(crate) container: Option<&'a Container>,
     pub(crate) notices: &'a Notices,
     /// Whether this program is known to tell.
     pub(crate) notifies: bool,
@@ -74,33 +71,10 @@ pub(crate) struct ReadinessWait<'a> {
     pub(crate) meanwhile: &'a dyn Fn(),
 }
 
-impl ReadinessWait<'_> {
-    /// Returns whether the port is open, and the container's. Any program may answer at a port; only the engine knows whose it is, and no
-    /// other program may get the password.
-    fn is_at_port(&self, container: &Container) -> bool {
-        self.is_open() && container.has_port(self.address.port)
-    }
-
-    fn is_open(&self) -> bool {
-        Connection::open(self.address, ANSWERS_IN).is_some()
-    }
-
-    /// Returns why there was no answer for so long.
-    fn timed_out(&self) -> Error {
-        match self.container {
-            Some(container) if container.has_port(self.address.port) && !self.is_open() => {
-                Error::PortsElsewhere(container.image.runtime.clone())
-            }
-            _ => Error::server_failed(format!("was not ready after {} s", PATIENCE.as_secs())),
-        }
-    }
-}
-
 /// Waits until the server answers. Says whether it told so by itself.
 pub(crate) fn wait(server: &mut ServerProcess, waiting: &ReadinessWait<'_>) -> Result<bool> {
     let started = Instant::now();
     let failed = |how: String| Err(Error::server_failed(how));
-    let mut is_found = waiting.container.is_none();
     loop {
         (waiting.meanwhile)();
         if waiting.notices.say_ready() {
@@ -110,24 +84,16 @@ pub(crate) fn wait(server: &mut ServerProcess, waiting: &ReadinessWait<'_>) -> R
             return failed(format!("ended before it was ready ({})", ended));
         }
         if !waiting.notifies || started.elapsed() > TRUST_FOR {
-            is_found = is_found || waiting.container.is_some_and(|container| waiting.is_at_port(container));
             // A machine that is busy takes its time, and asking anew each time makes it busier.
             let patience = ANSWERS_IN.max(started.elapsed() / 10);
-            let answer = if is_found { waiting.engine.probe(waiting.address, patience) } else { Probe::NotYet };
-            match answer {
-                Probe::Ready => {
-                    // Its port may be another program's by now.
-                    if let Some(ended) = waiting.container.and_then(|_| server.ended()) {
-                        return failed(format!("ended before it was ready ({})", ended));
-                    }
-                    return Ok(waiting.notices.say_ready());
-                }
+            match waiting.engine.probe(waiting.address, patience) {
+                Probe::Ready => return Ok(waiting.notices.say_ready()),
                 Probe::Refused(said) => return failed(format!("refuses to be used: {said}")),
                 Probe::NotYet => {}
             }
         }
         if started.elapsed() > PATIENCE {
-            return Err(waiting.timed_out());
+            return failed(format!("was not ready after {} s", PATIENCE.as_secs()));
         }
         if waiting.cancel.is_cancelled() || pause(server, waiting) {
             return Err(Error::Interrupted);

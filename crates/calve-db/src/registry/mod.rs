@@ -114,9 +114,6 @@ pub struct Record {
     /// The image that it runs from, if that is in a container.
     #[serde(default)]
     pub image: Option<String>,
-    /// Set if its data is in a volume of Docker's engine, and not among this machine's files.
-    #[serde(default)]
-    pub in_engine: bool,
 }
 
 impl Record {

@@ -11,7 +11,6 @@ use calve_core::{CancelToken, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::{End, ORDERLY_END, Supervisor};
-use crate::container::Container;
 use crate::end_reason::EndReason;
 use crate::engine::Version;
 use crate::error::{Error, Result};
@@ -20,7 +19,7 @@ use crate::files::private::{self, CLOSED};
 use crate::files::random;
 use crate::files::trash;
 use crate::launch::data::{Mounts, clone_data};
-use crate::launch::{ResetData, make_data, unless_left};
+use crate::launch::{ResetData, unless_left};
 use crate::log;
 use crate::mark;
 use crate::messages::{Answer, Origin, send};
@@ -73,7 +72,6 @@ impl Supervisor<'_> {
         }
         self.prepared.forget();
         let ended = self.await_end();
-        self.hold_port();
         let kept = ended.and_then(|()| unless_left(&self.owners(talk), cancel, || self.keep(name, &at, cancel)));
         if cancel.is_cancelled() {
             let _ = send(&mut from, &Answer::failed(Error::Interrupted));
@@ -120,10 +118,7 @@ impl Supervisor<'_> {
         // The template's lock: held by the servers on an overlay of it.
         crate::registry::open_lock(staged)?;
         let data = staged.join("data");
-        match self.spec.apart() {
-            None => drop(clone_data(&self.files.join("data"), &data, None, Mounts::None, cancel)?),
-            Some(container) => self.carry_out(container, staged, cancel)?,
-        }
+        clone_data(&self.files.join("data"), &data, None, Mounts::None, cancel)?;
         self.engine.scrub(&data)?;
         self.engine.examine(&data, &self.version()?)?;
         let size = manifest::write(staged)?;
@@ -151,17 +146,6 @@ impl Supervisor<'_> {
         Ok(mark)
     }
 
-    /// Copies the data of the server, which has ended in order, out of its volume into the directory `above`.
-    fn carry_out(&self, container: &Container, above: &Path, cancel: &CancelToken) -> Result<()> {
-        let data = above.join("data");
-        // Those that a volume was filled with, if it was.
-        trash::remove(&data, RemovalWait::Yes)?;
-        make_data(&data)?;
-        container.volume().carry_out(&data, cancel)?;
-        private::give_tree(&Directory::open(above)?, "data", self.spec.account)?;
-        self.engine.tidy_copy(&data)
-    }
-
     fn version(&self) -> Result<Version> {
         let unknown = || Error::server_failed("is of an unknown version");
         self.engine.version(&self.spec.version).ok_or_else(unknown)
@@ -182,12 +166,9 @@ impl Supervisor<'_> {
     }
 
     /// Ends the server in order, with everything written.
-    pub(super) fn finish(&mut self, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
+    pub(super) fn finish(&mut self) -> Result<()> {
         self.ask_to_end()?;
-        self.await_end()?;
-        let Some(container) = self.spec.apart() else { return Ok(()) };
-        unless_left(&self.owners(talk), cancel, || self.carry_out(container, &self.files, cancel))?;
-        self.remove_volumes()
+        self.await_end()
     }
 
     /// Begins that. An error: the server goes on as if it had not been asked.

@@ -15,7 +15,7 @@ mod reset;
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
@@ -41,7 +41,6 @@ use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
 use crate::sweep;
 use crate::sys::{self, Isolation, ProcessHandle};
-use crate::template_volume;
 
 /// How long a server may take to write everything and end.
 const ORDERLY_END: Duration = Duration::from_secs(600);
@@ -177,7 +176,6 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         notifies: false,
         isolated,
         image: spec.container.as_ref().map(|container| container.image.name.clone()),
-        in_engine: spec.apart().is_some(),
     }
 }
 
@@ -186,22 +184,13 @@ impl<'a> Supervisor<'a> {
         let engine = engine::named(&spec.engine)?;
         let held = service::hold(spec, engine)?;
         let watched = spec.owner.processes()?;
-        let port = spec.tcp.or(spec.apart().map(|_| 0));
-        let port = port.map(Port::take).transpose()?;
+        let port = spec.tcp.map(Port::take).transpose()?;
         let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
         runtime::make(&spec.directory, spec.account)?;
         let requests = Requests::listen(&spec.control)?;
-        let address = match (&port, &password) {
-            (Some(port), Some(password)) if spec.apart().is_some() => {
-                engine.address_by_port(&spec.directory, port.number, password)
-            }
-            (port, password) => {
-                engine.address(&spec.directory, port.as_ref().map(|port| port.number), password.as_deref())
-            }
-        };
+        let number = port.as_ref().map(|port| port.number);
+        let address = engine.address(&spec.directory, number, password.as_deref());
         let tell = |starting| tell(talk, starting);
-        // The data may take minutes, in which nobody else is to get the port.
-        let free_port = || port.iter().for_each(Port::free);
         let wanted = LaunchRequest {
             spec,
             origin: &spec.origin,
@@ -216,7 +205,6 @@ impl<'a> Supervisor<'a> {
             owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
             cancel,
             container_data: ContainerData::Bound,
-            before_container: &free_port,
             tell: &tell,
         };
         if !spec.is_left_to_the_kernel(isolated) {
@@ -270,8 +258,7 @@ impl<'a> Supervisor<'a> {
         self.record.clone_ms = milliseconds(launched.clone_took);
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
-        let files = self.spec.apart().map_or(self.files.as_path(), |_| Path::new(container::ROOT));
-        self.record.data_directory = files.join("data");
+        self.record.data_directory = self.files.join("data");
         self.record.prepared = self.prepared.is_ready();
         registry::write(&self.spec.place, &self.record)
     }
@@ -384,7 +371,7 @@ impl<'a> Supervisor<'a> {
             }
             Request::Finish => {
                 let answer = self
-                    .finish(talk, cancel)
+                    .finish()
                     .map_or_else(|error| Answer::failed(log::added_to(error, self.spec.files())), |()| Answer::Done);
                 return Some(End::Leave(answer));
             }
@@ -426,13 +413,6 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Holds the port of an ended server that is reached only by it, until the next one is started.
-    fn hold_port(&self) {
-        if self.spec.apart().is_some() {
-            self.port.iter().for_each(Port::hold);
-        }
-    }
-
     /// Starts a server in the first directories.
     fn launch(
         &self,
@@ -443,7 +423,6 @@ impl<'a> Supervisor<'a> {
         cancel: &CancelToken,
     ) -> Result<RunningServer> {
         let tell = |starting| tell(asked, starting);
-        let port = self.port.as_ref();
         launch(&LaunchRequest {
             spec: self.spec,
             origin,
@@ -458,7 +437,6 @@ impl<'a> Supervisor<'a> {
             owners: self.owners(talk),
             cancel,
             container_data: ContainerData::Bound,
-            before_container: &|| port.iter().for_each(|port| port.free()),
             tell: &tell,
         })
     }
@@ -474,11 +452,6 @@ impl<'a> Supervisor<'a> {
         self.launched.server.kill();
         let _ = self.launched.server.wait();
         self.end_children();
-    }
-
-    /// Removes the volumes that its data are in, if they are in any.
-    fn remove_volumes(&self) -> Result<()> {
-        self.spec.container.as_ref().map_or(Ok(()), container::Container::remove_volumes)
     }
 
     fn end_children(&self) {
@@ -527,7 +500,7 @@ impl<'a> Supervisor<'a> {
                 if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some() && !self.record.waits) {
                     Ending::of(self.spec.files(), &self.record.name, *reason, copied.clone()).keep(&self.spec.logs);
                 }
-                let removed = self.launched.server.check_removed().and_then(|()| self.remove_volumes());
+                let removed = self.launched.server.check_removed();
                 match &removed {
                     Ok(()) => _ = trash::remove(&self.spec.place, RemovalWait::No),
                     // The place tells the next sweep which container is left.
@@ -539,10 +512,6 @@ impl<'a> Supervisor<'a> {
                 }
                 let _ = self.spec.place.parent().map(trash::reap);
                 self.delete_old_templates();
-                if let Some(container) = self.spec.apart() {
-                    // `calve db gc` tells of those that stay.
-                    template_volume::sweep(container.home());
-                }
             }
         }
     }

@@ -61,14 +61,14 @@ impl NextData {
 }
 
 impl Supervisor<'_> {
-    /// Begins to clone the data for a reset to `origin`, unless that is going to revert the present ones, they cannot share extents with
-    /// the clone, or they are in a volume.
+    /// Begins to clone the data for a reset to `origin`, unless that is going to revert the present ones, or they cannot share extents
+    /// with the clone.
     pub(super) fn begin_next_data(&mut self, origin: Origin) -> Option<NextData> {
         let will_revert = self.launched.state.is_some() && self.origin == origin;
         let is_shared = matches!(self.record.strategy, Some(Strategy::Reflink | Strategy::Snapshot));
         let Origin::Template(place) = &origin else { return None };
         let identity = origin.template_identity();
-        if will_revert || !is_shared || identity.is_empty() || self.spec.apart().is_some() {
+        if will_revert || !is_shared || identity.is_empty() {
             return None;
         }
         let name = self.prepared.new_name();

@@ -2,8 +2,6 @@
 
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
@@ -11,9 +9,6 @@ use rustix::net::{SocketAddrV4, bind, getsockname, sockopt};
 use crate::error::{Error, Result};
 use crate::operation::Operation;
 use crate::sys;
-
-/// The longest time for an engine to close the port of a container that has ended.
-const CLOSED_IN: Duration = Duration::from_secs(2);
 
 /// A port on 127.0.0.1 that is held for the server, for as long as this is.
 ///
@@ -24,13 +19,10 @@ const CLOSED_IN: Duration = Duration::from_secs(2);
 ///
 /// Connections that have ended keep a port for a minute (TIME_WAIT), for those without SO_REUSEADDR. A port that is asked for is then
 /// bound with it, which fails when anybody listens there. That another server of Calve's is about to, its name tells.
-///
-/// To publish the port, Docker's engine needs it free, so it is freed right before the container is started. From then on, only the
-/// engine knows who answers there.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) number: u16,
-    held: Mutex<Option<OwnedFd>>,
+    _held: OwnedFd,
     _name: Option<OwnedFd>,
 }
 
@@ -40,7 +32,7 @@ impl Port {
         let failed = |errno| failed(wanted, errno);
         if wanted != 0 {
             let name = sys::hold_name(&name(wanted)).map_err(failed)?;
-            return Ok(Self { number: wanted, held: Mutex::new(Some(hold(wanted).map_err(failed)?)), _name: name });
+            return Ok(Self { number: wanted, _held: hold(wanted).map_err(failed)?, _name: name });
         }
         // Ports whose name another server holds, which may be about to listen. While they are held, the kernel gives others.
         let mut others = Vec::new();
@@ -51,26 +43,7 @@ impl Port {
             match sys::hold_name(&name(number)) {
                 Err(Errno::ADDRINUSE) => others.push(held),
                 // Where there are no such names, there is only the port.
-                name => return Ok(Self { number, held: Mutex::new(Some(held)), _name: name.ok().flatten() }),
-            }
-        }
-    }
-
-    /// Frees the port for Docker's engine, which may not share it. Until the engine listens, other programs can take it; servers of Calve's
-    /// do not, because its name is held.
-    pub(crate) fn free(&self) {
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    /// Holds the port again if it was freed: its container has ended, and the engine is about to close it. If another program takes it, the
-    /// next container fails to start.
-    pub(crate) fn hold(&self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let started = Instant::now();
-        while held.is_none() && started.elapsed() < CLOSED_IN {
-            *held = hold(self.number).ok();
-            if held.is_none() {
-                std::thread::sleep(Duration::from_millis(10));
+                name => return Ok(Self { number, _held: held, _name: name.ok().flatten() }),
             }
         }
     }

@@ -158,7 +158,6 @@ impl Supervisor<'_> {
                 // The token is its own: that the owner has gone is no failure of this.
                 cancel: &CancelToken::default(),
                 container_data: ContainerData::Bound,
-                before_container: &|| (),
                 tell: &|_| (),
             })?;
             self.engine.warm(&address, WARM_IN);

@@ -77,7 +77,6 @@ impl Supervisor<'_> {
         let next = self.prepared.take_data(origin, &identity);
         self.prepared.forget();
         self.kill();
-        self.hold_port();
         let copied = self.copied();
         let data = self.reset_data(origin, &identity, next, talk, cancel)?;
         self.record.template_identity = identity;
@@ -102,7 +101,6 @@ impl Supervisor<'_> {
             return Ok(reverted);
         }
         self.take_files_away()?;
-        self.remove_volumes()?;
         self.move_back()?;
         Ok(self.take_next_data(next, talk).map_or(ResetData::ToClone, ResetData::Cloned))
     }

@@ -93,14 +93,6 @@ impl DatabaseTemplate {
         self.image.as_ref().map(|image| image.name.as_str())
     }
 
-    /// Fails if the data of its servers is in volumes of Docker's engine, and not among this machine's files.
-    pub fn check_is_here(&self) -> Result<()> {
-        match &self.image {
-            Some(image) if image.apart.is_some() => Err(Error::DataInEngine(self.name.clone())),
-            _ => Ok(()),
-        }
-    }
-
     /// Returns the template's data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.place.join("data")
@@ -124,8 +116,26 @@ fn without_document(place: &Path, name: &str) -> Error {
     let document = place.join(DOCUMENT);
     match fs::read(&document) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Error::io(Operation::Read, document, error),
+        Ok(text) if is_in_volumes(&text) => Error::TemplateInVolumes { name: name.into(), volumes: volumes(place) },
         _ => Error::TemplateDamaged { name: name.into(), what: format!("its `{DOCUMENT}` is missing or damaged") },
     }
+}
+
+/// Returns whether a document is of a template that an earlier build made for an engine which does not share this machine's files.
+fn is_in_volumes(document: &[u8]) -> bool {
+    let document: serde_json::Value = serde_json::from_slice(document).unwrap_or_default();
+    document["image"]["apart"].is_object()
+}
+
+/// Returns the volumes of such an engine that have the data of the template in `place`: the notes of earlier builds name them.
+fn volumes(place: &Path) -> Vec<String> {
+    let Some(home) = place.ancestors().nth(2) else { return Vec::new() };
+    let notes = fs::read_dir(home.join("volumes")).into_iter().flatten().flatten();
+    let notes = notes.filter_map(|note| serde_json::from_slice::<serde_json::Value>(&fs::read(note.path()).ok()?).ok());
+    let own = notes.filter(|note| note["place"].as_str().is_some_and(|noted| Path::new(noted) == place));
+    let mut names: Vec<String> = own.filter_map(|note| note["name"].as_str().map(str::to_owned)).collect();
+    names.sort();
+    names
 }
 
 /// Returns why there is no template in `place`.
@@ -156,11 +166,6 @@ pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<F
 pub(crate) fn read(place: &Path) -> Option<DatabaseTemplate> {
     let template: DatabaseTemplate = serde_json::from_slice(&fs::read(place.join(DOCUMENT)).ok()?).ok()?;
     Some(DatabaseTemplate { place: place.to_path_buf(), ..template })
-}
-
-/// Returns whether a place has no template for certain, rather than one that cannot be read.
-pub(crate) fn is_absent(place: &Path) -> bool {
-    fs::symlink_metadata(place.join(DOCUMENT)).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// Returns when a template was made, as its file system tells.

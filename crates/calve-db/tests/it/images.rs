@@ -140,9 +140,25 @@ fn no_engine_of_docker_that_fits() {
     let nowhere = format!("unix://{}", world.path().join("none").display());
     create(client, &nowhere)
         .fails(1, &["docker` failed\n", "daemon running", "hint: check that it works without Calve: "]);
-    let hint =
-        "hint: use podman, or a Docker engine that runs on this machine as root (`docker context ls`, DOCKER_HOST)";
-    create(client, "tcp://127.0.0.1:1").fails(1, &["run on another machine, or in a virtual one", hint]);
+    let refused = ["does not share this machine's files and users", "hint: install the database server here"];
+    create(client, "tcp://127.0.0.1:1").fails(1, &refused);
+    // Clients of a rootless engine, of one that changes ids, of one in a virtual machine with files of its own, and of one whose files are
+    // shared with a virtual machine.
+    let real = containers.runtime.display();
+    for script in [
+        r#"case "$*" in *" info "*) echo '["name=rootless"]'; exit ;; esac"#,
+        r#"case "$*" in *" info "*) echo '["name=seccomp","name=userns"]'; exit ;; esac"#,
+        r#"case "$*" in *type=bind*) echo 'bind source path does not exist' >&2; exit 125 ;; esac"#,
+        r#"case "$*" in *boot_id*) REAL "$@" | sed '1s/^./x/'; exit ;; esac"#,
+    ] {
+        let program = world.path().join("engine/docker");
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        let script = script.replace("REAL", &real.to_string());
+        write_program(&program, format!("#!/bin/sh\n{script}\nexec {real} \"$@\"\n"));
+        let words = ["template", "create", "t", "-q", "--engine", "postgres", "--image", &containers.image];
+        world.db(words).arg("--runtime").arg(&program).fails(1, &refused);
+        assert!(!world.home().join("db/templates/t").exists());
+    }
 
     // A user who may not use its socket, and one who may.
     let Some(theirs) = Containers::of_docker(World::of(User::Unprivileged, None).unwrap(), Postgres) else { return };

@@ -2,7 +2,6 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
 
-mod apart;
 mod bad_input;
 mod bench;
 mod conformance;

@@ -51,17 +51,8 @@ impl Containers {
 
     /// In Docker's containers, by an engine that is started for the tests.
     pub(crate) fn of_docker(world: World, engine: Engine) -> Option<Self> {
-        Self::of_engine(world, engine, &HERE)
-    }
-
-    /// In those of an engine that does not see this machine's files, as one in a virtual machine.
-    pub(crate) fn apart(engine: Engine) -> Option<Self> {
-        Self::of_engine(World::new()?, engine, &APART)
-    }
-
-    fn of_engine(world: World, engine: Engine, client: &'static LazyLock<Option<PathBuf>>) -> Option<Self> {
         let (podman, image) = image_of(engine)?;
-        let runtime = client.as_deref()?;
+        let runtime = DOCKER.as_deref()?;
         let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if !Command::new(runtime).args(["image", "inspect", &image]).output().unwrap().status.success() {
             carry(&world, &image, &podman, runtime);
@@ -145,20 +136,18 @@ pub(crate) fn image_of(engine: Engine) -> Option<(PathBuf, String)> {
     Some((fs::canonicalize(directory).unwrap().join("podman"), image))
 }
 
-/// The clients of the two engines.
-static HERE: LazyLock<Option<PathBuf>> = LazyLock::new(|| docker(&[]));
-static APART: LazyLock<Option<PathBuf>> = LazyLock::new(|| docker(&["--apart"]));
+/// The client of the tests' own engine.
+static DOCKER: LazyLock<Option<PathBuf>> = LazyLock::new(docker);
 
 /// Starts a Docker engine of the tests' own, which ends with this process. Returns the client for it.
-fn docker(options: &'static [&'static str]) -> Option<PathBuf> {
+fn docker() -> Option<PathBuf> {
     if !require_root("an engine of Docker") || !require_program("/usr/local/docker/bin/dockerd") {
         return None;
     }
-    let name = format!("calve-docker{}-{}", options.concat(), std::process::id());
-    let directory = std::env::temp_dir().join(name);
+    let directory = std::env::temp_dir().join(format!("calve-docker-{}", std::process::id()));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/docker-engine");
     let mut engine = Command::new("setpriv");
-    engine.args(["--pdeathsig", "TERM"]).arg(script).args(options).arg(&directory);
+    engine.args(["--pdeathsig", "TERM"]).arg(script).arg(&directory);
     engine.stdout(std::process::Stdio::piped());
     let (ready, wait) = std::sync::mpsc::channel();
     // It gets the signal when the thread that started it ends.

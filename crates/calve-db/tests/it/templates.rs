@@ -273,3 +273,65 @@ fn events_are_told_because_none_of_them_runs() {
         assert_eq!(made.json()["neutralised"], serde_json::json!([told]));
     }
 }
+
+/// As earlier builds have left them.
+#[test]
+fn a_template_in_volumes_of_an_engine_is_refused_and_kept() {
+    let Some(world) = World::new() else { return };
+    create(&world, &["p", "--engine", "postgres"], "psql -Xqc 'CREATE TABLE t ()'");
+    let place = fs::canonicalize(world.home()).unwrap().join("db/templates/p");
+    let document = place.join("template.json");
+    let mut template: serde_json::Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
+    let image = |apart: serde_json::Value| {
+        serde_json::json!({
+            "runtime": "/nowhere/docker", "engine": "unix:///nowhere", "volumes": [], "name": "postgres:16", "id": "sha256:1",
+            "apart": apart,
+        })
+    };
+    // One whose containers share the files says that it is not in a volume.
+    template["image"] = image(serde_json::Value::Null);
+    fs::write(&document, template.to_string()).unwrap();
+    world.db(["start", "p"]).fails(1, &["/nowhere/docker"]);
+    assert_eq!(world.db(["template", "list", "--json"]).succeeds().json()["templates"].as_array().unwrap().len(), 1);
+
+    template["image"] =
+        image(serde_json::json!({ "user": 999, "group": 999, "entry_point": ["docker-entrypoint.sh"] }));
+    fs::write(&document, template.to_string()).unwrap();
+    let before = fs::read(&document).unwrap();
+    let refused = |hint: &str| {
+        let refused = ["the template `p` is for servers in volumes of a Docker engine", hint];
+        world.db(["start", "p"]).fails(1, &refused);
+        world.db(["run", "p", "--", "true"]).fails(1, &refused);
+        world.db(["pool", "p", "--size", "1"]).fails(1, &refused);
+        world.db(["template", "create", "q", "--base", "p"]).fails(1, &refused);
+        for more in [None, Some("--rebuild")] {
+            world.db(["template", "create", "p", "--engine", "postgres"]).args(more).fails(1, &refused);
+        }
+        world.db(["gc"]).succeeds();
+        assert_eq!(fs::read(&document).unwrap(), before);
+        assert!(place.join("data/PG_VERSION").exists());
+    };
+    refused("hint: remove it, and make it again from a local server: calve db template remove p\n");
+    let (name, other) = ("calve-template-0123456789abcdef01234567", "calve-template-76543210fedcba9876543210");
+    let notes = place.ancestors().nth(2).unwrap().join("volumes");
+    fs::create_dir(&notes).unwrap();
+    for (name, place) in [(name, place.clone()), (other, place.with_file_name("q"))] {
+        let note = serde_json::json!({ "image": template["image"], "name": name, "place": place, "filled": null });
+        fs::write(notes.join(name).with_extension("json"), note.to_string()).unwrap();
+        fs::write(notes.join(name).with_extension("lock"), "").unwrap();
+    }
+    refused(&format!("calve db template remove p && docker volume rm {name}\n"));
+    world.db(["template", "remove", "p"]).succeeds();
+    create(&world, &["p", "--engine", "postgres"], "psql -Xqc 'SELECT 1'");
+
+    // A server whose supervisor was killed is kept, too: its data is nowhere else.
+    let place = place.ancestors().nth(2).unwrap().join("servers/s");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("lock"), "").unwrap();
+    let container = serde_json::json!({ "image": template["image"], "name": "calve-abc", "home": "/", "server": "s" });
+    fs::write(place.join("container.json"), container.to_string()).unwrap();
+    let said = world.db(["gc"]).succeeds().stderr();
+    assert!(said.contains("remove the container `calve-abc`, and the volumes whose names begin so"), "{said}");
+    assert!(place.join("container.json").exists());
+    fs::remove_dir_all(place).unwrap();
+}

@@ -238,17 +238,6 @@ impl World {
     pub(crate) fn client(&self, engine: Engine, server: &Value, sql: &str) -> Command {
         let words = engine.client(sql);
         let mut command = Command::new(&words[0]);
-        if server["in_engine"] == true {
-            // Only the port leads there.
-            command.args(&words[1..]);
-            for (name, value) in server["environment"].as_object().unwrap() {
-                match value.as_str() {
-                    Some(value) => command.env(name, value),
-                    None => command.env_remove(name),
-                };
-            }
-            return command;
-        }
         match engine {
             Postgres => command.args(&words[1..]).arg(server["url"].as_str().unwrap()),
             Mariadb | Mysql => {

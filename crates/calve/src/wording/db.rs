@@ -88,8 +88,15 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
 fn of_container(remedy: &Remedy) -> Option<String> {
     Some(match remedy {
         Remedy::InstallRuntime => "install podman or docker, or name its program with --runtime".into(),
-        Remedy::ChooseLocalEngine => {
-            "use podman, or a Docker engine that runs on this machine as root (`docker context ls`, DOCKER_HOST)".into()
+        Remedy::UseLocalServer => {
+            "install the database server here (Homebrew, apt) and leave --image out, or use podman or a Docker engine that runs as root on this machine".into()
+        }
+        Remedy::RemoveVolumes { template, volumes } if volumes.is_empty() => {
+            format!("remove it, and make it again from a local server: calve db template remove {template}")
+        }
+        Remedy::RemoveVolumes { template, volumes } => {
+            let volumes = volumes.join(" ");
+            format!("remove it, and its data in the engine: calve db template remove {template} && docker volume rm {volumes}")
         }
         Remedy::GrantIds => {
             "as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER".into()

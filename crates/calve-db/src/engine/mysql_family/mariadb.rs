@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{DATABASE, TEMPORARY, USER, account, base, files, lock_account_by_port, option};
+use super::{ACCOUNT, DATABASE, TEMPORARY, USER, base, files, option};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
@@ -156,10 +156,6 @@ impl Engine for Mariadb {
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
         mysql_family::address(directory, tcp, password)
     }
-
-    fn address_by_port(&self, directory: &Path, port: u16, password: &str) -> Address {
-        mysql_family::address_by_port(directory, port, password)
-    }
 }
 
 /// Returns the statements that the server begins with. The password is of letters and digits, and needs no quoting.
@@ -171,11 +167,9 @@ fn first_statements(instance: &Instance) -> String {
         sql.push_str("GRANT ALL PRIVILEGES ON *.* TO root@localhost WITH GRANT OPTION;\n");
         sql.push_str("CREATE DATABASE IF NOT EXISTS test;\n");
     }
-    sql.extend(lock_account_by_port(instance));
     if let Some(password) = &instance.address.password {
-        let account = account(&instance.address);
-        sql.push_str(&format!("CREATE OR REPLACE USER {account} IDENTIFIED BY '{password}';\n"));
-        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO {account} WITH GRANT OPTION;\n"));
+        sql.push_str(&format!("CREATE OR REPLACE USER {ACCOUNT} IDENTIFIED BY '{password}';\n"));
+        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT} WITH GRANT OPTION;\n"));
     }
     sql
 }

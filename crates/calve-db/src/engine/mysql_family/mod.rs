@@ -8,14 +8,14 @@ mod wire;
 
 use std::ffi::OsString;
 use std::io::{BufRead as _, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 pub(super) use mariadb::Mariadb;
 pub(super) use mysql::Mysql;
 pub use wire::Session;
 
-use super::{Instance, Probe, Purpose};
+use super::{Instance, Probe};
 use crate::address::{Address, in_query};
 use crate::engine::DatabaseObject;
 use crate::engine::connection::Connection;
@@ -24,10 +24,8 @@ use crate::operation::Operation;
 use crate::runtime;
 
 const USER: &str = "root";
-/// Calve's own user on a server that is reached only by its port. It may connect from any host: in a container's network, connections
-/// come from the gateway. The template's `root` stays as it is.
-const USER_BY_PORT: &str = "calve_by_port";
-const ACCOUNT_BY_PORT: &str = "calve_by_port@'%'";
+/// The user of TCP, as a name of SQL.
+const ACCOUNT: &str = "root@'127.0.0.1'";
 /// A database that `mariadb-install-db` makes, and `mysqld --initialize` does not.
 const DATABASE: &str = "test";
 const SOCKET: &str = "mysql.sock";
@@ -51,10 +49,6 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
     command.push(option("--socket", &instance.sockets.join(SOCKET)));
     command.push(option("--pid-file", &instance.sockets.join("server.pid")));
     match address.tcp_port {
-        // Readiness probes come from one address and count as errors.
-        Some(port) if address.is_by_port() => command.extend(
-            ["--bind-address=0.0.0.0", "--max-connect-errors=1000000", &format!("--port={port}")].map(Into::into),
-        ),
         Some(port) => command.extend(["--bind-address=127.0.0.1".into(), format!("--port={port}").into()]),
         None => command.push("--skip-networking".into()),
     }
@@ -62,13 +56,11 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
         // All of it is written, and nothing is left to be cleaned up by each server anew.
         command.push("--innodb-fast-shutdown=0".into());
     }
-    let (at, password) = match (&address.password, address.is_by_port()) {
-        (Some(password), true) => ("protocol=tcp\nhost=127.0.0.1".to_owned(), password.as_str()),
-        _ => (format!("socket={}\nhost=localhost", address.socket.display()), ""),
-    };
     let client = format!(
-        "[client]\n{at}\nport={}\nuser={}\npassword={password}\n[mysql]\ndatabase={DATABASE}\n",
-        address.port, address.user
+        "[client]\nsocket={}\nhost=localhost\nport={}\nuser={}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
+        address.socket.display(),
+        address.port,
+        address.user
     );
     instance.configure("my.cnf", &client)?;
     if !statements.is_empty() {
@@ -93,12 +85,10 @@ fn probe(address: &Address, patience: Duration) -> Probe {
     }
 }
 
-/// Logs in and runs a query. By port, this client cannot log in, so it only connects.
+/// Logs in and runs a query.
 fn warm(address: &Address, patience: Duration) {
     let Some(connection) = Connection::open(address, patience) else { return };
-    if !address.is_by_port()
-        && let Ok(mut session) = Session::connect(connection, USER)
-    {
+    if let Ok(mut session) = Session::connect(connection, USER) {
         let _ = session.first_row("SELECT 1");
     }
 }
@@ -107,12 +97,8 @@ fn contents(address: &Address) -> Result<Vec<DatabaseObject>> {
     contents::read(address).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
 }
 
-/// Warns that events do not run. This client logs in without a password: by port it cannot count them, and it does not warn where
-/// root has a password.
+/// Warns that events do not run. This client logs in without a password, so it does not warn where root has one.
 fn events(address: &Address) -> Vec<String> {
-    if address.is_by_port() {
-        return vec!["the event scheduler is off: events, if there are any, do not run".into()];
-    }
     let count = Connection::open(address, PATIENCE).and_then(|connection| {
         let mut session = Session::connect(connection, USER).ok()?;
         session.first_row("SELECT COUNT(*) FROM information_schema.events").ok()?
@@ -125,9 +111,7 @@ fn events(address: &Address) -> Vec<String> {
 }
 
 fn connections(address: &Address, asked: u64) -> Result<u64> {
-    let by_port = PathBuf::from(format!("127.0.0.1:{}", address.port));
-    let at = if address.is_by_port() { &by_port } else { &address.socket };
-    let failed = |error| Error::io(Operation::AskForGreeting, at, error);
+    let failed = |error| Error::io(Operation::AskForGreeting, &address.socket, error);
     let connection = Connection::open(address, PATIENCE);
     let connection = connection.ok_or_else(|| failed(std::io::ErrorKind::ConnectionRefused.into()))?;
     // The greeting: its length and number (4 bytes), the protocol's version, the server's (up to a zero byte), and the number
@@ -165,31 +149,6 @@ fn address(directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Addres
         tcp_port: tcp,
         variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
     }
-}
-
-fn address_by_port(directory: &Path, port: u16, password: &str) -> Address {
-    let url = format!("mysql://{USER_BY_PORT}:{password}@127.0.0.1:{port}/{DATABASE}");
-    let dsn = format!("{USER_BY_PORT}:{password}@tcp(127.0.0.1:{port})/{DATABASE}");
-    let settings = directory.join(runtime::SETTINGS);
-    let variables = [
-        ("MYSQL_HOST", "127.0.0.1"),
-        ("MYSQL_TCP_PORT", &port.to_string()),
-        ("MYSQL_HOME", &settings.to_string_lossy()),
-    ];
-    Address::by_port(port, (USER_BY_PORT, password), DATABASE, url, dsn, &variables)
-}
-
-/// Returns the user of TCP, as a name of SQL.
-fn account(address: &Address) -> &'static str {
-    if address.is_by_port() { ACCOUNT_BY_PORT } else { "root@'127.0.0.1'" }
-}
-
-/// Returns the statement that locks [`USER_BY_PORT`] in a template whose base was built by port. The user is not dropped: views and
-/// triggers may run as it.
-fn lock_account_by_port(instance: &Instance) -> Option<String> {
-    let makes_template = matches!(instance.purpose, Purpose::Build | Purpose::TakeOver);
-    let is_needed = makes_template && !instance.address.is_by_port();
-    is_needed.then(|| format!("ALTER USER IF EXISTS {ACCOUNT_BY_PORT} ACCOUNT LOCK;\n"))
 }
 
 /// Returns the installation that a server program belongs to: the directory above `bin`, `sbin` or `libexec`.

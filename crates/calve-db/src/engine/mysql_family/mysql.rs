@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{DATABASE, TEMPORARY, USER, account, base, files, lock_account_by_port, option};
+use super::{ACCOUNT, DATABASE, TEMPORARY, USER, base, files, option};
 use crate::address::Address;
 use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
@@ -175,10 +175,6 @@ impl Engine for Mysql {
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {
         mysql_family::address(directory, tcp, password)
     }
-
-    fn address_by_port(&self, directory: &Path, port: u16, password: &str) -> Address {
-        mysql_family::address_by_port(directory, port, password)
-    }
 }
 
 /// Returns the statements that the server begins with. The password is of letters and digits, and needs no quoting.
@@ -192,18 +188,10 @@ fn first_statements(instance: &Instance) -> String {
     if !instance.purpose.is_on_a_template() {
         sql.push_str(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n"));
     }
-    sql.extend(lock_account_by_port(instance));
     if let Some(password) = &instance.address.password {
-        let account = account(&instance.address);
-        if instance.address.is_by_port() {
-            // Views and triggers of the template may run as this user, so it is not dropped.
-            sql.push_str(&format!("CREATE USER IF NOT EXISTS {account} IDENTIFIED BY '{password}';\n"));
-            sql.push_str(&format!("ALTER USER {account} IDENTIFIED BY '{password}' ACCOUNT UNLOCK;\n"));
-        } else {
-            sql.push_str(&format!("DROP USER IF EXISTS {account};\n"));
-            sql.push_str(&format!("CREATE USER {account} IDENTIFIED BY '{password}';\n"));
-        }
-        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO {account} WITH GRANT OPTION;\n"));
+        sql.push_str(&format!("DROP USER IF EXISTS {ACCOUNT};\n"));
+        sql.push_str(&format!("CREATE USER {ACCOUNT} IDENTIFIED BY '{password}';\n"));
+        sql.push_str(&format!("GRANT ALL PRIVILEGES ON *.* TO {ACCOUNT} WITH GRANT OPTION;\n"));
     }
     sql
 }

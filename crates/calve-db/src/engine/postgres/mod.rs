@@ -24,9 +24,6 @@ pub(super) struct Postgres;
 const USER: &str = "postgres";
 const DATABASE: &str = "postgres";
 const STANDARD_PORT: u16 = 5432;
-/// The file that keeps the hash of the user's own password while a template is built by port.
-const OWN_PASSWORD: &str = "/calve/tmp/own-password";
-const READ_WRITE: &str = "SET default_transaction_read_only = off";
 /// A session of Calve's own, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -165,10 +162,8 @@ impl Engine for Postgres {
             _ => (FAST, FAST_SETTINGS),
         };
         let config = instance.configure("postgresql.conf", &format!("{SETTINGS}{more}"))?;
-        let is_by_port = instance.address.is_by_port();
-        // Clients have addresses of the container's network; Calve's own has no SCRAM.
-        let host = if is_by_port { "all password" } else { "127.0.0.1/32 scram-sha-256" };
-        let users = instance.configure("pg_hba.conf", &format!("local all all trust\nhost all all {host}\n"))?;
+        let users =
+            instance.configure("pg_hba.conf", "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")?;
         let names = instance.configure("pg_ident.conf", "")?;
         let mut command: Vec<OsString> =
             vec![instance.program.clone().into(), "-D".into(), instance.data.clone().into()];
@@ -184,7 +179,6 @@ impl Engine for Postgres {
         set("unix_socket_directories", instance.sockets.as_os_str());
         set("port", instance.address.port.to_string().as_ref());
         let listening = match instance.address.tcp_port {
-            Some(_) if is_by_port => "*",
             Some(_) => "127.0.0.1",
             None => "",
         };
@@ -196,30 +190,11 @@ impl Engine for Postgres {
         Ok(command)
     }
 
-    fn before_start(&self, instance: &Instance) -> Option<String> {
-        let password = instance.address.password.as_deref().filter(|_| instance.address.is_by_port())?;
-        let program = in_shell(&instance.program);
-        let (data, config) = (instance.data.display(), instance.settings_seen.join("postgresql.conf"));
-        let mut line = format!("{program} --single -D {data} -c config_file={}", config.display());
-        for setting in FIXED.iter().chain(FAST) {
-            line.push_str(&format!(" -c '{setting}'"));
-        }
-        let keep = if instance.purpose.is_on_a_template() {
-            String::new()
-        } else {
-            let sql = format!("SELECT coalesce(rolpassword, '') FROM pg_authid WHERE rolname = '{USER}'");
-            format!("COPY ({sql}) TO '{OWN_PASSWORD}'\n")
-        };
-        // A template's settings may make each session read-only. The password was made by Calve, of letters and digits.
-        let sql = format!("{READ_WRITE}\n{keep}ALTER ROLE {USER} PASSWORD '{password}'\n");
-        Some(format!("{line} {DATABASE} >/dev/null <<'END'\n{sql}END\n"))
-    }
-
     fn probe(&self, address: &Address, patience: Duration) -> Probe {
         match Session::open(address, DATABASE, patience) {
             Ok(_) => Probe::Ready,
             Err(LoginError::NotYet) => Probe::NotYet,
-            Err(LoginError::Password(said) | LoginError::Message(said)) => Probe::Refused(said),
+            Err(LoginError::Message(said)) => Probe::Refused(said),
         }
     }
 
@@ -231,8 +206,7 @@ impl Engine for Postgres {
     }
 
     fn settle(&self, instance: &Instance) -> Result<Vec<String>> {
-        // A server that only its port leads to has its password already.
-        let password = instance.address.password.as_ref().filter(|_| !instance.address.is_by_port());
+        let password = instance.address.password.as_ref();
         if instance.purpose != Purpose::TakeOver && password.is_none() {
             return Ok(Vec::new());
         }
@@ -253,24 +227,6 @@ impl Engine for Postgres {
     fn stop_signal(&self) -> Signal {
         // "Fast": sessions are ended, everything is written.
         Signal::INT
-    }
-
-    fn ask_to_end(&self, address: &Address, purpose: Purpose, _: &Path) -> Result<bool> {
-        if address.is_by_port() && !purpose.is_on_a_template() {
-            // The password is this server's. On the template, each server sets its own.
-            let own = format!("nullif(btrim(pg_read_file('{OWN_PASSWORD}'), E'\\n'), '')");
-            match Session::open(address, DATABASE, PATIENCE) {
-                Ok(mut session) => {
-                    session.query(READ_WRITE).map_err(refused)?;
-                    let sql = session.query(&format!("SELECT format('ALTER ROLE {USER} PASSWORD %L', {own})"));
-                    session.query(&sql.map_err(refused)?.concat()).map_err(refused)?;
-                }
-                // The build's command has changed or removed the password, and that stays.
-                Err(LoginError::Password(_)) => {}
-                Err(error) => return Err(not_let_in(error)),
-            }
-        }
-        Ok(false)
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {
@@ -358,22 +314,4 @@ impl Engine for Postgres {
             variables: variables.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         }
     }
-
-    fn address_by_port(&self, _: &Path, port: u16, password: &str) -> Address {
-        let url = format!("postgresql://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
-        let dsn = format!("host=127.0.0.1 port={port} user={USER} password={password} dbname={DATABASE}");
-        let variables = [
-            ("PGHOST", "127.0.0.1"),
-            ("PGPORT", &port.to_string()),
-            ("PGUSER", USER),
-            ("PGDATABASE", DATABASE),
-            ("PGPASSWORD", password),
-        ];
-        Address::by_port(port, (USER, password), DATABASE, url, dsn, &variables)
-    }
-}
-
-/// Quotes a path for a shell.
-fn in_shell(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }

@@ -9,12 +9,8 @@ use crate::engine::connection::Connection;
 
 /// The server's error when it is still starting (`cannot_connect_now`).
 const STARTING: &str = "57P03";
-/// The server's error for another password than the user's, or for one of a user that has none (`invalid_password`).
-const WRONG_PASSWORD: &str = "28P01";
-
-/// The server's answers at login: it needs no more, or a password in clear text.
+/// The server's answer at login that it needs no more.
 const LOGGED_IN: u32 = 0;
-const PASSWORD: u32 = 3;
 
 /// No message that is asked for is longer.
 const LONGEST_MESSAGE: usize = 16 << 20;
@@ -31,9 +27,7 @@ pub struct Session<S>(S);
 pub(super) enum LoginError {
     /// Nobody listens, or the server is not ready for it.
     NotYet,
-    /// The server's own words for a password that is not the user's.
-    Password(String),
-    /// Its own words for anything else.
+    /// The server's own words.
     Message(String),
 }
 
@@ -41,7 +35,7 @@ impl LoginError {
     pub(super) fn into_message(self) -> String {
         match self {
             Self::NotYet => "it does not answer".into(),
-            Self::Password(said) | Self::Message(said) => said,
+            Self::Message(said) => said,
         }
     }
 }
@@ -60,15 +54,14 @@ impl Session<Connection> {
         allow: impl FnOnce(Connection) -> Connection,
     ) -> Result<Self, LoginError> {
         let connection = Connection::open(server, patience).ok_or(LoginError::NotYet)?;
-        let password = server.password.as_deref().filter(|_| server.is_by_port());
-        Self::over(allow(connection), &server.user, database, password)
+        Self::over(allow(connection), &server.user, database)
     }
 }
 
 impl<S: Read + Write> Session<S> {
     /// Logs in over a socket.
     pub fn connect(stream: S, user: &str, database: &str) -> io::Result<Self> {
-        Self::over(stream, user, database, None).map_err(|refused| match refused {
+        Self::over(stream, user, database).map_err(|refused| match refused {
             LoginError::NotYet => io::ErrorKind::ConnectionRefused.into(),
             other => io::Error::other(other.into_message()),
         })
@@ -79,7 +72,7 @@ impl<S: Read + Write> Session<S> {
         Ok(self.rows(sql, 1)?.pop())
     }
 
-    fn over(stream: S, user: &str, database: &str, password: Option<&str>) -> Result<Self, LoginError> {
+    fn over(stream: S, user: &str, database: &str) -> Result<Self, LoginError> {
         let mut session = Self(stream);
         let mut body = 196_608_u32.to_be_bytes().to_vec();
         for word in ["user", user, "database", database, "application_name", NAME] {
@@ -90,10 +83,9 @@ impl<S: Read + Write> Session<S> {
         let length = u32::try_from(body.len() + 4).unwrap_or(u32::MAX);
         let sent = session.0.write_all(&length.to_be_bytes()).and_then(|()| session.0.write_all(&body));
         sent.map_err(|_| LoginError::NotYet)?;
-        match session.until_ready(0, password) {
+        match session.until_ready(0) {
             Ok(Ok(_)) => Ok(session),
             Ok(Err(error)) if error.code == STARTING => Err(LoginError::NotYet),
-            Ok(Err(error)) if error.code == WRONG_PASSWORD => Err(LoginError::Password(error.message)),
             Ok(Err(error)) => Err(LoginError::Message(error.message)),
             Err(_) => Err(LoginError::NotYet),
         }
@@ -106,7 +98,7 @@ impl<S: Read + Write> Session<S> {
 
     fn rows(&mut self, sql: &str, most: usize) -> io::Result<Vec<String>> {
         self.send(b'Q', sql)?;
-        self.until_ready(most, None)?.map_err(|said| io::Error::other(said.message))
+        self.until_ready(most)?.map_err(|said| io::Error::other(said.message))
     }
 
     fn send(&mut self, kind: u8, text: &str) -> io::Result<()> {
@@ -118,7 +110,7 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Reads until the server waits for the next query. An error at login ends the connection instead.
-    fn until_ready(&mut self, most: usize, password: Option<&str>) -> io::Result<Result<Vec<String>, ServerError>> {
+    fn until_ready(&mut self, most: usize) -> io::Result<Result<Vec<String>, ServerError>> {
         let mut rows = Vec::new();
         let mut failed = None;
         loop {
@@ -135,9 +127,8 @@ impl<S: Read + Write> Session<S> {
                 b'Z' => break,
                 b'E' => failed = Some(ServerError::parse(&body)),
                 b'D' if rows.len() < most => rows.extend(first_column(&body)),
-                b'R' => match (body.first_chunk().copied().map(u32::from_be_bytes), password) {
-                    (Some(LOGGED_IN), _) => {}
-                    (Some(PASSWORD), Some(password)) => self.send(b'p', password)?,
+                b'R' => match body.first_chunk().copied().map(u32::from_be_bytes) {
+                    Some(LOGGED_IN) => {}
                     _ => {
                         let message = "it asks for a login that Calve does not support".to_owned();
                         return Ok(Err(ServerError { code: String::new(), message }));
@@ -207,7 +198,7 @@ mod tests {
                 scope.spawn(move || {
                     (&theirs).write_all(input).and_then(|()| theirs.shutdown(std::net::Shutdown::Write))
                 });
-                drop(over(ours).until_ready(usize::MAX, None));
+                drop(over(ours).until_ready(usize::MAX));
             });
             first_column(input);
             ServerError::parse(input);
@@ -223,7 +214,7 @@ mod tests {
                 let row = [b"D\0\x01\0\x0a\0\x01\0\0\xff\xff".as_slice(), &[b'x'; 0xffff]].concat();
                 while (&theirs).write_all(&row).is_ok() {}
             });
-            assert_eq!(over(ours).until_ready(usize::MAX, None).unwrap_err().kind(), io::ErrorKind::InvalidData);
+            assert_eq!(over(ours).until_ready(usize::MAX).unwrap_err().kind(), io::ErrorKind::InvalidData);
         });
     }
 
@@ -232,6 +223,6 @@ mod tests {
     fn a_message_of_gigabytes_is_refused() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         (&theirs).write_all(b"D\xff\xff\xff\xff").unwrap();
-        assert_eq!(Session(ours).until_ready(1, None).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(Session(ours).until_ready(1).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -132,7 +132,7 @@ impl Engine for Redis {
         set("unixsocket", &quoted(&instance.sockets.join(SOCKET)));
         match address.tcp_port {
             Some(port) => {
-                set("bind", if address.is_by_port() { "0.0.0.0" } else { "127.0.0.1" });
+                set("bind", "127.0.0.1");
                 set("port", &port.to_string());
             }
             None => set("port", "0"),
@@ -228,10 +228,6 @@ impl Engine for Redis {
         Ok(true)
     }
 
-    fn tidy_copy(&self, data: &Path) -> Result<()> {
-        dump::remove_append_only_files(data)
-    }
-
     fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
         Session::open(server, PATIENCE_TO_WRITE).and_then(|mut session| contents::read(&mut session)).map_err(failed)
     }
@@ -289,13 +285,6 @@ impl Engine for Redis {
             tcp_port: tcp,
             variables,
         }
-    }
-
-    fn address_by_port(&self, _: &Path, port: u16, password: &str) -> Address {
-        // Some versions of redis-cli take a name that is left out for an empty one.
-        let url = format!("redis://{USER}:{password}@127.0.0.1:{port}/{DATABASE}");
-        let variables = [("REDIS_URL", &*url.clone()), ("REDISCLI_AUTH", password), ("VALKEYCLI_AUTH", password)];
-        Address::by_port(port, (USER, password), DATABASE, url, format!("127.0.0.1:{port}"), &variables)
     }
 }
 
