@@ -104,23 +104,10 @@ pub(crate) struct RemoveArguments {
 /// inotify watches, and tells `calve cp` and `calve worktree add`. What it does not know for sure, they look up themselves, as without it.
 /// Linux only.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  calve spares watch
-  calve spares watch --install     systemd starts it, now and whenever you log in")]
 pub(crate) struct WatchArguments {
     /// Print nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print a systemd user unit that runs it, and end
-    #[arg(long)]
-    pub(crate) print_unit: bool,
-    /// Write that unit to ~/.config/systemd/user, show it, and have systemd run it
-    #[arg(long, conflicts_with = "print_unit")]
-    pub(crate) install: bool,
-    /// Have systemd stop it, and delete the unit
-    #[arg(long, conflicts_with_all = ["print_unit", "install"])]
-    pub(crate) uninstall: bool,
 }
 
 #[derive(Debug, Args)]

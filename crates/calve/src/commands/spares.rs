@@ -1,6 +1,5 @@
 //! `calve spares`.
 
-mod unit;
 mod watch;
 
 use std::path::{Path, PathBuf};

@@ -10,9 +10,9 @@ use fs_err as fs;
 use rustix::process::Signal;
 
 use crate::process::send;
-use crate::program::{Calve, Reachable, calve};
+use crate::program::Reachable;
 use crate::spares::Place;
-use crate::spot::{Spot, eventually, names};
+use crate::spot::{eventually, names};
 
 /// A watcher of its own, which ends with this.
 struct Watcher {
@@ -287,53 +287,4 @@ fn a_watched_file_system_can_be_unmounted() {
 
 fn path(path: &Path) -> &str {
     path.to_str().unwrap()
-}
-
-/// A user's places for units and sockets, in a directory of their own.
-fn watch(spot: &Spot, words: &[&str]) -> Calve {
-    let command = calve(["spares", "watch"]).args(words).env("CALVE_HOME", "/state \"of\" 100%");
-    command.env("XDG_CONFIG_HOME", spot.join("config")).env("XDG_RUNTIME_DIR", spot.join("runtime"))
-}
-
-#[test]
-fn the_unit_is_written_shown_and_deleted() {
-    if !require_program("systemctl") {
-        return;
-    }
-    let spot = Spot::anywhere();
-    let path = spot.join("config/systemd/user/calve-spares.service");
-    let printed = watch(&spot, &["--print-unit"]).succeeds().stdout;
-    assert!(printed.contains(r#"Environment="CALVE_HOME=/state \"of\" 100%%""#), "{printed}");
-    assert!(printed.contains("spares watch --quiet\n"), "{printed}");
-    for _ in 0..2 {
-        let ran = watch(&spot, &["--install"]).succeeds();
-        assert_eq!(ran.stdout, format!("{}\n", path.display()));
-        ran.says(&[&printed, "systemctl --user enable --now calve-spares"]);
-        assert_eq!(fs::read_to_string(&path).unwrap(), printed);
-        assert_eq!(names(path.parent().unwrap()), ["calve-spares.service"]);
-    }
-    assert_eq!(watch(&spot, &["--install", "-q"]).succeeds().stderr, "");
-    watch(&spot, &["--uninstall"]).succeeds().says(&["is deleted"]);
-    assert!(!path.exists());
-    watch(&spot, &["--uninstall"]).fails(1).hints();
-    // Somebody else's.
-    fs::write(&path, "[Unit]\n").unwrap();
-    for option in ["--install", "--uninstall"] {
-        watch(&spot, &[option]).fails(1).says(&["is not a unit that calve wrote"]).hints();
-    }
-    assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
-    // No systemd.
-    watch(&spot, &["--install"]).env("PATH", spot.join("config")).fails(1).says(&["there is no systemd here"]).hints();
-}
-
-/// Where systemd listens, it is asked; here nobody answers.
-#[test]
-fn what_systemd_says_is_told() {
-    if !require_program("systemctl") {
-        return;
-    }
-    let spot = Spot::anywhere();
-    spot.tree("runtime").file("systemd/private", b"");
-    watch(&spot, &["--install"]).fails(1).says(&["`systemctl --user daemon-reload` failed: "]).hints();
-    assert!(spot.join("config/systemd/user/calve-spares.service").exists());
 }

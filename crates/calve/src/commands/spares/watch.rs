@@ -3,21 +3,12 @@
 use calve_core::{CancelToken, ShownPath, UntrackedReason, WatchEnd, WatchNote, WatchOptions, WatchOutcome};
 use calve_receipt::human::counted;
 
-use super::{store, unit};
+use super::store;
 use crate::cli::spares::WatchArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 
 pub(crate) fn run(arguments: &WatchArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    if arguments.print_unit {
-        return output::result(&unit::text()?);
-    }
-    if arguments.install {
-        return unit::install(arguments.quiet);
-    }
-    if arguments.uninstall {
-        return unit::uninstall(arguments.quiet);
-    }
     let mut told = |note: WatchNote<'_>| {
         if !arguments.quiet
             && let Some(text) = sentence(note)
