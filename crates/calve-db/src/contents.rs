@@ -1,16 +1,13 @@
-//! The contents of a server's databases, and the differences of two servers.
+//! The contents of a template's databases, and in what others differ from them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use calve_core::CancelToken;
 
-use crate::engine::{DatabaseObject, Purpose};
+use crate::engine::DatabaseObject;
 use crate::error::{Error, Result};
-use crate::files::random;
-use crate::registry::{self, Home};
-use crate::server::Starter;
-use crate::service::{self, ServiceOrigin};
+use crate::registry::Home;
 use crate::start::{self, Ownership, StartOptions};
 
 /// Something that is not the same on both sides.
@@ -22,26 +19,15 @@ pub struct ContentsDifference {
     pub after: Option<DatabaseObject>,
 }
 
-/// Returns what the databases of a template or a service hold. They are looked at on a server of its own, whose data is a clone: a service
-/// goes on, and is held as when it is branched.
-pub fn contents(
+/// Returns what the databases of a template hold. They are looked at on a server of its own.
+pub(crate) fn contents(
     home: &Home,
-    origin: ServiceOrigin<'_>,
+    template: &str,
     supervisor: &[PathBuf],
     cancel: &CancelToken,
 ) -> Result<Vec<DatabaseObject>> {
-    let mut server = match origin {
-        ServiceOrigin::Template(template) => {
-            let options = StartOptions { owner: Ownership::Caller, cancel: cancel.clone(), ..StartOptions::default() };
-            start::start(home, template, &options, supervisor, &mut |_| ())?
-        }
-        ServiceOrigin::Service(source) => {
-            home.prepare()?;
-            let place = registry::reserve(home, &format!("{source}-{}", random::letters(6)?))?;
-            let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
-            service::start_copy(home, source, place, Purpose::Serve, &mut starter)?.0
-        }
-    };
+    let options = StartOptions { owner: Ownership::Caller, cancel: cancel.clone(), ..StartOptions::default() };
+    let mut server = start::start(home, template, &options, supervisor, &mut |_| ())?;
     let found = server.contents(cancel);
     // Where it was interrupted, nobody listens: the server ends with the connection.
     if !matches!(found, Err(Error::Interrupted)) {
@@ -51,7 +37,7 @@ pub fn contents(
 }
 
 /// Returns what differs, in the order of databases, kinds and names.
-pub fn differences(before: Vec<DatabaseObject>, after: Vec<DatabaseObject>) -> Vec<ContentsDifference> {
+pub(crate) fn differences(before: Vec<DatabaseObject>, after: Vec<DatabaseObject>) -> Vec<ContentsDifference> {
     let key = |object: &DatabaseObject| (object.database.clone(), object.kind.clone(), object.name.clone());
     let mut both: BTreeMap<_, ContentsDifference> = BTreeMap::new();
     for object in before {

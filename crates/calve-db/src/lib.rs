@@ -56,7 +56,7 @@ pub use build::{
     ReceivePaths, TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
 };
 pub use container::RUNTIMES;
-pub use contents::{ContentsDifference, contents, differences};
+pub use contents::ContentsDifference;
 pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
 pub use copy_up::{Cause, CopiedFile, LargeFile};
 pub use end_reason::EndReason;

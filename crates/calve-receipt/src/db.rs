@@ -131,31 +131,21 @@ pub struct DbPool {
     pub limit: Option<&'static str>,
 }
 
-/// The report of `calve db diff`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.db.diff/1")]
-pub struct DbDiffReceipt {
-    /// The differences, in the order of databases, kinds and names.
-    pub differences: Vec<DbDifference>,
-}
-
-/// A table, or something else in a database, that is not the same on both sides.
+/// A table, or something else in a database, that is not the same in the data and in the template.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DbDifference {
-    /// The service of the worktree. Absent if two templates are compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service: Option<String>,
+    /// The service of the worktree.
+    pub service: String,
     /// The database.
     pub database: String,
     /// The kind, such as `table` or `view`.
     pub kind: String,
     /// Its name, with that of its schema.
     pub name: String,
-    /// The object on the first side, or in the template. Null if it is not there.
+    /// The object in the template. Null if it is not there.
     pub before: Option<DbObjectState>,
-    /// The object on the second side, or in the worktree. Null if it is not there.
+    /// The object in the worktree. Null if it is not there.
     pub after: Option<DbObjectState>,
 }
 

@@ -16,7 +16,7 @@ use crate::log;
 use crate::operation::Operation;
 use crate::registry::{self, Home};
 use crate::server::Starter;
-use crate::service::{self, ServiceOrigin};
+use crate::service;
 use crate::template::{DatabaseTemplate, read};
 use crate::{standby, sweep};
 
@@ -41,7 +41,7 @@ pub fn promote(
         return Err(Error::OtherEngine { name: name.clone(), engine: old.engine.clone() });
     }
     let before = match &old {
-        Some(_) => contents(home, ServiceOrigin::Template(name), supervisor, cancel)?,
+        Some(_) => contents(home, name, supervisor, cancel)?,
         None => Vec::new(),
     };
     // Data that are written after this are not in the template for certain.

@@ -28,7 +28,7 @@ fn generated() -> Value {
         EnvironmentReceipt ServicesReceipt
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
         DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTemplatePushReceipt DbTemplatePullReceipt DbTraceReceipt DbGcReceipt
-        DbPoolsReceipt DbMarkReceipt DbMarksReceipt DbDiffReceipt DbPromoteReceipt
+        DbPoolsReceipt DbMarkReceipt DbMarksReceipt DbPromoteReceipt
         RunReceipt VolumesReceipt
         ErrorReceipt
     }(&mut generator);

@@ -29,7 +29,6 @@ pub(crate) enum DbCommand {
     Stop(StopArguments),
     List(ListArguments),
     Logs(LogsArguments),
-    Diff(DiffArguments),
     Promote(PromoteArguments),
     Trace(TraceArguments),
     Url(UrlArguments),
@@ -351,40 +350,13 @@ pub(crate) struct LogsArguments {
     pub(crate) name: String,
 }
 
-/// Show which tables of two worktrees differ
-///
-/// Compares the services of worktrees A and B: tables by the number of their rows and a checksum of these, and definitions as text: those of
-/// tables with their indexes, constraints and triggers, of views, sequences, functions, types and schemas. @NAME is the template NAME.
-/// Without B, compares with the templates that the data of A comes from.
-///
-/// Starts a server on a clone of each and removes it afterwards. The worktrees' servers keep running.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  calve db diff feature              against the templates that its data comes from
-  calve db diff main feature
-  calve db diff @shop feature")]
-pub(crate) struct DiffArguments {
-    /// A worktree (its branch, its path, or the last name of its path), or @TEMPLATE
-    #[arg(value_name = "A", add = ArgValueCandidates::new(branch_names::of_worktrees))]
-    pub(crate) before: PathBuf,
-    /// The other one
-    #[arg(value_name = "B", add = ArgValueCandidates::new(branch_names::of_worktrees))]
-    pub(crate) after: Option<PathBuf>,
-    /// Compare this service only
-    #[arg(long, value_name = "NAME")]
-    pub(crate) service: Option<String>,
-    /// Print the differences as JSON on stdout (schema calve.db.diff/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Make the data of a worktree the new template
 ///
 /// Clones the data of each service of the worktree, shows in what it differs from its template, and asks. Then what was shown becomes the
 /// template, and new worktrees get it. Those that exist keep their data. Servers of the worktree go on.
 ///
-/// `calve db template create` replaces a promoted template only with --rebuild.
+/// `calve db template create` replaces a promoted template only with --rebuild. To compare other data, such as that of two worktrees, use the
+/// engine's own tool: `pg_dump` with the URL of `calve db url`, or of `calve exec` in a worktree.
 #[derive(Debug, Args)]
 pub(crate) struct PromoteArguments {
     /// The worktree: its branch, its path, or the last name of its path

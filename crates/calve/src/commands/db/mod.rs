@@ -1,7 +1,7 @@
 //! `calve db`.
 
 mod copies;
-mod diff;
+mod difference;
 mod gc;
 mod list;
 mod logs;
@@ -47,7 +47,6 @@ pub(crate) fn run(command: &DbCommand, cancel: &CancelToken) -> Result<(), Failu
         DbCommand::Stop(arguments) => stop::run(arguments),
         DbCommand::List(arguments) => list::run(arguments),
         DbCommand::Logs(arguments) => logs::run(arguments),
-        DbCommand::Diff(arguments) => diff::run(arguments, cancel),
         DbCommand::Promote(arguments) => promote::run(arguments, cancel),
         DbCommand::Trace(arguments) => trace::run(arguments, cancel),
         DbCommand::Url(arguments) => url::run(arguments),

@@ -4,7 +4,7 @@ use calve_core::{CancelToken, ShownPath};
 use calve_db::{BuildEvent, ContentsDifference, Home, Service};
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
-use super::diff::{described, one};
+use super::difference::{described, one};
 use super::{home, pool, reap_trash, supervisor};
 use crate::cli::db::PromoteArguments;
 use crate::commands::services;

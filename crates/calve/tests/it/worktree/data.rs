@@ -1,4 +1,4 @@
-//! `calve db diff` and `calve db promote`: the data of worktrees, beside each other and as the new template.
+//! `calve db promote`: the data of worktrees, beside their templates and as the new ones.
 
 use std::path::Path;
 
@@ -8,31 +8,31 @@ use serde_json::{Value, json};
 use super::services::{MARIADB, MYSQL, POSTGRES, Shop};
 use crate::terminal::Terminal;
 
-/// Returns what differs: kind and name, and the numbers of rows on both sides.
+/// Returns in what a worktree differs from its template: kind and name, and the numbers of rows on both sides.
 fn differing(document: &Value) -> Vec<(String, Value, Value)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let one = |found: &Value| {
         let name = format!("{} {}", text(&found["kind"]), text(&found["name"]));
         (name, found["before"]["rows"].clone(), found["after"]["rows"].clone())
     };
-    document["differences"].as_array().unwrap().iter().map(one).collect()
+    document["templates"][0]["differences"].as_array().unwrap().iter().map(one).collect()
 }
 
 fn is_compared_and_promoted(engine: &'static str) {
     let Some(shop) = Shop::new(engine) else { return };
     let main = &shop.repo.path;
     let db = |words: &[&str]| shop.within(main, &[&["db"], words].concat());
-    let diff = |words: &[&str]| differing(&db(&[&["diff", "--json"], words].concat()).succeeds().json());
+    let diff = |branch: &str| differing(&db(&["promote", "-n", "--json", branch]).succeeds().json());
     let [one, two, old] = ["one", "two", "old"].map(|branch| shop.repo.added(branch));
     let schema = if engine == POSTGRES { "public." } else { "" };
     let table = |name: &str| format!("table {schema}{name}");
-    assert_eq!(diff(&["one"]), []);
-    db(&["diff", "one"]).succeeds().says(&["nothing differs"]);
+    assert_eq!(diff("one"), []);
+    db(&["promote", "-n", "one"]).succeeds().says(&["no table differs"]);
     // In use, and as many rows as before.
     shop.sql(&one, "UPDATE t SET a = 4 WHERE a = 3");
-    assert_eq!(diff(&["one"]), [(table("t"), json!(3), json!(3))]);
+    assert_eq!(diff("one"), [(table("t"), json!(3), json!(3))]);
     shop.sql(&one, "UPDATE t SET a = 3 WHERE a = 4");
-    assert_eq!(diff(&["one"]), [], "neither order nor history counts");
+    assert_eq!(diff("one"), [], "neither order nor history counts");
     shop.sql(&one, "INSERT INTO t VALUES (9)");
     shop.sql(&one, "CREATE TABLE u (b int NOT NULL)");
     shop.sql(&one, "CREATE VIEW v AS SELECT a FROM t");
@@ -40,17 +40,10 @@ fn is_compared_and_promoted(engine: &'static str) {
     shop.within(&two, &["down"]).succeeds();
     let view = format!("view {schema}v");
     let new = [(table("t"), json!(3), json!(4)), (table("u"), Value::Null, json!(0)), (view, Value::Null, Value::Null)];
-    assert_eq!(diff(&["one"]), new);
-    // MySQL starts slowly, and has its queries from MariaDB.
-    if engine != MYSQL {
-        assert_eq!(diff(&["@shop", "one"]), new);
-        let turned: Vec<_> = new.iter().cloned().map(|(name, before, after)| (name, after, before)).collect();
-        assert_eq!(diff(&["one", "@shop"]), turned);
-    }
-    let said = db(&["diff", "two", "one"]).succeeds().stdout;
-    assert!(said.contains(".t: rows differ, 3 and 4; definition differs\n  -"), "{said}");
-    assert!(["-c double precision", "-  `c` float"].iter().any(|column| said.contains(column)), "{said}");
-    assert!(said.contains(".u: only in `one` (0 rows)\n"), "{said}");
+    assert_eq!(diff("one"), new);
+    let said = db(&["promote", "-n", "two"]).succeeds().stderr;
+    assert!(said.contains(".t: rows differ, 3 in each; definition differs\n  "), "{said}");
+    assert!(["+c double precision", "+  `c` float"].iter().any(|column| said.contains(column)), "{said}");
     assert_eq!(shop.state(&one), "running");
     // What changes is shown, and nothing changes without a yes.
     let added = |branch: &str| {
@@ -103,7 +96,7 @@ fn data_is_compared_and_promoted_on_mysql() {
     is_compared_and_promoted(MYSQL);
 }
 
-/// Statements for MariaDB and MySQL, and what `diff` says of each.
+/// Statements for MariaDB and MySQL, and what is said of each.
 const OF_MARIADB: [(&str, &str); 5] = [
     ("CREATE DATABASE other", "database other: only in"),
     ("CREATE PROCEDURE p() SELECT 1", "procedure test.p: only in"),
@@ -112,7 +105,7 @@ const OF_MARIADB: [(&str, &str); 5] = [
     ("CREATE TABLE `odd``name` (`b\\` float)", "table test.odd`name: only in"),
 ];
 
-/// Each statement changes one thing that `diff` names.
+/// Each statement changes one thing that is named.
 #[test]
 fn what_a_database_holds_is_told_apart() {
     for (engine, changes) in [
@@ -145,7 +138,7 @@ fn what_a_database_holds_is_told_apart() {
         for (change, _) in changes {
             shop.sql(&one, change);
         }
-        let said = shop.within(&one, &["db", "diff", "one"]).succeeds().stdout;
+        let said = shop.within(&one, &["db", "promote", "-n", "one"]).succeeds().stderr;
         for (change, found) in changes {
             let wanted = found.split("\n  ").all(|part| said.contains(part));
             assert!(wanted, "{change}: {found:?} is not in\n{said}");
@@ -158,15 +151,12 @@ fn what_has_no_data_is_told() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
     let one = shop.repo.added("one");
     let db = |words: &[&str]| shop.within(&one, &[&["db"], words].concat());
-    db(&["diff", "main"]).fails(1).says(&["`main` has no data of any service", "`calve up` in that worktree"]);
-    db(&["diff", "one", "nowhere"]).fails(1).hints();
-    db(&["diff", "one", "@shoes"]).fails(1).says(&["there is no template `shoes`"]).hints();
-    db(&["diff", "@shop"]).fails(1).hints();
-    db(&["diff", "--service", "cache", "one"]).fails(1).says(&["no data of a service `cache`"]).hints();
-    db(&["promote", "--yes", "main"]).fails(1).hints();
+    let nothing = ["`main` has no data of any service", "`calve up` in that worktree"];
+    db(&["promote", "--yes", "main"]).fails(1).says(&nothing);
+    db(&["promote", "-n", "nowhere"]).fails(1).hints();
+    db(&["promote", "-n", "--service", "cache", "one"]).fails(1).says(&["no data of a service `cache`"]).hints();
     // A template that was removed is made anew.
     db(&["template", "remove", "shop"]).succeeds();
-    db(&["diff", "one"]).fails(1).says(&["there is no template `shop`"]);
     db(&["promote", "--yes", "one"]).succeeds().says(&["table postgres.public.t: only in `one` (3 rows)"]);
     assert_eq!(shop.rows(shop.repo.added("two")), [1, 2, 3]);
 }
@@ -193,23 +183,30 @@ fn keys_are_compared_and_promoted() {
             let program = "printf \"$0\" | redis-cli -s \"${REDIS_URL#unix://}\"";
             shop.within(worktree, &["exec", "--", "sh", "-c", program, commands]).succeeds().stdout
         };
-        let diff = |names: &[&str]| shop.within(&one, &[&["db", "diff"], names].concat()).succeeds();
+        let diff = |words: &[&str]| shop.within(&one, &[&["db", "promote", "-n"], words].concat()).succeeds().stderr;
         // The order does not count.
         keys(&one, "DEL colours\\nSADD colours blue green red\\n");
-        diff(&["one"]).says(&["nothing differs"]);
+        let same = diff(&["one"]);
+        assert!(
+            ["cache", "shop"].iter().all(|name| same.contains(&format!("differs from the template `{name}`"))),
+            "{same}"
+        );
         keys(&one, "SET session:3 c\\nDEL session:1\\nHSET h a 2\\nSET cart:9 z\\n");
         shop.sql(&one, "INSERT INTO t VALUES (4)");
         assert_eq!(
-            diff(&["one"]).stdout,
+            diff(&["one"]),
             "keys 0.*: rows differ, 2 in each\nkeys 0.cart:*: only in `one` (1 row)\nkeys 0.session:*: rows differ, 2 in each\n\
              table postgres.public.t: rows differ, 3 and 4\n"
         );
         keys(&two, "EXPIRE colours 1000\\nSELECT 3\\nFLUSHDB\\n");
-        assert_eq!(diff(&["two"]).stdout, "keys 0.*: rows differ, 2 in each\nkeys 3.*: only in its template (1 row)\n");
+        assert_eq!(
+            diff(&["two", "--service", "cache"]),
+            "keys 0.*: rows differ, 2 in each\nkeys 3.*: only in the template `cache` (1 row)\n"
+        );
         shop.within(&one, &["db", "promote", "--yes", "--service", "cache", "one"])
             .succeeds()
             .says(&["keys 0.cart:*: only in `one` (1 row)"]);
-        diff(&["one", "--service", "cache"]).says(&["nothing differs"]);
+        assert!(diff(&["one", "--service", "cache"]).contains("no table differs"));
         assert_eq!(keys(&shop.repo.added("three"), "GET cart:9\\n"), "z\n");
         for worktree in ["one", "two", "three"] {
             shop.within(shop.repo.spot.join(format!("proj.{worktree}")), &["down"]).succeeds();
