@@ -372,6 +372,9 @@ pub struct MergedWorktreeReceipt {
     pub squashed: bool,
     /// Whether it was removed.
     pub removed: bool,
+    /// Ignored files that only it has, and that are moved aside. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsaved: Vec<UnsavedReceipt>,
 }
 
 /// A worktree that stays.
@@ -443,7 +446,7 @@ pub struct WorktreeRemoveReceipt {
     /// The commit of the branch that was deleted. Absent if it stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_commit: Option<String>,
-    /// How many of its commits no other reference leads to. Absent if it stays.
+    /// How many commits only it and its log lead to. Absent if it stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_own_commits: Option<u64>,
     /// True if the directory was gone before.
@@ -451,6 +454,9 @@ pub struct WorktreeRemoveReceipt {
     /// Ignored files that only it had, and where they are. Absent if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptFilesReceipt>,
+    /// Everything that existed only there and was lost by `-f`. Absent if there was nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<UnsavedReceipt>,
     /// True if files wait to be deleted in the background.
     pub trashed: bool,
     /// The time that it took in milliseconds, without deletion in the background.
@@ -469,12 +475,12 @@ pub struct WorktreeRemovePlanReceipt {
     /// The commit of the branch, if that would be deleted. Absent if it stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_commit: Option<String>,
-    /// How many of its commits no other reference leads to. Absent if it stays.
+    /// How many commits only it and its log lead to. Absent if it stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_own_commits: Option<u64>,
     /// True if the directory is gone.
     pub gone: bool,
-    /// Everything that exists only there. It would be lost with `-f`, and moved aside without. Absent if there is nothing.
+    /// Everything that exists only there. What needs force would be lost, and ignored files moved aside. Absent if there is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unsaved: Vec<UnsavedReceipt>,
 }

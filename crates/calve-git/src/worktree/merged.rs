@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
+use crate::unsaved_item::UnsavedItem;
 use crate::worktree::convert::check_idle;
 use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, plan_removal};
 use crate::worktree::unsaved::reflog;
@@ -28,6 +29,8 @@ pub struct MergedWorktree {
     pub age: Option<Duration>,
     /// Why it is to stay all the same.
     pub refused: Option<Error>,
+    /// What only it has, if it may go: ignored files, which are moved aside.
+    pub unsaved: Vec<UnsavedItem>,
 }
 
 /// Returns the linked worktrees whose commits are in the main worktree's branch or in their upstream, or whose changes are in one commit of
@@ -45,11 +48,15 @@ pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) 
             && let Some((merged_into, is_squashed)) = branch_with(&repository, worktree)?
         {
             let is_new = older_than.is_none() && !is_squashed && !has_own_commits(&repository, worktree, &merged_into)?;
-            let refused = match is_new {
-                true => Some(Error::refused("no commit was ever made on its branch", Remedy::GiveAge)),
-                false => check(&repository, worktree, cancel).err(),
+            let checked = match is_new {
+                true => Err(Error::refused("no commit was ever made on its branch", Remedy::GiveAge)),
+                false => check(&repository, worktree, cancel),
             };
-            found.push(MergedWorktree { worktree: worktree.clone(), merged_into, is_squashed, age, refused });
+            let (refused, unsaved) = match checked {
+                Ok(unsaved) => (None, unsaved),
+                Err(error) => (Some(error), Vec::new()),
+            };
+            found.push(MergedWorktree { worktree: worktree.clone(), merged_into, is_squashed, age, refused, unsaved });
         }
         if cancel.is_cancelled() {
             return Err(Error::Interrupted);
@@ -76,21 +83,30 @@ pub(super) fn made(worktree: &Worktree) -> Option<SystemTime> {
     fs_err::metadata(worktree.entry.as_ref()?.join("commondir")).ok()?.modified().ok()
 }
 
-/// Returns whether a commit was ever made on a worktree's branch, or in it if HEAD is detached, by the log. Without a log, that is known only
-/// of a branch that was merged by a commit.
+/// Returns whether a commit was ever made on a worktree's branch, or in it if HEAD is detached, by the log. Without a log, and of a branch with
+/// an upstream, whose commits were made elsewhere, that is known only if it was merged by a commit.
 fn has_own_commits(repository: &Repository, worktree: &Worktree, merged_into: &str) -> Result<bool> {
     let log = match (&worktree.branch, &worktree.entry) {
         (Some(branch), _) => repository.common.join("logs/refs/heads").join(branch),
         (None, Some(entry)) => entry.join("logs/HEAD"),
         (None, None) => return Ok(false),
     };
-    if let Some(has_made) = reflog::has_made_commits(&log) {
-        return Ok(has_made);
+    let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
+    match reflog::has_made_commits(&log) {
+        Some(true) => return Ok(true),
+        Some(false) if !has_remote(&git, worktree)? => return Ok(false),
+        _ => {}
     }
     let Some(head) = &worktree.head else { return Ok(false) };
-    let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
     let straight = git.run(&["rev-list", "--first-parent", "--end-of-options", merged_into])?;
     Ok(!straight.split(|&byte| byte == b'\n').any(|commit| commit == head.as_bytes()))
+}
+
+/// Returns whether a worktree's branch follows one of a remote.
+fn has_remote(git: &Git, worktree: &Worktree) -> Result<bool> {
+    let Some(branch) = &worktree.branch else { return Ok(false) };
+    let remote = git.answer(&["config", "--get", &format!("branch.{branch}.remote")])?;
+    Ok(remote.is_some_and(|remote| remote != "."))
 }
 
 /// Returns the branch that has all commits of a linked worktree, and whether it has them as one. The worktree's own branch does not count.
@@ -158,7 +174,7 @@ const SIGNATURE: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "@0 +0000"),
 ];
 
-fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> Result<()> {
+fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> Result<Vec<UnsavedItem>> {
     if repository.here.as_ref() == Some(&worktree.path) {
         return Err(Error::refused("you are in it", Remedy::LeaveDirectory));
     }
@@ -166,6 +182,7 @@ fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> 
     options.start.clone_from(&repository.common);
     options.what = Some(worktree.path.clone());
     options.remove.cancel = cancel.clone();
-    plan_removal(&options, &mut NoSteps)?;
-    check_idle(&worktree.path)
+    let plan = plan_removal(&options, &mut NoSteps)?;
+    check_idle(&worktree.path)?;
+    Ok(plan.unsaved)
 }

@@ -11,8 +11,8 @@ use crate::remedy::Remedy;
 use crate::repository::state::{LinkedWorktree, WorktreeState};
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
-use crate::worktree::registration::{self, RepositoryLock};
-use crate::worktree::unsaved::{self, KeptFiles};
+use crate::worktree::registration;
+use crate::worktree::unsaved::{self, KeptFiles, reflog};
 
 /// The fate of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +78,7 @@ impl RemovalSteps<Error> for NoSteps {
 pub struct RemovalPlan {
     /// git's facts about it.
     pub worktree: Worktree,
-    /// Everything in it that exists nowhere else. Ignored files are moved aside, unless the removal is forced; all else is lost by force.
+    /// Everything in it that exists nowhere else. What needs force is lost by it; ignored files are moved aside.
     pub unsaved: Vec<UnsavedItem>,
     /// Its branch, if that goes too.
     pub branch: Option<GoingBranch>,
@@ -92,7 +92,7 @@ pub struct GoingBranch {
     pub name: String,
     /// Its commit.
     pub commit: String,
-    /// How many of its commits no other reference leads to.
+    /// How many commits only it and its log lead to. The log, with what was amended or reset, goes with the branch.
     pub own_commits: u64,
 }
 
@@ -104,12 +104,16 @@ pub struct WorktreeRemoveReport {
     pub path: PathBuf,
     /// The branch it had.
     pub branch: Option<String>,
+    /// That branch, if it was to be deleted and stays.
+    pub staying_branch: Option<GoingBranch>,
     /// That branch, if it was deleted.
     pub deleted_branch: Option<GoingBranch>,
     /// Its directory was gone before, so that only its entry was removed.
     pub was_gone: bool,
     /// Ignored files that only it had.
     pub kept: Option<KeptFiles>,
+    /// What was lost by force.
+    pub lost: Vec<UnsavedItem>,
     /// A directory to go to from one that is not there any more: the main worktree, or in a bare repository the directory that the
     /// worktree was in.
     pub home: PathBuf,
@@ -128,9 +132,13 @@ pub fn remove<E: From<Error>>(
     let going = Going::find(options)?;
     let mut unsaved = going.checked(options, steps)?;
     if steps.before(&going.worktree)? == Meanwhile::Changes {
+        // Servers that have ended are not asked again.
+        let data = unsaved.into_iter().filter(|item| matches!(item, UnsavedItem::Service(_)));
+        let data: Vec<UnsavedItem> = data.collect();
         unsaved = going.checked(options, steps)?;
+        unsaved.extend(data);
     }
-    Ok(going.take_away(options, &unsaved, started)?)
+    Ok(going.take_away(options, unsaved, started)?)
 }
 
 /// Plans [`remove`]. Fails as that would, and changes nothing.
@@ -139,10 +147,7 @@ pub fn plan_removal<E: From<Error>>(
     steps: &mut impl RemovalSteps<E>,
 ) -> std::result::Result<RemovalPlan, E> {
     let going = Going::find(options)?;
-    let unsaved = match options.is_forced {
-        true => going.unsaved(options, steps)?,
-        false => going.checked(options, steps)?,
-    };
+    let unsaved = going.checked(options, steps)?;
     let branch = going.branch(options.branch)?;
     Ok(RemovalPlan { worktree: going.worktree, unsaved, branch })
 }
@@ -186,43 +191,49 @@ impl Going {
         options: &RemoveWorktreeOptions,
         steps: &mut impl RemovalSteps<E>,
     ) -> std::result::Result<Vec<UnsavedItem>, E> {
-        if options.is_forced {
-            return Ok(Vec::new());
-        }
-        let items = self.unsaved(options, steps)?;
-        unsaved::check_none_lost(&self.worktree.path, self.linked.is_none(), &items)?;
-        Ok(items)
-    }
-
-    fn unsaved<E: From<Error>>(
-        &self,
-        options: &RemoveWorktreeOptions,
-        steps: &mut impl RemovalSteps<E>,
-    ) -> std::result::Result<Vec<UnsavedItem>, E> {
         let (repository, worktree) = (&self.repository, &self.worktree);
-        let mut items = match (&self.linked, &worktree.entry) {
-            (Some(linked), _) => unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel)?,
-            (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry)?,
-            (None, None) => Vec::new(),
+        let listed = match (&self.linked, &worktree.entry) {
+            (Some(linked), _) => unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel),
+            (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry),
+            (None, None) => Ok(Vec::new()),
+        };
+        let mut items = match listed {
+            Err(Error::Interrupted) => return Err(Error::Interrupted.into()),
+            // Force is also for a worktree that is too broken to be looked into.
+            Err(error) if options.is_forced => vec![UnsavedItem::Unreadable(error.to_string())],
+            listed => listed?,
         };
         items.extend(steps.unsaved(worktree)?);
+        if !options.is_forced {
+            unsaved::check_none_lost(&worktree.path, self.linked.is_none(), &items)?;
+        }
         Ok(items)
     }
 
     fn take_away(
         self,
         options: &RemoveWorktreeOptions,
-        unsaved: &[UnsavedItem],
+        unsaved: Vec<UnsavedItem>,
         started: Instant,
     ) -> Result<WorktreeRemoveReport> {
         let going_branch = self.branch(options.branch)?;
+        let may_go = match &going_branch {
+            Some(branch) if options.branch == BranchFate::DeletedIfMerged => {
+                branch.own_commits == 0 && is_merged(&self.repository.common, branch)?
+            }
+            _ => true,
+        };
         let Going { repository, worktree, linked } = self;
         let (mut trashed, mut kept) = (None, None);
         let mut was_gone = linked.is_none();
         if let Some(linked) = linked {
             let mut remove = options.remove.clone();
             remove.protect.push(repository.common.clone());
-            let keeping = unsaved::keep(&repository.common, linked.path(), linked.root(), &ignored(unsaved))?;
+            let keeping = match unsaved::keep(&repository.common, linked.path(), linked.root(), &ignored(&unsaved)) {
+                // Force is also for a disk that is full.
+                Err(_) if options.is_forced => None,
+                keeping => keeping?,
+            };
             match calve_core::remove_opened(linked.path(), linked.root(), &remove) {
                 Ok(report) => {
                     kept = keeping.map(unsaved::Keeping::finish);
@@ -241,15 +252,34 @@ impl Going {
             registration::remove(entry)?;
         }
         unsaved::sweep_kept(&repository.common);
-        let how = if options.branch == BranchFate::Deleted { "-D" } else { "-d" };
-        let deleted_branch = match going_branch {
-            Some(branch) if delete_branch(&repository, &branch.name, how)? => Some(branch),
-            _ => None,
+        // A commit that somebody has made on it since is not lost: then it stays.
+        let common = &repository.common;
+        let (deleted_branch, staying_branch) = match going_branch {
+            Some(branch)
+                if may_go
+                    && !is_in_use(common, &branch.name)?
+                    && registration::delete_unmoved(common, &branch.name, &branch.commit)? =>
+            {
+                (Some(branch), None)
+            }
+            stays => (None, stays),
         };
+        let lost = unsaved.into_iter().filter(|item| item.needs_force() || kept.is_none()).collect();
         let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
         let Worktree { path, branch, .. } = worktree;
         let elapsed = started.elapsed();
-        Ok(WorktreeRemoveReport { path, branch, deleted_branch, was_gone, kept, home, trashed, elapsed })
+        Ok(WorktreeRemoveReport {
+            path,
+            branch,
+            staying_branch,
+            deleted_branch,
+            was_gone,
+            kept,
+            lost,
+            home,
+            trashed,
+            elapsed,
+        })
     }
 
     /// Returns the branch that goes too, or may.
@@ -260,32 +290,41 @@ impl Going {
         }
         let common = &self.repository.common;
         let git = Git::at(common).with("GIT_DIR", common);
-        let (own, exclude) = (format!("refs/heads/{name}"), format!("--exclude=refs/heads/{name}"));
-        let counted = git.run(&[
-            "rev-list",
-            "--count",
-            "--single-worktree",
-            &own,
-            "--not",
-            &exclude,
-            "--all",
-            "--end-of-options",
-        ]);
-        let own_commits = String::from_utf8_lossy(&counted?).trim().parse().unwrap_or_default();
+        let exclude = format!("--exclude=refs/heads/{name}");
+        let asked =
+            ["rev-list", "--count", "--ignore-missing", "--single-worktree", "--stdin", "--not", &exclude, "--all"];
+        let mut tips = reflog::all(&common.join("logs/refs/heads").join(name));
+        tips.push(commit.clone());
+        let counted = git.fed(&asked, tips.join("\n").as_bytes())?;
+        let own_commits = String::from_utf8_lossy(&counted).trim().parse().unwrap_or_default();
         Ok(Some(GoingBranch { name: name.clone(), commit: commit.clone(), own_commits }))
     }
 }
 
-/// Deletes a branch in the repository itself: the directory that `calve` was started from may just have been removed.
-fn delete_branch(repository: &Repository, branch: &str, how: &str) -> Result<bool> {
-    let _turn = RepositoryLock::take(&repository.common)?;
-    let git = Git::at(&repository.common).with("GIT_DIR", &repository.common);
-    let deleted = git.output(&["branch", "--quiet", how, "--", branch])?;
-    // Then git only warns, and the next branch of that name would have the settings of this one.
-    if deleted.status.success() && String::from_utf8_lossy(&deleted.stderr).contains("could not lock config file") {
-        git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
-    }
-    Ok(deleted.status.success())
+/// Returns whether a branch is merged as `git branch -d` understands it: into its upstream, or else into the main worktree's HEAD.
+fn is_merged(common: &Path, branch: &GoingBranch) -> Result<bool> {
+    let git = Git::at(common).with("GIT_DIR", common);
+    let upstream = format!("{}@{{upstream}}", branch.name);
+    let into = git.answer(&["rev-parse", "--verify", "--quiet", "--end-of-options", &upstream])?;
+    let into = into.as_deref().and_then(|said| said.lines().last()).unwrap_or("HEAD");
+    git.succeeds(&["merge-base", "--is-ancestor", &branch.commit, into])
+}
+
+/// Returns whether another worktree has the branch checked out, or is in the middle of something that goes back to it.
+fn is_in_use(common: &Path, branch: &str) -> Result<bool> {
+    const RETURNING: [&str; 4] =
+        ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
+    let returns = |entry: &Path| {
+        RETURNING.iter().any(|file| {
+            let text = fs_err::read(entry.join(file)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            text.lines().any(|line| line.strip_prefix("refs/heads/").unwrap_or(line) == branch)
+        })
+    };
+    let repository = Repository::open(common)?;
+    let entries = repository.worktrees.iter().filter_map(|worktree| worktree.entry.as_deref());
+    Ok(repository.worktrees.iter().any(|worktree| worktree.branch.as_deref() == Some(branch))
+        || entries.chain([common]).any(returns))
 }
 
 /// Returns the files that are moved aside.

@@ -3,7 +3,7 @@
 //!
 //! What must not be lost are words: of files, and the names of commits and of staged contents, by which git finds them. Before and
 //! after, all files are searched for each, but for those in the trash. `remove -f` may lose what is in the worktree that was named and in
-//! its entry, if the two name each other, and nothing else.
+//! its entry, if the two name each other, and nothing else: ignored files are moved aside. Half of the removals are with `-d`.
 //!
 //! `CALVE_ROUNDS` multiplies their number; `CALVE_SEED` repeats one.
 
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use calve_core::{CancelToken, CloneOptions};
-use calve_git::worktree::{NoSteps, RemoveWorktreeOptions, convert, merged, prune, remove};
+use calve_git::worktree::{BranchFate, NoSteps, RemoveWorktreeOptions, convert, merged, prune, remove};
 use calve_git::{Error, Git};
 use calve_testkit::{FileSystem, SplitMix64, Volume, is_root, rounds};
 
@@ -70,7 +70,7 @@ fn nothing_is_lost_in_any_state() {
 /// What is tried.
 #[derive(Debug)]
 enum Attempt {
-    Remove { what: PathBuf, is_forced: bool },
+    Remove { what: PathBuf, is_forced: bool, branch: BranchFate },
     Prune,
     PruneMerged { older_than: Option<Duration> },
     Convert,
@@ -81,13 +81,17 @@ fn one(fixture: &Fixture, seed: u64, counts: &Mutex<Counts>) {
     let state = State::random(fixture, seed, &mut random);
     let start = random.pick(&state.starts).clone();
     let attempt = match random.below(100) {
-        0..72 => Attempt::Remove { what: random.pick(&state.names).clone(), is_forced: random.below(6) == 0 },
+        0..72 => Attempt::Remove {
+            what: random.pick(&state.names).clone(),
+            is_forced: random.below(6) == 0,
+            branch: *random.pick(&[BranchFate::Stays, BranchFate::DeletedIfMerged]),
+        },
         72..84 => Attempt::Prune,
         84..92 => Attempt::PruneMerged { older_than: random.pick(&[None, Some(Duration::ZERO)]).to_owned() },
         _ => Attempt::Convert,
     };
     let allowed = match &attempt {
-        Attempt::Remove { what, is_forced: true } => may_lose(&start, what),
+        Attempt::Remove { what, is_forced: true, .. } => may_lose(&start, what),
         _ => Vec::new(),
     };
     let before = live_files(&fixture.state);
@@ -97,7 +101,9 @@ fn one(fixture: &Fixture, seed: u64, counts: &Mutex<Counts>) {
         let is_in = |(_, bytes): &&(PathBuf, Vec<u8>)| memchr::memmem::find(bytes, word).is_some();
         let mut places = before.iter().filter(is_in).map(|(path, _)| path).peekable();
         let is_known = places.peek().is_some();
-        let may_go = places.all(|path| allowed.iter().any(|region| path.starts_with(region)));
+        // These are moved aside by force, too.
+        let is_moved = matches!(*why, "an ignored file" | "an edited ignored file");
+        let may_go = !is_moved && places.all(|path| allowed.iter().any(|region| path.starts_with(region)));
         if is_known && !may_go && !after.iter().any(|file| is_in(&file)) {
             panic!("{why} is lost: CALVE_SEED={seed}: {:?}: {attempt:?} in {start:?}: {result:?}", state.story);
         }
@@ -116,11 +122,12 @@ fn one(fixture: &Fixture, seed: u64, counts: &Mutex<Counts>) {
 /// Says whether something was done.
 fn attempt_it(attempt: &Attempt, start: &Path) -> Result<bool, Error> {
     match attempt {
-        Attempt::Remove { what, is_forced } => {
+        Attempt::Remove { what, is_forced, branch } => {
             let mut options = RemoveWorktreeOptions::default();
             options.start = start.to_path_buf();
             options.what = Some(what.clone());
             options.is_forced = *is_forced;
+            options.branch = *branch;
             remove(&options, &mut NoSteps).map(|_| true)
         }
         Attempt::Prune => prune(start).map(|pruned| !pruned.forgotten.is_empty()),

@@ -145,7 +145,7 @@ pub(crate) struct RemoveWorktreeArguments {
     /// The worktree: its branch, its path, or the last name of its path [default: this one]
     #[arg(value_name = "BRANCH-OR-PATH", add = ArgValueCandidates::new(branch_names::removable))]
     pub(crate) what: Vec<PathBuf>,
-    /// Remove it whatever would be lost, ignored files included
+    /// Remove it whatever would be lost
     #[arg(short, long)]
     pub(crate) force: bool,
     /// Delete its branch if it is merged

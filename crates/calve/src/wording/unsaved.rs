@@ -27,6 +27,14 @@ pub(crate) fn kept_receipt(kept: &KeptFiles) -> KeptFilesReceipt {
     KeptFilesReceipt { directory: path(&kept.directory), files: paths(&kept.files), bytes: kept.bytes }
 }
 
+/// Says what will become of an item when the worktree is removed.
+pub(crate) fn planned_line(item: &UnsavedItem) -> String {
+    match item.needs_force() {
+        true => format!("would lose {item}"),
+        false => format!("would keep for 7 days {item}"),
+    }
+}
+
 /// Says where ignored files are that only a removed worktree had.
 pub(crate) fn kept_line(kept: &KeptFiles) -> String {
     let files = counted(kept.files.len() as u64, "ignored file");

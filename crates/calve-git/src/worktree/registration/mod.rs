@@ -442,7 +442,7 @@ fn delete_branch(common: &Path, branch: &str, oid: &str) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     // It fails when the branch is not there, or elsewhere; then there is nothing to undo.
     let name = format!("refs/heads/{branch}");
-    let deleted = git.succeeds(&["update-ref", "-d", &name, oid])?;
+    let deleted = git.succeeds(&["update-ref", "--no-deref", "-d", &name, oid])?;
     if deleted || !git.succeeds(&["show-ref", "--verify", "--quiet", &name])? {
         git.output(&["config", "--remove-section", &format!("branch.{branch}")])?;
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +16,7 @@ use crate::unsaved_item::IgnoredFile;
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
 
-/// A search among the ignored entries of a worktree. Dependencies and build outputs are passed over by their names.
+/// A search among the ignored entries of a worktree. Dependencies and build outputs are passed over.
 pub(super) struct IgnoredSearch<'w> {
     root: &'w Path,
     donors: Vec<PathBuf>,
@@ -36,7 +37,7 @@ impl<'w> IgnoredSearch<'w> {
     pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) -> Result<()> {
         for entry in entries {
             let path = below.join(path_of(&entry.path));
-            if !path.ancestors().any(|above| rules::is_made_again(above, above != path || entry.is_directory)) {
+            if !path.ancestors().any(|above| self.is_made_again(above, above != path || entry.is_directory)) {
                 self.add(path)?;
             }
         }
@@ -46,17 +47,45 @@ impl<'w> IgnoredSearch<'w> {
     /// Returns the files, the first by name first.
     pub(super) fn found(mut self) -> Vec<IgnoredFile> {
         self.found.sort();
-        // A file of an SQLite database is of no use without the database.
-        let bases: Vec<PathBuf> = self.found.iter().filter_map(|file| database_of(&file.path)).collect();
-        for path in bases {
-            let is_listed = self.found.binary_search_by(|file| file.path.cmp(&path)).is_ok();
-            if let (false, Ok(base)) = (is_listed, fs_err::symlink_metadata(self.root.join(&path))) {
-                self.found.push(IgnoredFile { path, bytes: base.len() });
+        let others: Vec<PathBuf> = self.found.iter().flat_map(|file| belonging_to(&file.path)).collect();
+        for path in others {
+            let found = fs_err::symlink_metadata(self.root.join(&path));
+            if let Some(found) = found.ok().filter(Metadata::is_file) {
+                self.found.push(IgnoredFile { path, bytes: found.len() });
             }
         }
         self.found.sort();
         self.found.dedup();
         self.found
+    }
+
+    /// Returns whether an entry is a dependency or the output of a build. People give their own directories some of these names, too: such a
+    /// one counts if a donor has it as well, or if a build tool has left its mark in it or is set up beside it.
+    fn is_made_again(&mut self, path: &Path, is_directory: bool) -> bool {
+        const PLAIN_NAMES: [&str; 3] = ["bin", "build", "out"];
+        const LEFT_INSIDE: [&str; 4] = ["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja", "meson-info"];
+        const BESIDE: [&str; 7] = [
+            "build.gradle",
+            "build.gradle.kts",
+            "next.config.js",
+            "next.config.mjs",
+            "next.config.ts",
+            "pubspec.yaml",
+            "setup.py",
+        ];
+        if !rules::is_made_again(path, is_directory) {
+            return false;
+        }
+        if !is_directory || !PLAIN_NAMES.iter().any(|name| path.file_name() == Some(name.as_ref())) {
+            return true;
+        }
+        let (there, beside) = (self.root.join(path), path.parent().map(|above| self.root.join(above)));
+        let has = |directory: &Path, names: &[&str]| {
+            names.iter().any(|name| fs_err::symlink_metadata(directory.join(name)).is_ok())
+        };
+        (0..self.donors.len()).any(|donor| self.is_really_in(donor, path))
+            || has(&there, &LEFT_INSIDE)
+            || beside.is_some_and(|beside| has(&beside, &BESIDE))
     }
 
     fn add(&mut self, path: PathBuf) -> Result<()> {
@@ -87,7 +116,7 @@ impl<'w> IgnoredSearch<'w> {
             let (name, path) = (entry.file_name(), path.join(entry.file_name()));
             let is_directory = entry.file_type()?.is_dir();
             let is_trash = is_directory && is_trash(name.as_encoded_bytes());
-            if !is_trash && !rules::is_made_again(&path, is_directory) {
+            if !is_trash && !self.is_made_again(&path, is_directory) {
                 self.add(path)?;
             }
         }
@@ -138,10 +167,12 @@ fn is_repository(directory: &Path) -> bool {
     is_there(".git/HEAD") || has_pointer() || is_there("HEAD") && is_there("objects") && is_there("refs")
 }
 
-/// Returns the path of the database to which a journal belongs, by SQLite's names.
-fn database_of(path: &Path) -> Option<PathBuf> {
-    let text = path.to_str()?;
-    ["-wal", "-journal", "-shm"].iter().find_map(|ending| text.strip_suffix(ending)).map(PathBuf::from)
+/// Returns the paths of the files that are of no use without this one, nor it without them: an SQLite database and its journals.
+fn belonging_to(path: &Path) -> Vec<PathBuf> {
+    const ENDINGS: [&str; 4] = ["-wal", "-journal", "-shm", ""];
+    let name = path.as_os_str().as_bytes();
+    let base = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending.as_bytes())).unwrap_or(name);
+    ENDINGS.iter().map(|ending| path_of(&[base, ending.as_bytes()].concat())).collect()
 }
 
 fn have_same_contents(a: &Path, b: &Path) -> std::io::Result<bool> {

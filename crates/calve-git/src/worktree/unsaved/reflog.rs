@@ -8,6 +8,13 @@ pub(super) fn made_here(log: &Path) -> Vec<String> {
     parsed(&read(log)).filter(|line| line.makes_commit()).map(|line| line.new.to_owned()).collect()
 }
 
+/// Returns all commits that a log leads to.
+pub(in crate::worktree) fn all(log: &Path) -> Vec<String> {
+    let text = read(log);
+    let named: HashSet<&str> = parsed(&text).flat_map(|line| [line.old, line.new]).collect();
+    named.into_iter().filter(|oid| oid.bytes().any(|byte| byte != b'0')).map(str::to_owned).collect()
+}
+
 /// Returns those of [`made_here`] that nobody has replaced by an amended one, or made in the course of a rebase.
 pub(super) fn made_and_left(log: &Path) -> Vec<String> {
     let text = read(log);

@@ -27,7 +27,7 @@ const WORKTREES: [(&str, &str); 4] = [("a", "a"), ("b", "b"), ("c", "R/.worktree
 type Change = fn(&mut State<'_>, &mut SplitMix64, &str, &Path);
 
 /// What may happen to a worktree (its entry, its directory), one file of git's or the user's at a time.
-const CHANGES: [(&str, Change); 35] = [
+const CHANGES: [(&str, Change); 36] = [
     ("dirty", |state, _, _, at| state.write(&at.join("file"), "a change")),
     ("untracked", |state, _, _, at| state.write(&at.join("new"), "an untracked file")),
     ("ignored", |state, random, _, at| {
@@ -68,6 +68,16 @@ const CHANGES: [(&str, Change); 35] = [
         }
     }),
     ("logged", |state, random, id, at| state.log(random, id, at)),
+    ("branch reset", |state, _, id, _| {
+        let log = state.r.join(".git/logs/refs/heads").join(id);
+        if log.is_file() {
+            let loose = state.precious_commit(0, "a commit that only the log of a branch has");
+            let head = &state.fixture.head;
+            let who = "A <a@example.org> 1500000000 +0000";
+            let more = format!("{head} {loose} {who}\tcommit: x\n{loose} {head} {who}\treset: moving to HEAD^\n");
+            put(&log, &[fs_err::read(&log).unwrap(), more.into_bytes()].concat());
+        }
+    }),
     ("referenced", |state, random, id, _| {
         let loose = state.precious_commit(0, "a commit of a worktree's own reference");
         let name = random.pick(&["refs/worktree/mine", "refs/bisect/bad", "refs/rewritten/x"]);
@@ -352,8 +362,9 @@ pub(super) fn live_files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         for entry in fs_err::read_dir(&directory).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            // The log of a worktree's HEAD goes with its entry; the others are no more than history.
-            let is_history = name == "logs" && !directory.parent().is_some_and(|above| above.ends_with("worktrees"));
+            // The log of a worktree's HEAD goes with its entry, and a branch's with the branch; the log of HEAD itself is no more than history.
+            let is_entry = directory.ancestors().nth(2).is_some_and(|above| above.ends_with("worktrees"));
+            let is_history = name == "HEAD" && directory.ends_with("logs") && !is_entry;
             if name.starts_with(".calve-") || name == "objects" || is_history {
                 continue;
             }

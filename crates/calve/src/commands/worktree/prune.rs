@@ -112,6 +112,9 @@ fn find_merged(
     }
     for one in &found {
         output::say(&format!("{} {}", if arguments.dry_run { "would remove" } else { "to remove:" }, described(one)));
+        for item in &one.unsaved {
+            output::say(&format!("  {}", unsaved::planned_line(item)));
+        }
     }
     if found.is_empty() {
         output::say("no worktree is merged and free to be removed");
@@ -210,5 +213,6 @@ fn merged_receipt(one: &MergedWorktree) -> MergedWorktreeReceipt {
         merged_into: one.merged_into.clone(),
         squashed: one.is_squashed,
         removed: false,
+        unsaved: unsaved::receipts(&one.unsaved),
     }
 }

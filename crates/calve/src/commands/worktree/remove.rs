@@ -156,7 +156,7 @@ fn one(
     if arguments.dry_run {
         let plan = worktree::plan_removal(options, &mut program)?;
         if !arguments.quiet {
-            say_plan(&plan, options);
+            say_plan(&plan, options.branch);
         }
         return Ok(WorktreeRemoval::Planned(WorktreeRemovePlanReceipt {
             path: path(&plan.worktree.path),
@@ -194,14 +194,15 @@ fn one(
         branch: removed.branch,
         was_gone: removed.was_gone,
         kept: removed.kept.as_ref().map(unsaved::kept_receipt),
+        lost: unsaved::receipts(&removed.lost),
         trashed: removed.trashed.is_some(),
         elapsed_ms: removed.elapsed.into(),
     }))
 }
 
-fn say_plan(plan: &RemovalPlan, options: &RemoveWorktreeOptions) {
+fn say_plan(plan: &RemovalPlan, fate: BranchFate) {
     let path = ShownPath(&plan.worktree.path);
-    let branch = match (&plan.branch, options.branch) {
+    let branch = match (&plan.branch, fate) {
         (Some(branch), BranchFate::DeletedIfMerged) => {
             format!(", and the branch `{}` if it is merged", ShownPath(&branch.name))
         }
@@ -213,10 +214,7 @@ fn say_plan(plan: &RemovalPlan, options: &RemoveWorktreeOptions) {
         false => format!("would remove `{path}`{branch}"),
     });
     for item in &plan.unsaved {
-        match options.is_forced {
-            true => output::say(&format!("would lose {item}")),
-            false => output::say(&format!("would keep for 7 days {item}")),
-        }
+        output::say(&unsaved::planned_line(item));
     }
 }
 
@@ -224,18 +222,26 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
     let path = ShownPath(&removed.path);
     let deleted = removed.deleted_branch.as_ref();
     let deleted = deleted.map(|branch| format!(", and the branch {}", named(branch))).unwrap_or_default();
-    let stays = match (&removed.branch, fate) {
-        (_, BranchFate::Stays) | (None, _) => String::new(),
-        _ if removed.deleted_branch.is_some() => String::new(),
-        (Some(branch), BranchFate::DeletedIfMerged) => {
-            format!("; the branch `{}` is not merged, and stays", ShownPath(branch))
+    let stays = match (&removed.staying_branch, fate) {
+        (None, _) => String::new(),
+        (Some(branch), BranchFate::Deleted) => {
+            format!("; the branch `{}` has changed meanwhile or is in use, and stays", ShownPath(&branch.name))
         }
-        (Some(branch), BranchFate::Deleted) => format!("; the branch `{}` could not be deleted", ShownPath(branch)),
+        (Some(branch), _) => {
+            let own = match branch.own_commits {
+                0 => String::new(),
+                own => format!(" (it or its log has {} that no other branch has)", counted(own, "commit")),
+            };
+            format!("; the branch `{}` is not merged, and stays{own}", ShownPath(&branch.name))
+        }
     };
     output::say(&match removed.was_gone {
         true => format!("forgot `{path}`, which was gone already{deleted}{stays}"),
         false => format!("removed `{path}`{deleted} in {}{stays}", duration(removed.elapsed)),
     });
+    for item in &removed.lost {
+        output::say(&format!("lost {item}"));
+    }
     if let Some(kept) = &removed.kept {
         output::say(&unsaved::kept_line(kept));
     }

@@ -50,6 +50,43 @@ fn merged_worktrees_are_listed_and_removed_when_that_is_wanted() {
 }
 
 #[test]
+fn ignored_files_that_are_moved_aside_are_named_before() {
+    let repo = Repo::anywhere();
+    let done = repo.add(["done"]);
+    git(&done, ["commit", "-q", "--allow-empty", "-m", "done"]);
+    repo.git(["merge", "-q", "--no-ff", "--no-edit", "done"]);
+    write(&done.join(".env.own"), "only here\n");
+    let prune = |words: &[&str]| repo.calve(["prune", "--merged", "--json"]).args(words);
+    for words in [&["-n"][..], &["--yes"]] {
+        let said = prune(words).succeeds().says(&["would keep for 7 days", "`.env.own`"]).json();
+        assert_eq!(said["merged"][0]["unsaved"][0]["paths"], serde_json::json!([".env.own"]));
+    }
+    assert!(!done.exists());
+}
+
+#[test]
+fn a_branch_of_a_remote_that_was_merged_here_may_go_and_a_new_one_may_not() {
+    let repo = Repo::anywhere();
+    let origin = repo.spot.join("origin.git");
+    let words = ["clone", "-q", "--bare", ".", origin.to_str().unwrap()];
+    repo.git(words);
+    repo.git(["remote", "add", "origin", origin.to_str().unwrap()]);
+    repo.git(["checkout", "-q", "-b", "elsewhere"]);
+    repo.git(["commit", "-q", "--allow-empty", "-m", "elsewhere"]);
+    repo.git(["push", "-q", "origin", "elsewhere", "elsewhere:fresh"]);
+    repo.git(["checkout", "-q", "main"]);
+    repo.git(["branch", "-q", "-D", "elsewhere"]);
+    repo.git(["fetch", "-q", "origin"]);
+    let at = repo.spot.join("elsewhere");
+    repo.git(["worktree", "add", "-q", "--track", "-b", "elsewhere", at.to_str().unwrap(), "origin/elsewhere"]);
+    let prune = || repo.calve(["prune", "--merged", "-n"]).succeeds();
+    prune().says(&["no commit was ever made"]);
+    repo.git(["merge", "-q", "--no-ff", "--no-edit", "elsewhere"]);
+    let new = repo.add(["new"]);
+    prune().says(&["would remove", "branch `elsewhere`", &format!("kept `{}`", new.display())]);
+}
+
+#[test]
 fn on_a_terminal_it_asks() {
     let repo = Repo::anywhere();
     let done = repo.add(["done"]);

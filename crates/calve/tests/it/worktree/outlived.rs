@@ -183,7 +183,7 @@ fn a_branch_that_is_being_deleted_is_waited_for() {
     let repo = Repo::anywhere();
     repo.add(["y"]);
     // git does not wait for the lock of its configuration: both at once, and one of them would fail.
-    let slow = SlowGit::new(&repo, "branch");
+    let slow = SlowGit::new(&repo, "update-ref");
     let removing = slow.used_by(repo.calve(["remove", "-q", "-D", "y"])).start();
     eventually("git waits", || slow.directory.join("waits").exists());
     let adding = repo.calve(["add", "-q", "x"]).start();

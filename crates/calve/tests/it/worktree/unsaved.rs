@@ -220,6 +220,98 @@ fn the_database_of_a_journal_is_moved_aside_with_it() {
 }
 
 #[test]
+fn a_changed_database_is_moved_aside_with_its_journals() {
+    for (changed, other) in [(".env.db", ".env.db-shm"), (".env.db-journal", ".env.db-wal")] {
+        let repo = Repo::anywhere();
+        for name in [".env.db", changed, other] {
+            repo.write(name, "the same\n");
+        }
+        let path = repo.add(["x"]);
+        write(&path.join(changed), "changed here\n");
+        let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
+        let files: Vec<_> = removed["kept"]["files"].as_array().unwrap().iter().map(|name| name.as_str()).collect();
+        for name in [".env.db", changed, other] {
+            assert!(files.contains(&Some(name)), "{name}: {files:?}");
+        }
+    }
+}
+
+#[test]
+fn force_moves_ignored_files_aside_and_names_what_is_lost() {
+    let x = Guarded::new();
+    write(&x.path.join(".env"), "SECRET=edited\n");
+    write(&x.path.join("src/main.ts"), "changed\n");
+    let planned = x.repo.calve(["remove", "-n", "-f", "x"]).succeeds();
+    planned.says(&["would lose changes", "`src/main.ts`", "would keep for 7 days ignored files", "`.env`"]);
+    let removed = x.repo.calve(["remove", "-f", "--json", "x"]).succeeds();
+    let removed = removed.says(&["lost changes", "`src/main.ts`", "1 ignored file", "7 days"]).json();
+    assert_eq!(removed["lost"][0]["paths"], serde_json::json!(["src/main.ts"]));
+    assert_eq!(removed["lost"].as_array().unwrap().len(), 1);
+    let place = PathBuf::from(removed["kept"]["directory"].as_str().unwrap());
+    assert_eq!(fs_err::read_to_string(place.join(".env")).unwrap(), "SECRET=edited\n");
+    // What git cannot read, and what cannot be moved aside, still goes by force.
+    let broken = x.repo.add(["broken"]);
+    fs_err::write(x.repo.join(".git/worktrees/proj.broken/index"), "no index").unwrap();
+    x.repo.calve(["remove", "broken"]).fails(1);
+    x.repo.calve(["remove", "-f", "broken"]).succeeds().says(&["lost"]);
+    assert!(!broken.exists());
+}
+
+#[test]
+fn commits_that_only_the_log_of_a_branch_has_are_counted() {
+    let repo = Repo::anywhere();
+    for (name, after) in [
+        ("amended", &["commit", "-q", "--amend", "--allow-empty", "-m", "new"][..]),
+        ("reset", &["reset", "-q", "--hard", "HEAD^"]),
+    ] {
+        let path = repo.add([name]);
+        git(&path, ["commit", "-q", "--allow-empty", "-m", "old"]);
+        let lost = git(&path, ["rev-parse", "HEAD"]);
+        assert!(Command::new("git").arg("-C").arg(&path).args(after).status().unwrap().success());
+        repo.git(["merge", "-q", "--no-edit", name]);
+        repo.calve(["remove", "-n", "-D", name]).succeeds().says(&["1 commit that no other branch has"]);
+        repo.calve(["remove", "-d", name]).succeeds().says(&["stays", "its log has 1 commit"]);
+        assert!(repo.git(["log", "-g", "--format=%H", name]).contains(lost.trim()));
+        repo.add([name]);
+        repo.calve(["remove", "-D", name]).succeeds().says(&["1 commit that no other branch has"]);
+        assert!(repo.git(["branch", "--list", name]).is_empty());
+    }
+    // Nothing of its own: `-d` deletes it.
+    repo.add(["plain"]);
+    repo.calve(["remove", "-d", "plain"]).succeeds().says(&["and the branch `plain`"]);
+}
+
+#[test]
+fn a_branch_stays_if_a_hook_commits_to_it_or_a_rebase_goes_back_to_it() {
+    let repo = Repo::anywhere();
+    let (rebasing, other) = (repo.add(["rebasing"]), repo.add(["other"]));
+    write(&repo.join(".git/worktrees/proj.other/rebase-merge/head-name"), "refs/heads/rebasing\n");
+    repo.calve(["remove", "-D", "rebasing"]).succeeds().says(&["in use, and stays"]);
+    assert!(!rebasing.exists() && other.exists() && !repo.git(["branch", "--list", "rebasing"]).is_empty());
+    repo.write(".calve.toml", "[hooks]\npre-remove = \"git commit -q --allow-empty -m late\"\n");
+    repo.git(["add", "-f", ".calve.toml"]);
+    repo.git(["commit", "-q", "-m", "hook"]);
+    repo.add(["x"]);
+    repo.calve(["remove", "--yes", "-D", "x"]).succeeds().says(&["has changed meanwhile", "stays"]);
+    assert_eq!(repo.git(["log", "-1", "--format=%s", "x"]).trim(), "late");
+}
+
+#[test]
+fn directories_with_plain_names_count_as_outputs_only_where_a_build_made_them() {
+    let repo = Repo::anywhere();
+    repo.write(".gitignore", "bin/\nbuild/\nout/\n");
+    repo.git(["add", ".gitignore"]);
+    repo.git(["commit", "-q", "-m", "ignored"]);
+    repo.write("build/here", "built in the main worktree\n");
+    let path = repo.add(["x"]);
+    for name in ["bin/mine.sh", "sub/out/notes", "cmake/build/CMakeCache.txt", "cmake/build/a.out", "build/other"] {
+        write(&path.join(name), "only here\n");
+    }
+    let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
+    assert_eq!(removed["kept"]["files"], serde_json::json!(["bin/mine.sh", "sub/out/notes"]));
+}
+
+#[test]
 fn more_than_fits_aside_needs_force() {
     let x = Guarded::new();
     let large = |name: &str, bytes: u64| fs_err::File::create(x.path.join(name)).unwrap().set_len(bytes).unwrap();
