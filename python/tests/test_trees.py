@@ -257,8 +257,6 @@ def test_no_zombies_are_left(tmp_path):
                 found.add(process)
         return found
 
-    # The one that waits for a call of the databases, of the tests before this one.
-    _program._end_waiting()
     for n in range(4):
         calve.remove_tree(tree(tmp_path / f"{n}", 1, 1))
     until(lambda: not names(tmp_path) and not children("RSD"))
