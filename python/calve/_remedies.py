@@ -95,7 +95,7 @@ DATABASE_REMEDIES = {
     "start_new_server": "stop this server, and start another one",
     "install_server": "install the server, or start a template that was made from an image",
     "install_runtime": "install podman or docker",
-    "choose_local_engine": "use podman, or a Docker engine that runs on this machine as root (`docker context ls`, DOCKER_HOST)",
+    "use_local_server": "use a server of this machine, or podman, or a Docker engine that runs on it as root (`docker context ls`, DOCKER_HOST)",
     "grant_ids": "as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER",
     "choose_image": "make the template again, from an image for this machine",
     "choose_supported_version": "install a supported version of the server",

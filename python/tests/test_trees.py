@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import calve
-from calve import _native, _program
+from calve import _native
 from calve._remedies import REMEDIES
 
 SLOW = dict(strategy="copy", verify=True, threads=1)

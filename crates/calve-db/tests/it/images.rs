@@ -140,7 +140,10 @@ fn no_engine_of_docker_that_fits() {
     let nowhere = format!("unix://{}", world.path().join("none").display());
     create(client, &nowhere)
         .fails(1, &["docker` failed\n", "daemon running", "hint: check that it works without Calve: "]);
-    let refused = ["does not share this machine's files and users", "hint: install the database server here"];
+    let refused = [
+        "does not share this machine's files and users",
+        "hint: install the database server here (Homebrew, apt) and leave --image out, or use podman or a Docker engine that runs as root on this machine",
+    ];
     create(client, "tcp://127.0.0.1:1").fails(1, &refused);
     // Clients of a rootless engine, of one that changes ids, of one in a virtual machine with files of its own, and of one whose files are
     // shared with a virtual machine.

@@ -308,9 +308,9 @@ fn remedies(cases: &[Case]) -> BTreeSet<String> {
 
 /// The remedies of databases for which the packages leave the program's hint as it is.
 #[rustfmt::skip]
-const PROGRAMS_WORDS: [&str; 20] = [
+const PROGRAMS_WORDS: [&str; 21] = [
     // A command with its arguments, which no function of the packages stands for.
-    "CreateTemplate", "RebuildTemplate", "ReadLog", "CheckRuntime", "PullImage",
+    "CreateTemplate", "RebuildTemplate", "RemoveVolumes", "ReadLog", "CheckRuntime", "PullImage",
     // Errors of commands that the packages do not run: those that make templates,
     "ReplaceTemplate", "NameEngine", "NameOneSource", "CorrectCommand", "ConnectToServer", "DropStrategy",
     "ShutDownSource", "NameCompleteDirectory", "CopyToOnePlace", "ReadAsOwner",
