@@ -14,7 +14,10 @@ impl Log {
     /// Reads the log of a reference, with `refs/`, in a directory of git's own. One that is not there has no lines.
     pub(crate) fn of(directory: &Path, reference: &str) -> Log {
         let text = fs_err::read(directory.join("logs").join(reference)).unwrap_or_default();
-        Log { text: String::from_utf8_lossy(&text).into_owned() }
+        // The loose conversion takes several times as long, and logs may have thousands of lines.
+        let text =
+            String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Log { text }
     }
 
     /// Returns the lines, the oldest first.
@@ -92,16 +95,13 @@ impl<'l> LogLine<'l> {
     }
 
     /// Returns whether git made the new commit here, of what was in this repository. What came by a fetch, a fast-forward or a checkout may be
-    /// somebody else's.
+    /// somebody else's, and so may what a rebase made anew: [`Self::rewriting`] tells of what.
     fn is_made_here(&self) -> bool {
         const MAKING: [&str; 3] = ["cherry-pick", "revert", "am"];
-        // In a rebase: `rebase (pick): SUBJECT`, `pull --rebase (pick): SUBJECT`.
-        const STEPS: [&str; 7] = ["(pick)", "(reword)", "(edit)", "(squash)", "(fixup)", "(continue)", "(merge)"];
         let Some((action, what)) = self.how.split_once(": ") else { return false };
         what != "fast-forward"
             && (action.starts_with("commit")
                 || MAKING.contains(&action)
-                || STEPS.iter().any(|step| action.ends_with(step))
                 || what.starts_with("Merge made by ") && !self.brings_request(""))
     }
 
@@ -110,8 +110,9 @@ impl<'l> LogLine<'l> {
         let (action, what) = self.how.split_once(": ")?;
         let onto = match action {
             "commit (amend)" => None,
-            // In the log of a branch: `rebase (finish): refs/heads/x onto OID`. It may have nothing that the other one lacks.
-            _ if action.ends_with("rebase (finish)") => {
+            // In the log of a branch: `rebase (finish): refs/heads/x onto OID`, `pull --rebase origin main (finish): …`. It may have nothing that
+            // the other one lacks.
+            _ if action.ends_with("(finish)") => {
                 let (_, onto) = what.rsplit_once(" onto ").filter(|(_, onto)| *onto != self.new)?;
                 Some(onto.to_owned())
             }
@@ -199,9 +200,6 @@ mod tests {
             "cherry-pick: x",
             "revert: x",
             "am: x",
-            "rebase (pick): x",
-            "rebase -i (squash): x",
-            "pull --rebase (continue): x",
             "merge origin/main: Merge made by the 'ort' strategy.",
         ] {
             assert!(line(how).is_made_here(), "{how}");
@@ -209,6 +207,9 @@ mod tests {
         for how in [
             "checkout: moving from main to commit: x",
             "cherry-pick: fast-forward",
+            "rebase (pick): x",
+            "rebase -i (squash): x",
+            "pull --rebase (continue): x",
             "rebase: fast-forward",
             "rebase (start): checkout main",
             "rebase (finish): returning to refs/heads/x",
@@ -224,6 +225,11 @@ mod tests {
         let onto = |how| line(how).rewriting().map(|rewriting| rewriting.onto);
         assert_eq!(onto("commit (amend): x onto y"), Some(None));
         assert_eq!(onto("rebase (finish): refs/heads/x onto 12"), Some(Some("12".to_owned())));
+        for how in
+            ["pull -q --rebase origin main (finish): refs/heads/x onto 12", "pull -q (finish): refs/heads/x onto 12"]
+        {
+            assert_eq!(onto(how), Some(Some("12".to_owned())), "{how}");
+        }
         for how in ["rebase (finish): refs/heads/x onto b", "rebase (finish): returning to refs/heads/x", "commit: x"] {
             assert_eq!(onto(how), None, "{how}");
         }

@@ -253,6 +253,38 @@ fn a_request_in_another_form_is_a_request_until_it_is_taken_over() {
 }
 
 #[test]
+fn a_rebased_request_is_a_request() {
+    // With or without a branch whose name or log tells, and by any way to rebase.
+    for (begin, rebase) in [
+        ("fetch -q origin pull/5/head:x", "rebase -q origin/main"),
+        ("fetch -q origin pull/5/head:x", "pull -q --rebase origin main"),
+        ("branch x refs/pull/5/head", "rebase -q origin/main"),
+        ("branch x refs/pull/5/head", "pull -q --rebase origin main"),
+        ("branch x refs/pull/5/head", "-c pull.rebase=true pull -q origin main"),
+    ] {
+        let project = Project::new();
+        project.request(5);
+        project.commit("refs/pull/5/head", "refs/pull/5/head");
+        project.git("fetch -q origin pull/5/head:refs/pull/5/head");
+        project.commit("main", "refs/heads/main");
+        project.fetch_again();
+        project.git(begin);
+        project.git("switch -q x");
+        project.git(rebase);
+        let [tip, below] = ["HEAD", "HEAD~1"].map(|name| project.git(&format!("rev-parse {name}")));
+        project.git("switch -q main");
+        project.fetch_again();
+        assert_ne!(below, project.git("rev-parse origin/main"), "{begin}, {rebase}");
+        // A log tells of the last commit, and a fetched branch of all.
+        let all: &[&str] = if begin.starts_with("fetch") { &["x", &tip, "x~1", &below] } else { &["x", &tip] };
+        for commit in all {
+            assert!(project.is_foreign(commit), "{begin}, {rebase}: {commit}");
+        }
+        assert!(!project.is_foreign("main") && !project.is_foreign("origin/main"), "{begin}, {rebase}");
+    }
+}
+
+#[test]
 fn ones_own_request_stays_ones_own() {
     for squashes in [false, true] {
         let project = Project::new();
