@@ -228,11 +228,11 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
             format!("; the branch `{}` has changed meanwhile or is in use, and stays", ShownPath(&branch.name))
         }
         (Some(branch), _) => {
-            let own = match branch.own_commits {
-                0 => String::new(),
-                own => format!(" (it or its log has {} that no other branch has)", counted(own, "commit")),
+            let why = match branch.own_commits {
+                0 => "it is not merged, or in use".to_owned(),
+                own => format!("it or its log has {} that no other branch has", counted(own, "commit")),
             };
-            format!("; the branch `{}` is not merged, and stays{own}", ShownPath(&branch.name))
+            format!("; the branch `{}` stays: {why}", ShownPath(&branch.name))
         }
     };
     output::say(&match removed.was_gone {

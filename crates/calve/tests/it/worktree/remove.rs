@@ -50,7 +50,9 @@ fn a_branch_goes_when_that_is_asked_for() {
     assert_eq!(repo.git(["branch", "--list", "merged"]), "");
     let path = repo.add(["ahead"]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "more"]);
-    repo.calve(["remove", "-d", "ahead"]).succeeds().says(&["is not merged, and stays"]);
+    repo.calve(["remove", "-d", "ahead"])
+        .succeeds()
+        .says(&["the branch `ahead` stays: it or its log has 1 commit that no other branch has"]);
     repo.add(["ahead"]);
     let receipt = repo.calve(["remove", "-D", "--json", "ahead"]).succeeds().json();
     assert_eq!((&receipt["schema"], &receipt["branch_deleted"]), (&"calve.worktree-remove/1".into(), &true.into()));
