@@ -37,7 +37,9 @@ impl<'w> IgnoredSearch<'w> {
     pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) -> Result<()> {
         for entry in entries {
             let path = below.join(path_of(&entry.path));
-            if !path.ancestors().any(|above| self.is_made_again(above, above != path || entry.is_directory)) {
+            // Of a directory in which git does not ignore everything, it lists what it ignores.
+            let mut above = path.ancestors();
+            if !above.any(|above| self.is_made_again(above, above != path || entry.is_directory, above == path)) {
                 self.add(path)?;
             }
         }
@@ -60,8 +62,8 @@ impl<'w> IgnoredSearch<'w> {
     }
 
     /// Returns whether an entry is a dependency or the output of a build. People give their own directories some of these names, too: such a
-    /// one counts if a donor has it as well, or if a build tool has left its mark in it or is set up beside it.
-    fn is_made_again(&mut self, path: &Path, is_directory: bool) -> bool {
+    /// one counts if git ignores the whole of it and a donor has it as well, or if a build tool has left its mark in it or is set up beside it.
+    fn is_made_again(&mut self, path: &Path, is_directory: bool, is_whole: bool) -> bool {
         const PLAIN_NAMES: [&str; 3] = ["bin", "build", "out"];
         const LEFT_INSIDE: [&str; 4] = ["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja", "meson-info"];
         const BESIDE: [&str; 7] = [
@@ -83,7 +85,7 @@ impl<'w> IgnoredSearch<'w> {
         let has = |directory: &Path, names: &[&str]| {
             names.iter().any(|name| fs_err::symlink_metadata(directory.join(name)).is_ok())
         };
-        (0..self.donors.len()).any(|donor| self.is_really_in(donor, path))
+        (is_whole && (0..self.donors.len()).any(|donor| self.is_really_in(donor, path)))
             || has(&there, &LEFT_INSIDE)
             || beside.is_some_and(|beside| has(&beside, &BESIDE))
     }
@@ -116,7 +118,7 @@ impl<'w> IgnoredSearch<'w> {
             let (name, path) = (entry.file_name(), path.join(entry.file_name()));
             let is_directory = entry.file_type()?.is_dir();
             let is_trash = is_directory && is_trash(name.as_encoded_bytes());
-            if !is_trash && !self.is_made_again(&path, is_directory) {
+            if !is_trash && !self.is_made_again(&path, is_directory, true) {
                 self.add(path)?;
             }
         }

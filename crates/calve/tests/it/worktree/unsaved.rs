@@ -299,16 +299,25 @@ fn a_branch_stays_if_a_hook_commits_to_it_or_a_rebase_goes_back_to_it() {
 #[test]
 fn directories_with_plain_names_count_as_outputs_only_where_a_build_made_them() {
     let repo = Repo::anywhere();
-    repo.write(".gitignore", "bin/\nbuild/\nout/\n");
-    repo.git(["add", ".gitignore"]);
+    repo.write(".gitignore", "/bin/\nbuild/\nout/\n*.local\n");
+    // git has a part of it.
+    repo.write("tools/bin/tool", "tracked\n");
+    repo.git(["add", ".gitignore", "tools"]);
     repo.git(["commit", "-q", "-m", "ignored"]);
     repo.write("build/here", "built in the main worktree\n");
     let path = repo.add(["x"]);
-    for name in ["bin/mine.sh", "sub/out/notes", "cmake/build/CMakeCache.txt", "cmake/build/a.out", "build/other"] {
+    for name in [
+        "bin/mine.sh",
+        "tools/bin/secret.local",
+        "sub/out/notes",
+        "cmake/build/CMakeCache.txt",
+        "cmake/build/a.out",
+        "build/other",
+    ] {
         write(&path.join(name), "only here\n");
     }
     let removed = repo.calve(["remove", "--json", "x"]).succeeds().json();
-    assert_eq!(removed["kept"]["files"], serde_json::json!(["bin/mine.sh", "sub/out/notes"]));
+    assert_eq!(removed["kept"]["files"], serde_json::json!(["bin/mine.sh", "sub/out/notes", "tools/bin/secret.local"]));
 }
 
 #[test]
