@@ -50,7 +50,8 @@ impl FileSetState {
                 Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                     files.insert(name, stat);
                 }
-                Ok(_) | Err(Errno::NOENT) => {}
+                // What would be too long a name is none that is there.
+                Ok(_) | Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
                 Err(errno) => return Err(errno),
             }
         }

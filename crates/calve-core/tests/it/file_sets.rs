@@ -293,3 +293,15 @@ fn a_database_in_a_spare() {
     let claimed = copies_with(&volume, rounds(100), "a.db", &writer, CHECK_SQLITE, &options);
     assert!(claimed > 0, "no spare was claimed");
 }
+
+/// With the ending of a log it would be longer than a name may be.
+#[test]
+fn a_database_with_the_longest_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));
+    let name = format!("{}.db", "x".repeat(252));
+    fs::create_dir(&src).unwrap();
+    fs::write(src.join(&name), "1").unwrap();
+    clone_tree(&src, &dst, &CloneOptions::default()).unwrap();
+    assert_eq!(fs::read(dst.join(&name)).unwrap(), b"1");
+}
