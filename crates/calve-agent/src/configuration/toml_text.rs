@@ -36,6 +36,10 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
         return Err(FileLeftReason::Taken(name.to_owned()));
     }
     names.iter().for_each(|name| remove(&mut document, name));
+    // In an inline table, say.
+    if let Some(name) = names.iter().find(|name| value(&values(&document), name).is_some()) {
+        return Err(FileLeftReason::Taken((*name).to_owned()));
+    }
     let left = document.to_string();
     match comments(&left) {
         // Those inside of what goes, and right above it.
@@ -167,6 +171,8 @@ mod tests {
         let inline = "servers.calve = { command = 'calve' }\na = 1\n";
         assert_eq!(with(Some(inline), OWN, NAMES), Ok(Edit::Fine));
         assert_eq!(without(Some(inline), OWN, NAMES), Ok(Edit::Write("a = 1\n".into())));
+        let nested = "servers = { calve = { command = 'calve' } }\n";
+        assert_eq!(without(Some(nested), OWN, NAMES), taken);
         // Its text is in a comment and in a string: it is not there.
         for text in [format!("#{OWN}"), format!("a = '''\n{OWN}'''\n")] {
             let is_there = value(&of(&text), "servers.calve").is_some();
