@@ -37,7 +37,8 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     }
     names.iter().for_each(|name| remove(&mut document, name));
     // In an inline table, say.
-    if let Some(name) = names.iter().find(|name| value(&values(&document), name).is_some()) {
+    let after = values(&document);
+    if let Some(name) = names.iter().find(|name| value(&after, name).is_some()) {
         return Err(FileLeftReason::Taken((*name).to_owned()));
     }
     let left = document.to_string();
