@@ -124,7 +124,7 @@ struct LargeDirectory {
     node: Arc<Node>,
     stat: Stat,
     unfinished: AtomicUsize,
-    /// Of all workers.
+    /// Shared by all workers.
     held_back: Mutex<Names>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether files that belong together ([`FileSet`]) have changed between two looks at them.
+//! Tells if files that belong together ([`FileSet`]) have changed between two looks at them.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

@@ -272,7 +272,7 @@ fn a_database_that_nothing_but_its_log_tells_of() {
     }
 }
 
-/// What has changed since a spare was built is copied when it is claimed: perhaps one file of a database, and not the other.
+/// A claim copies the files that have changed since the spare was built: perhaps one file of a database, and not the other.
 #[test]
 fn a_database_in_a_spare() {
     if !require_program("python3") {

@@ -130,7 +130,7 @@ pub(crate) struct Rewriting {
     pub(crate) onto: Option<String>,
 }
 
-/// What logs tell about the commits of a repository.
+/// The commits of a repository that its logs tell about.
 #[derive(Default)]
 pub(crate) struct History {
     /// Commits that git made here.

@@ -18,7 +18,7 @@ pub(crate) const BRANCH_MARK: &str = "calveuntrusted";
 /// The references of pull requests in one repository.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
-    /// What the fetches of the configuration put where.
+    /// The configured refspecs of fetches.
     refspecs: Vec<Refspec>,
     /// Local branches that follow one, or that Calve has made of one.
     branches: HashSet<String>,

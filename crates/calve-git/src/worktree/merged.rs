@@ -29,7 +29,7 @@ pub struct MergedWorktree {
     pub age: Option<Duration>,
     /// Why it is to stay all the same.
     pub refused: Option<Error>,
-    /// What only it has, if it may go: ignored files, which are moved aside.
+    /// Ignored files that only this worktree has. They are moved aside if it goes.
     pub unsaved: Vec<UnsavedItem>,
 }
 

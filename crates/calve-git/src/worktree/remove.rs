@@ -104,7 +104,7 @@ pub struct WorktreeRemoveReport {
     pub path: PathBuf,
     /// The branch it had.
     pub branch: Option<String>,
-    /// That branch, if it was to be deleted and stays.
+    /// The same branch, if it was to be deleted and stays.
     pub staying_branch: Option<GoingBranch>,
     /// That branch, if it was deleted.
     pub deleted_branch: Option<GoingBranch>,

@@ -19,7 +19,7 @@ use crate::tree::notes::Notes;
 use crate::tree::set_state::FileSetState;
 use crate::tree::stable::Moment;
 
-/// What all sets of one filling share.
+/// The state that all sets of one filling share.
 pub(super) struct SetsOfFill {
     began: Moment,
     /// The time that was given to further tries.
