@@ -5,6 +5,7 @@
 
 mod arguments;
 mod confirmation;
+mod connection;
 mod documents;
 mod program;
 mod repositories;
@@ -19,17 +20,14 @@ use rmcp::model::{
     ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
 use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 
 use self::confirmation::Confirmations;
+use self::connection::Connection;
 use self::program::Program;
 use self::repositories::Repositories;
 pub use self::result::RESULT_BYTES;
-
-/// The most that one message of a client can have. A longer one is read to its end and dropped.
-const MESSAGE_BYTES: usize = 64 * 1024;
 
 const INSTRUCTIONS: &str = "Git worktrees that are complete: with installed dependencies, ports of their own, and databases filled with \
     data. Create one for each task, work in its path, and remove it when its commits are pushed or merged. Removing a worktree and resetting \
@@ -82,8 +80,7 @@ pub fn serve(options: ServerOptions) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async move {
         let (input, output) = stdio_pipes();
-        let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MESSAGE_BYTES);
-        let served = match Arc::new(server).serve(transport).await {
+        let served = match Arc::new(server).serve(Connection::new(input, output)).await {
             Ok(session) => session.waiting().await.map(|_| ()).map_err(|error| ServeError::Session(error.to_string())),
             // A client that came and went.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
+use calve_testkit::{SplitMix64, rounds};
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation};
 use rmcp::service::{RoleClient, RunningService};
@@ -216,15 +217,23 @@ impl Lines {
     }
 
     fn send(&mut self, line: &str) {
-        self.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+        self.send_bytes(line.as_bytes());
+    }
+
+    fn send_bytes(&mut self, line: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(&[line, b"\n"].concat()).unwrap();
+    }
+
+    fn answer(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the server ended");
+        serde_json::from_str(&line).unwrap()
     }
 
     fn ask(&mut self, request: Value) -> Value {
         self.send(&request.to_string());
         loop {
-            let mut line = String::new();
-            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the server ended");
-            let answer: Value = serde_json::from_str(&line).unwrap();
+            let answer = self.answer();
             if answer["id"] == request["id"] {
                 return answer;
             }
@@ -248,13 +257,6 @@ impl Drop for Lines {
 fn what_is_malformed_huge_or_outside_is_refused_and_the_server_goes_on() {
     let (repo, other) = (Repo::anywhere(), Repo::anywhere());
     let mut lines = Lines::with(&home(&repo), &[&repo.path]);
-    for line in ["", "no json", "{\"jsonrpc\": \"2.0\", \"id\": 7,", "[1, 2]", "\u{feff}{}", "{\"id\": {}}"] {
-        lines.send(line);
-    }
-    lines.send(&"[".repeat(60_000));
-    let pad = "x".repeat(100_000);
-    lines.send(&json!({"jsonrpc": "2.0", "id": 8, "method": "tools/list", "params": {"pad": pad}}).to_string());
-    lines.send(&"x".repeat(5_000_000));
     let listed = lines.ask(json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"}));
     assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 7);
     let unknown = lines.ask(json!({"jsonrpc": "2.0", "id": 10, "method": "tools/run"}));
@@ -303,6 +305,94 @@ fn what_is_malformed_huge_or_outside_is_refused_and_the_server_goes_on() {
     // It ends with its client.
     lines.stdin = None;
     assert!(lines.child.wait().unwrap().success());
+}
+
+#[test]
+fn every_line_that_is_no_message_is_answered() {
+    let repo = Repo::anywhere();
+    let mut lines = Lines::with(&home(&repo), &[&repo.path]);
+    let call = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{params}}}"#);
+    let long = "x".repeat(70_000);
+    let cases = [
+        (b"no json".to_vec(), json!(null), -32700),
+        (br#"{"jsonrpc": "2.0", "id": 7,"#.to_vec(), json!(null), -32700),
+        ([call("{}").as_bytes(), b"\xc3("].concat(), json!(null), -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"\xc3(\"}".to_vec(), json!(null), -32700),
+        ("[".repeat(60_000).into_bytes(), json!(null), -32700),
+        (b"[1, 2]".to_vec(), json!(null), -32600),
+        (b"7".to_vec(), json!(null), -32600),
+        ("\u{feff}{}".as_bytes().to_vec(), json!(null), -32600),
+        (br#"{"jsonrpc": "2.0", "id": {}}"#.to_vec(), json!(null), -32600),
+        (br#"{"id": 5, "method": "tools/list"}"#.to_vec(), json!(5), -32600),
+        (br#"{"jsonrpc": "1.0", "id": "a", "method": "tools/list"}"#.to_vec(), json!("a"), -32600),
+        (br#"{"jsonrpc": "2.0", "id": 5.5, "method": "tools/list"}"#.to_vec(), json!(5.5), -32600),
+        (br#"{"jsonrpc": "2.0", "id": null, "method": "tools/list"}"#.to_vec(), json!(null), -32600),
+        (br#"{"jsonrpc": "2.0", "id": 5}"#.to_vec(), json!(5), -32600),
+        (call("[]").into_bytes(), json!(5), -32602),
+        (call("7").into_bytes(), json!(5), -32602),
+        (call("{}").into_bytes(), json!(5), -32602),
+        (call(r#"{"name": 7}"#).into_bytes(), json!(5), -32602),
+        (call(r#"{"name": "list_worktrees", "arguments": 7}"#).into_bytes(), json!(5), -32602),
+        (call(r#"{"name": "list_worktrees", "arguments": []}"#).into_bytes(), json!(5), -32602),
+        (
+            call(&format!(r#"{{"name":"create_worktree","arguments":{{"branch":"{long}"}}}}"#)).into_bytes(),
+            json!(5),
+            -32602,
+        ),
+        (br#"{"jsonrpc": "2.0", "id": 5, "method": "no/such"}"#.to_vec(), json!(5), -32601),
+        ("x".repeat(5_000_000).into_bytes(), json!(null), -32600),
+    ];
+    for (line, id, code) in cases {
+        let shown = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+        lines.send_bytes(&line);
+        let answer = lines.answer();
+        assert_eq!(answer["error"]["code"], code, "{shown}: {answer}");
+        assert_eq!(answer.get("id"), Some(&id), "{shown}: {answer}");
+        assert!(answer.to_string().len() < 400, "{answer}");
+    }
+    // These want none, and the next one is answered first.
+    for line in ["", " ", r#"{"jsonrpc": "2.0", "method": "notifications/nosuch", "params": 7}"#] {
+        lines.send(line);
+    }
+    let listed = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"});
+    lines.send(&listed.to_string());
+    assert_eq!(lines.answer()["id"], 9);
+    // The last line of an input may lack its end.
+    let mut stdin = lines.stdin.take().unwrap();
+    stdin.write_all(listed.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    assert_eq!(lines.answer()["id"], 9);
+    assert!(lines.child.wait().unwrap().success());
+}
+
+#[test]
+fn random_lines_have_as_many_answers_as_requests() {
+    let repo = Repo::anywhere();
+    let mut lines = Lines::with(&home(&repo), &[&repo.path]);
+    let params = json!({"name": "nosuch", "arguments": {}});
+    let whole = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}).to_string();
+    let mut random = SplitMix64::new(7);
+    let mut below = |bound: usize| random.below(bound as u64) as usize;
+    for _ in 0..rounds(500) {
+        let mut line = whole.clone().into_bytes();
+        for _ in 0..below(4) {
+            let at = 1 + below(line.len() - 2);
+            match below(3) {
+                0 => line[at] = below(256) as u8,
+                1 => drop(line.remove(at)),
+                _ => line.insert(at, below(256) as u8),
+            }
+        }
+        line.retain(|&byte| byte != b'\n');
+        let is_notification = serde_json::from_slice::<Value>(&line)
+            .is_ok_and(|value| value["jsonrpc"] == "2.0" && value["method"].is_string() && value.get("id").is_none());
+        lines.send_bytes(&line);
+        lines.send(r#"{"jsonrpc": "2.0", "id": "next", "method": "no/such"}"#);
+        let answers: Vec<_> = (0..2 - usize::from(is_notification)).map(|_| lines.answer()).collect();
+        let shown = String::from_utf8_lossy(&line);
+        assert!(answers.iter().any(|answer| answer["id"] == "next"), "{shown}: {answers:?}");
+        assert!(answers.iter().all(|answer| answer["error"]["code"].is_i64()), "{shown}: {answers:?}");
+    }
 }
 
 #[test]

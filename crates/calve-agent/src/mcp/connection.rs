@@ -1,0 +1,170 @@
+//! The client's end: one message of JSON-RPC a line, each way.
+//!
+//! Every line but a notification is answered, also one that is no message: a client waits for its answer for as long as it runs.
+
+use std::io;
+use std::sync::Arc;
+
+use rmcp::model::ClientRequest;
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+
+/// The most that one message can have: a longer one is read to its end without being kept, so its `id` is not known.
+const MESSAGE_BYTES: usize = 4 << 20;
+
+/// The methods with parameters that this server reads. Those of others are not looked at.
+const METHODS: [&str; 4] = ["initialize", "ping", "tools/list", "tools/call"];
+
+/// Codes of JSON-RPC 2.0, section 5.1.
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const INVALID_PARAMS: i32 = -32602;
+
+/// Two streams to a client. A line is not lost when the wait for it is dropped.
+pub(super) struct Connection<R, W> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    is_too_long: bool,
+    output: Arc<Mutex<W>>,
+    /// Answers that are being written, without being waited for.
+    refusals: JoinSet<io::Result<()>>,
+}
+
+/// A line that is no message, and its answer.
+struct Refusal {
+    id: Value,
+    code: i32,
+    message: String,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Connection<R, W> {
+    pub(super) fn new(input: R, output: W) -> Self {
+        let output = Arc::new(Mutex::new(output));
+        let input = BufReader::new(input);
+        Self { input, line: Vec::new(), is_too_long: false, output, refusals: JoinSet::new() }
+    }
+
+    /// Reads up to the end of a line, or of the input. Returns whether there was one.
+    async fn read_line(&mut self) -> io::Result<bool> {
+        loop {
+            let available = self.input.fill_buf().await?;
+            let newline = available.iter().position(|&byte| byte == b'\n');
+            let length = newline.map_or(available.len(), |at| at + 1);
+            if self.line.len() + length > MESSAGE_BYTES {
+                self.is_too_long = true;
+                self.line.clear();
+            } else if !self.is_too_long {
+                self.line.extend_from_slice(&available[..length]);
+            }
+            self.input.consume(length);
+            if length == 0 {
+                return Ok(self.is_too_long || !self.line.is_empty());
+            } else if newline.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn take_message(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal> {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_too_long) {
+            return Err(Refusal::new(&Value::Null, INVALID_REQUEST, format!("longer than {MESSAGE_BYTES} bytes")));
+        }
+        message(&line)
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        let output = Arc::clone(&self.output);
+        let error = json!({"code": refusal.code, "message": refusal.message});
+        let answer = json!({"jsonrpc": "2.0", "id": refusal.id, "error": error}).to_string();
+        while self.refusals.try_join_next().is_some() {}
+        self.refusals.spawn(async move { write_line(&output, answer).await });
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Connection<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let output = Arc::clone(&self.output);
+        async move { write_line(&output, serde_json::to_string(&message)?).await }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        while let Ok(true) = self.read_line().await {
+            match self.take_message() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(refusal) => self.refuse(refusal),
+            }
+        }
+        while self.refusals.join_next().await.is_some() {}
+        None
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.output.lock().await.shutdown().await
+    }
+}
+
+async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, mut line: String) -> io::Result<()> {
+    line.push('\n');
+    let mut output = output.lock().await;
+    output.write_all(line.as_bytes()).await?;
+    output.flush().await
+}
+
+/// Reads a line: `None` for one that wants no answer, as a notification that the library does not know.
+fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal> {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let value: Value =
+        serde_json::from_slice(line).map_err(|error| Refusal::new(&Value::Null, PARSE_ERROR, error.to_string()))?;
+    let invalid = |wrong: &str| Refusal::new(&value["id"], INVALID_REQUEST, wrong.to_owned());
+    if !value.is_object() {
+        return Err(invalid("a message is an object"));
+    }
+    let is_response = value.get("result").is_some() || value.get("error").is_some();
+    let method = value["method"].as_str();
+    if value["jsonrpc"] != "2.0" {
+        return Err(invalid("`jsonrpc` is not \"2.0\""));
+    } else if method.is_none() && !is_response {
+        return Err(invalid("there is no `method`"));
+    }
+    let unread = Refusal::new(&value["id"], INVALID_PARAMS, "`params` are not what the method takes".to_owned());
+    let wants_answer = method.is_some() && value.get("id").is_some();
+    if wants_answer && value.get("params").is_some_and(|params| !params.is_object()) {
+        return Err(unread);
+    }
+    match serde_json::from_slice(line) {
+        Ok(RxJsonRpcMessage::<RoleServer>::Request(request)) => match &request.request {
+            // The library takes what it cannot read for a method that it does not know.
+            ClientRequest::CustomRequest(custom) if METHODS.contains(&custom.method.as_str()) => Err(unread),
+            _ => Ok(Some(RxJsonRpcMessage::<RoleServer>::Request(request))),
+        },
+        Ok(message) => Ok(Some(message)),
+        Err(_) if wants_answer => Err(invalid("`id` is neither text nor a whole number, or `params` are none")),
+        Err(_) => Ok(None),
+    }
+}
+
+impl Refusal {
+    /// An id that cannot be one is answered as none.
+    fn new(id: &Value, code: i32, message: String) -> Self {
+        let id = if id.is_string() || id.is_number() { id.clone() } else { Value::Null };
+        Self { id, code, message }
+    }
+}
