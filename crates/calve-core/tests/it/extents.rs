@@ -13,6 +13,8 @@ pub struct Extents {
     pub shared: usize,
     /// Those inside the file system's metadata.
     pub inline: usize,
+    /// Those that are compressed.
+    pub encoded: usize,
 }
 
 /// Asks for the extents of a file, after it has been written back.
@@ -27,6 +29,7 @@ pub fn extents(file: &Path) -> Extents {
         extents.count += 1;
         extents.shared += usize::from(flags.contains("shared"));
         extents.inline += usize::from(flags.contains("inline"));
+        extents.encoded += usize::from(flags.contains("encoded"));
     }
     extents
 }

@@ -11,6 +11,7 @@ use super::content::Content;
 use super::find::{Finder, Method};
 use super::pieces::{FileGroups, GroupPiece, pieces};
 use super::share::{CHANGED, INLINE, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, refusal, share};
+use super::source::put_sources_first;
 use super::turns::for_each;
 use super::{DedupeMode, DedupeReport, LeftFiles};
 use crate::reason::LeftReason;
@@ -80,7 +81,8 @@ impl Sharing {
     }
 
     /// Shares within each group, and keeps what was found out of its members.
-    pub(super) fn run(&mut self, finder: &mut Finder<'_>, groups: FileGroups) {
+    pub(super) fn run(&mut self, finder: &mut Finder<'_>, mut groups: FileGroups) {
+        put_sources_first(finder, &mut groups);
         let (pieces, turns) = pieces(finder, groups);
         let state = || ShareWorker::new(finder);
         let work = |worker: &mut ShareWorker<'_>, at: usize| {
@@ -185,7 +187,7 @@ impl<'a> ShareWorker<'a> {
     }
 
     /// Shares within a piece: `group` are its files, the source first.
-    fn piece(&mut self, piece: &GroupPiece, mut group: Vec<u32>) {
+    fn piece(&mut self, piece: &GroupPiece, group: Vec<u32>) {
         let finder = self.finder;
         let new = group.len() - usize::from(!piece.is_first);
         finder.options.progress.add(new as u64, 0);
@@ -198,32 +200,15 @@ impl<'a> ShareWorker<'a> {
             }
             return;
         }
-        let against = finder.options.against.len();
-        // The first that can be opened; where the addresses are known, one that lies where the most lie.
-        if against == 0 {
-            let neighbours = |index: u32| {
-                let address = self.known(index).address;
-                if address == 0 {
-                    0
-                } else {
-                    group.iter().filter(|&&other| self.known(other).address == address).count()
-                }
-            };
-            if group.len() <= 1000
-                && let Some(best) = (0..group.len()).rev().max_by_key(|&at| neighbours(group[at]))
-            {
-                group.swap(0, best);
-            }
-        }
         // btrfs shares a file only with one that is alike in NOCOW: the others of a set are shared with each other.
         let mut rest = group;
         let mut is_first = piece.is_first;
         while let Some(refused) = self.share_with_first(piece, rest, is_first) {
             is_first = false;
-            let has_source = |against: &[u32]| against.iter().any(|&index| !self.may_change(index));
+            let has_source = |against: &[u32]| against.iter().any(|&index| !self.finder.may_change(index));
             if refused.len() < 2 || !self.finder.options.against.is_empty() && !has_source(&refused) {
                 for index in refused {
-                    if self.may_change(index) {
+                    if self.finder.may_change(index) {
                         self.leave(index, LeftReason::OneIsNocow);
                     }
                 }
@@ -231,11 +216,6 @@ impl<'a> ShareWorker<'a> {
             }
             rest = refused;
         }
-    }
-
-    /// Returns whether a file's extents may move: those of trees to share with may not.
-    fn may_change(&self, index: u32) -> bool {
-        usize::from(self.finder.catalog.items[index as usize].root) >= self.finder.options.against.len()
     }
 
     /// Shares the first of `files` that can be opened with the others. Returns the files that differ from it in NOCOW, if any,
@@ -270,7 +250,7 @@ impl<'a> ShareWorker<'a> {
             if finder.stopped() {
                 return None;
             }
-            if !self.may_change(index) {
+            if !self.finder.may_change(index) {
                 unchangeable.push(index);
                 continue;
             }

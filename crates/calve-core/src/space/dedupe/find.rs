@@ -77,6 +77,11 @@ impl<'a> Finder<'a> {
         self.options.cancel.is_cancelled()
     }
 
+    /// Returns whether a file's extents may move: those of trees to share with may not.
+    pub(super) fn may_change(&self, index: u32) -> bool {
+        usize::from(self.catalog.items[index as usize].root) >= self.options.against.len()
+    }
+
     pub(super) fn find_and_share(&mut self, sharing: &mut Sharing) {
         let classes = self.classes();
         let groups = match self.method {
@@ -275,7 +280,6 @@ impl<'a> Finder<'a> {
     /// Puts together what holds the same.
     fn groups(&self, classes: &[std::ops::Range<usize>], leaders: &HashMap<u32, u32>) -> FileGroups {
         let mut groups = FileGroups::default();
-        let against = self.options.against.len();
         let mut class_members: Vec<(Content, u32, bool, u32)> = Vec::new();
         for class in classes {
             class_members.clear();
@@ -284,7 +288,7 @@ impl<'a> Finder<'a> {
                 // An item that was not hashed has only the files of its own path.
                 let alone = if self.known[leader].is_known() { u32::MAX } else { leader as u32 };
                 // Those to share with come first, whatever their paths are.
-                let may_change = usize::from(self.catalog.items[index].root) >= against;
+                let may_change = self.may_change(index as u32);
                 class_members.push((self.known[leader].content, alone, may_change, index as u32));
             }
             class_members.sort_unstable();

@@ -9,6 +9,7 @@ mod content;
 mod find;
 mod pieces;
 mod share;
+mod source;
 mod turns;
 
 use std::num::NonZeroUsize;

@@ -16,6 +16,19 @@ impl FileGroups {
         self.ends.push(self.members.len() as u32);
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn members(&self, group: usize) -> &[u32] {
+        &self.members[self.range(group)]
+    }
+
+    pub(super) fn members_mut(&mut self, group: usize) -> &mut [u32] {
+        let range = self.range(group);
+        &mut self.members[range]
+    }
+
     fn range(&self, group: usize) -> std::ops::Range<usize> {
         let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
         start as usize..self.ends[group] as usize
@@ -66,8 +79,7 @@ pub(super) fn pieces(finder: &Finder<'_>, groups: FileGroups) -> (GroupPieces, T
         let group = &mut members[range.clone()];
         let all = group.iter().fold(0, |all, &index| all | mask(index));
         let mut start = range.start as u32 + 1;
-        // Where some have been shared before, the best one to share with is found among all of them.
-        if all.count_ones() <= 2 || group.iter().any(|&index| finder.known[index as usize].address != 0) {
+        if all.count_ones() <= 2 {
             pieces.push(GroupPiece { is_first: true, source, start, end: range.end as u32 });
             masks.push(all);
             continue;

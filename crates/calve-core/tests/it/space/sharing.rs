@@ -4,10 +4,11 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use calve_core::{CloneOptions, DedupeMode, Error, Granularity, LeftReason, clone_tree, reshare};
-use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint, spawn_written};
+use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint, rounds, spawn_written};
 use fs_err as fs;
 
 use super::{plain, share, usage, used, volumes};
+use crate::cloning::run;
 use crate::extents::extents;
 
 /// Files of many sizes, the same in every tree made with the same seed.
@@ -305,5 +306,50 @@ fn a_full_disk_is_no_danger() {
         assert!(report.shared_files > 0 || !report.left_alone.is_empty(), "{report:?}");
         before[0].assert_unchanged(&a);
         before[1].assert_unchanged(&b);
+    }
+}
+
+/// Writes a file of 4 MiB whose bytes are compressible: in one go, in every other block first, or compressed where the file system does that.
+fn write_in_a_way(volume: &Volume, file: &Path, content: &[u8], way: u64) {
+    fs::write(file, "").unwrap();
+    if way == 2 && volume.file_system() == FileSystem::Btrfs {
+        run("btrfs", |command| command.args(["property", "set"]).arg(file).args(["compression", "zstd"]));
+    }
+    let open = fs::OpenOptions::new().write(true).open(file).unwrap();
+    let blocks = || content.chunks(4096).zip(0..);
+    let halves: &[&dyn Fn(u64) -> bool] = if way == 1 { &[&|at| at % 2 == 0, &|at| at % 2 == 1] } else { &[&|_| true] };
+    for half in halves {
+        for (block, at) in blocks().filter(|(_, at)| half(*at)) {
+            open.file().write_all_at(block, at * 4096).unwrap();
+        }
+        open.sync_all().unwrap();
+    }
+}
+
+#[test]
+fn of_equal_files_the_one_that_lies_best_is_kept_whatever_its_name() {
+    for volume in volumes() {
+        let mut random = SplitMix64::new(11);
+        for round in 0..rounds(20) {
+            let root = volume.path().join(round.to_string());
+            fs::create_dir(&root).unwrap();
+            let content = random.bytes(1024).repeat(4096);
+            let ways: Vec<_> = (0..2 + random.below(3)).map(|_| random.below(3)).collect();
+            for (at, &way) in ways.iter().enumerate() {
+                write_in_a_way(&volume, &root.join(at.to_string()), &content, way);
+            }
+            volume.settle();
+            let of_each = || (0..ways.len()).map(|at| extents(&root.join(at.to_string())));
+            let fewest = of_each().map(|found| found.count).min();
+            let compressed = volume.file_system() == FileSystem::Btrfs && ways.contains(&2);
+            let report = share(&[&root]);
+            assert_eq!(report.groups, 1, "{ways:?} {report:?}");
+            let all: Vec<_> = of_each().collect();
+            if compressed {
+                assert!(all.iter().all(|found| found.encoded > 0), "{ways:?} {all:?}");
+            } else {
+                assert!(all.iter().all(|found| Some(found.count) == fewest), "{ways:?} {fewest:?} {all:?}");
+            }
+        }
     }
 }

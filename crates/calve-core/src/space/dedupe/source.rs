@@ -1,0 +1,87 @@
+//! Choosing the file of each group that the others come to share with: the choice decides what is gained, and how the rest is read.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd;
+
+use super::catalog::Opener;
+use super::find::Finder;
+use super::pieces::FileGroups;
+use super::turns::{Turns, for_each};
+use crate::sys;
+
+/// btrfs compresses no more than this at once, so that a longer run of compressed bytes is no fragmentation.
+const LONGEST_COMPRESSED: u64 = 128 * 1024;
+/// No file system here has smaller blocks, and what fits into one cannot lie better than another.
+const BLOCK: u64 = 4096;
+
+/// The layout of a file on the disk, the better the lesser: the number of its fragments, and of its bytes that are not compressed.
+type Layout = (u64, u64);
+
+struct Chooser<'a> {
+    opener: Opener<'a>,
+    /// By group: which of its members is the best.
+    best: Vec<(usize, usize)>,
+}
+
+/// Puts the file to share with first in each group: one that most others share with already, or else the one that lies best.
+pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
+    let turns = Turns::in_order(groups.len());
+    let state = || Chooser { opener: Opener::new(finder.catalog, finder.roots), best: Vec::new() };
+    let work = |chooser: &mut Chooser<'_>, group: usize| {
+        let candidates = candidates(finder, groups.members(group));
+        if let Some(best) = best(finder, &mut chooser.opener, candidates) {
+            chooser.best.push((group, best));
+        }
+    };
+    let close = |chooser: &mut Chooser<'_>| chooser.opener.close();
+    for chooser in for_each(finder.threads, finder.roots, &turns, || finder.stopped(), state, work, close) {
+        for (group, best) in chooser.best {
+            groups.members_mut(group).swap(0, best);
+        }
+    }
+}
+
+/// Returns those of a group that the others can share with. Where there are trees to share with, only their files, which are its first.
+fn candidates<'a>(finder: &Finder<'_>, group: &'a [u32]) -> &'a [u32] {
+    match finder.options.against.len() {
+        0 => group,
+        _ => &group[..group.partition_point(|&index| !finder.may_change(index))],
+    }
+}
+
+fn best(finder: &Finder<'_>, opener: &mut Opener<'_>, candidates: &[u32]) -> Option<usize> {
+    let address = |index: u32| finder.known[index as usize].address;
+    let first = address(*candidates.first()?);
+    if candidates.len() == 1 || first != 0 && candidates.iter().all(|&index| address(index) == first) {
+        return None;
+    }
+    let mut sharing: HashMap<u64, usize> = HashMap::new();
+    for address in candidates.iter().map(|&index| address(index)).filter(|&address| address != 0) {
+        *sharing.entry(address).or_default() += 1;
+    }
+    let sharing_with = |index: u32| sharing.get(&address(index)).copied().unwrap_or(0);
+    let most = sharing.values().copied().max().unwrap_or(0);
+    (0..candidates.len())
+        .filter(|&at| sharing_with(candidates[at]) == most)
+        .min_by_key(|&at| layout(finder, opener, candidates[at]))
+}
+
+/// Returns how a file lies. One that cannot be read comes last.
+fn layout(finder: &Finder<'_>, opener: &mut Opener<'_>, index: u32) -> (bool, Layout) {
+    let item = &finder.catalog.items[index as usize];
+    if item.size <= BLOCK {
+        return (false, Layout::default());
+    }
+    let (mut fragments, mut plain, mut end) = (0, 0, None);
+    let read = opener.open(item).ok().flatten().map(|file| {
+        sys::extents(file.as_fd(), 0, |extent| {
+            let goes_on =
+                end == Some((extent.logical, extent.physical)) || extent.encoded && extent.length >= LONGEST_COMPRESSED;
+            fragments += u64::from(!goes_on);
+            plain += if extent.encoded || !extent.has_address { 0 } else { extent.length };
+            end = Some((extent.logical + extent.length, extent.physical + extent.length));
+            true
+        })
+    });
+    (!matches!(read, Some(Ok(_))), (fragments.max(1), plain))
+}
