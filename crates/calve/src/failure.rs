@@ -9,6 +9,7 @@ use calve_core::{Error, PrivateError};
 use calve_receipt::{ErrorCode, ErrorReceipt};
 
 use crate::wording;
+use crate::wording::fitting::fitting;
 
 pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
@@ -164,8 +165,14 @@ impl Failure {
         }
     }
 
-    /// Returns what happened and what to do next. What was reported already has no more of it.
+    /// Returns what happened and what to do next here. What was reported already has no more of it.
     pub(crate) fn receipt(&self) -> Option<ErrorReceipt> {
+        let mut receipt = self.receipt_for_any_command()?;
+        receipt.hint = receipt.hint.map(fitting).filter(|hint| !hint.is_empty());
+        Some(receipt)
+    }
+
+    fn receipt_for_any_command(&self) -> Option<ErrorReceipt> {
         let (code, text, hint, remedy) = match self {
             Self::Core(error) => return Some(ErrorReceipt { hint: core_hint(error), ..error.into() }),
             Self::Clone { error, src } => {

@@ -40,7 +40,8 @@ fn main() -> ExitCode {
     if asked.as_ref().and_then(|word| word.to_str()).and_then(|word| parser.find_subcommand(word)).is_none() {
         parser = cli::with_all_commands(parser);
     }
-    let matches = parser.get_matches();
+    let matches = parser.get_matches_mut();
+    wording::fitting::note_options(&parser, &matches);
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let cancel = match sys::interrupt::listen(INTERRUPTED) {

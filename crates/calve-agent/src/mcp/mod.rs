@@ -25,6 +25,7 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 
 use self::confirmation::Confirmations;
 use self::connection::Connection;
+pub use self::program::HINTS_FOR_AGENT;
 use self::program::Program;
 use self::repositories::Repositories;
 pub use self::result::RESULT_BYTES;

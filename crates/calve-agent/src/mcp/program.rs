@@ -15,6 +15,9 @@ use tokio::time::timeout;
 
 use super::documents::Problem;
 
+/// Set for each command: its hints are read by an agent, which has no options to give.
+pub const HINTS_FOR_AGENT: &str = "CALVE_HINTS_FOR_AGENT";
+
 /// How many run at a time: agents call several tools at once.
 const AT_A_TIME: u32 = 4;
 
@@ -69,7 +72,7 @@ impl Program {
     ) -> Result<ProgramOutput, Problem> {
         let turn = self.turns().acquire_owned().await.map_err(|_| unexpected())?;
         let mut command = Command::new(&self.path);
-        command.args(arguments).current_dir(directory).kill_on_drop(true);
+        command.args(arguments).current_dir(directory).env(HINTS_FOR_AGENT, "1").kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let failed = |error: std::io::Error| Problem::new(format!("calve could not be run: {error}"), "try again");
         let child = command.spawn().map_err(failed)?;

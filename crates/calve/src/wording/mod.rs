@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod core;
 pub(crate) mod db;
+pub(crate) mod fitting;
 pub(crate) mod git;
 pub(crate) mod oci;
 pub(crate) mod unsaved;

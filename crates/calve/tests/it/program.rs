@@ -13,6 +13,9 @@ use serde_json::Value;
 /// The program of this build.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_calve");
 
+/// What this user has kept is not to decide what a test sees.
+const NO_HOME: &str = "/nonexistent/calve";
+
 /// A command line of `calve`.
 pub(crate) struct Calve {
     command: Command,
@@ -35,8 +38,7 @@ pub(crate) fn calve<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Calve
     let mut command = Command::new(PROGRAM);
     // Cargo's own libraries, of which the program needs none: the loader would look for each in every directory.
     command.args(args).env_remove("LD_LIBRARY_PATH");
-    // What this user has kept is not to decide what a test sees.
-    command.env("CALVE_HOME", "/nonexistent/calve");
+    command.env("CALVE_HOME", NO_HOME);
     // Nor what somebody has configured for git.
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     Calve { command }
@@ -231,12 +233,30 @@ impl RunResult {
         self
     }
 
-    /// Expects a line that tells what to do next.
+    /// Expects a line that tells what to do next, with no option that the command does not have.
     #[track_caller]
     pub(crate) fn hints(self) -> Self {
-        let hinted = self.stderr.lines().any(|line| line.strip_prefix("hint: ").is_some_and(|hint| !hint.is_empty()));
-        assert!(hinted, "{}: no hint: {}", self.line, self.stderr);
+        let hint = self.stderr.lines().find_map(|line| line.strip_prefix("hint: ").filter(|hint| !hint.is_empty()));
+        let Some(hint) = hint else { panic!("{}: no hint: {}", self.line, self.stderr) };
+        let quoted = hint.split('`').skip(1).step_by(2).filter(|text| text.starts_with('-') && text.len() > 1);
+        let mut options = quoted.filter_map(|text| text.split([' ', '=']).next()).peekable();
+        if options.peek().is_some() {
+            let help = self.help();
+            let has = |option: &str| help.split([' ', ',', '\n', '[', '=']).any(|word| word == option);
+            options.for_each(|option| assert!(has(option), "{}: it has no {option}: {hint}", self.line));
+        }
         self
+    }
+
+    /// The help of the command that ran.
+    fn help(&self) -> String {
+        let is_program = |word: &str| word.ends_with("/calve") && word != NO_HOME;
+        let words = self.line.split('"').skip(1).step_by(2).skip_while(|word| !is_program(word));
+        let words: Vec<_> = words.skip(1).take_while(|word| !word.starts_with(['-', '/', '.'])).take(3).collect();
+        let help = |words: &[&str]| Command::new(PROGRAM).args(words).arg("-h").output().unwrap();
+        let helps = (1..=words.len()).rev().map(|count| help(&words[..count]));
+        let printed = helps.map(|output| output.stdout).find(|stdout| !stdout.is_empty());
+        String::from_utf8(printed.unwrap_or_default()).unwrap()
     }
 
     /// The one JSON document that is all of stdout, which is as its published schema says.

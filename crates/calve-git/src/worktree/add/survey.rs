@@ -93,8 +93,7 @@ impl AddRequest {
         place.check()?;
         let path = place.path();
         if fs_err::symlink_metadata(&path).is_ok() {
-            let exists = calve_core::Error::DestinationExists(path);
-            return Err(Error::refused(exists.to_string(), Remedy::ChooseAnotherPath));
+            return Err(calve_core::Error::DestinationExists(path).into());
         }
         let of_commit = match options.trust {
             Trust::No => target::provenance(&repository, &target)?,

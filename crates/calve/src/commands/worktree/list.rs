@@ -9,6 +9,7 @@ use calve_git::worktree::{self, WorktreeInfo, WorktreeState};
 use crate::cli::worktree::ListArguments;
 use crate::commands::{env, services, up};
 use crate::failure::Failure;
+use crate::wording::fitting::fitting;
 use crate::{output, wording};
 use calve_receipt::{ListedWorktree, ServiceReceipt, WorktreesReceipt, path};
 
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
     for listed in &all {
         let worktree = &listed.worktree;
         if let Some(problem) = worktree.standing.problem(&worktree.path) {
-            let hint = problem.remedy().map(|remedy| wording::git::hint(&remedy)).unwrap_or_default();
+            let hint = problem.remedy().map(|remedy| fitting(wording::git::hint(&remedy))).unwrap_or_default();
             output::say(&format!("{problem}; {hint}"));
         }
     }

@@ -13,6 +13,7 @@ use super::remove;
 use crate::cli::worktree::PruneArguments;
 use crate::commands::{du, reap, services};
 use crate::failure::{Failure, INTERRUPTED, REFUSED};
+use crate::wording::fitting::fitting;
 use crate::wording::unsaved;
 use crate::{consent, output, wording};
 
@@ -79,7 +80,7 @@ fn receipt_of(pruned: &PruneReport) -> WorktreePruneReceipt {
 }
 
 fn hint(kept: &KeptEntry) -> String {
-    kept.remedy.as_ref().map(wording::git::hint).unwrap_or_default()
+    kept.remedy.as_ref().map(wording::git::hint).map(fitting).unwrap_or_default()
 }
 
 /// Finds the merged worktrees, and shows which would be removed and which not.

@@ -115,7 +115,10 @@ fn a_worktree_is_made_shown_and_removed_in_two_steps() {
     let next = Path::new(after["path"].as_str().unwrap());
     fs_err::write(next.join("work"), "").unwrap();
     assert_eq!(session.call("worktree_status", json!({"worktree": "next"})).unwrap()["dirty"], true);
-    assert!(remove(json!({})).unwrap_err()["error"].as_str().unwrap().contains("not committed"));
+    let refused = remove(json!({})).unwrap_err();
+    assert!(refused["error"].as_str().unwrap().contains("not committed"), "{refused}");
+    // Nothing tells an agent how to lose it.
+    assert_eq!(refused["hint"], "commit or stash them", "{refused}");
     fs_err::remove_file(next.join("work")).unwrap();
     let token = remove(json!({})).unwrap()["token"].as_str().unwrap().to_owned();
     assert!(next.exists());

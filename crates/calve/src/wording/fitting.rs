@@ -1,0 +1,110 @@
+//! Hints that fit the command that prints them: libraries and helpers have one wording for all commands, with options that some lack.
+
+use std::sync::OnceLock;
+
+use calve_agent::mcp::HINTS_FOR_AGENT;
+use clap::{ArgMatches, Command};
+
+/// The options of the command that runs, as they are typed.
+static OPTIONS: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Notes which options the command that was given has. What an agent reads has none: it must not be told how to go round a refusal.
+pub(crate) fn note_options(parser: &Command, matches: &ArgMatches) {
+    let for_agent = std::env::var_os(HINTS_FOR_AGENT).is_some() || is_hook_of_agent(matches);
+    let _ = OPTIONS.set(if for_agent { vec![] } else { options_of(parser, matches) });
+}
+
+fn is_hook_of_agent(matches: &ArgMatches) -> bool {
+    let hook = matches.subcommand_matches("hook").and_then(ArgMatches::subcommand_name);
+    hook.is_some_and(|name| name.starts_with("worktree-"))
+}
+
+fn options_of(parser: &Command, matches: &ArgMatches) -> Vec<String> {
+    match matches.subcommand().and_then(|(name, inner)| Some((parser.find_subcommand(name)?, inner))) {
+        Some((command, inner)) => options_of(command, inner),
+        None => typed(parser),
+    }
+}
+
+fn typed(command: &Command) -> Vec<String> {
+    let long = command.get_arguments().flat_map(|one| one.get_long_and_visible_aliases().unwrap_or_default());
+    let short = command.get_arguments().flat_map(|one| one.get_short_and_visible_aliases().unwrap_or_default());
+    long.map(|name| format!("--{name}")).chain(short.map(|name| format!("-{name}"))).collect()
+}
+
+/// Leaves out of a hint what names an option that the command does not have. What is left may be nothing.
+pub(crate) fn fitting(hint: String) -> String {
+    match OPTIONS.get() {
+        Some(options) => without_others(&hint, options),
+        None => hint,
+    }
+}
+
+fn without_others(hint: &str, options: &[String]) -> String {
+    let kept: String = clauses(hint).into_iter().filter(|clause| fits(clause, options)).collect();
+    let begins = kept.trim_start_matches([';', ',', ' ']);
+    begins.strip_prefix("or ").unwrap_or(begins).to_owned()
+}
+
+/// Cuts a hint before each part that could be left out.
+fn clauses(hint: &str) -> Vec<&str> {
+    let is_quoted = |at: usize| hint[..at].matches('`').count() % 2 == 1;
+    let starts = ["; ", ", or "].into_iter().flat_map(|between| hint.match_indices(between)).map(|(at, _)| at);
+    let mut cuts: Vec<_> = starts.filter(|&at| !is_quoted(at)).chain([0, hint.len()]).collect();
+    cuts.sort_unstable();
+    cuts.windows(2).map(|pair| &hint[pair[0]..pair[1]]).collect()
+}
+
+/// Returns whether the command has each option that is named alone. An option of another command stands behind its name.
+fn fits(clause: &str, options: &[String]) -> bool {
+    let quoted = || clause.split('`').skip(1).step_by(2);
+    let named = quoted()
+        .filter(|text| text.starts_with('-') && text.len() > 1)
+        .filter_map(|text| text.split([' ', '=']).next());
+    // An agent would also follow another command's.
+    let is_forced =
+        options.is_empty() && clause.split(|c: char| c.is_whitespace() || c == '`').any(|word| word == "-f");
+    !is_forced && named.into_iter().all(|option| options.iter().any(|one| one == option))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn fitting(hint: &str, options: &[&str]) -> String {
+        without_others(hint, &options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_clause_with_an_option_that_the_command_lacks_is_left_out() {
+        let forced = "commit or stash them, or pass `-f` to lose them";
+        assert_eq!(fitting(forced, &["-f"]), forced);
+        assert_eq!(fitting(forced, &["--json"]), "commit or stash them");
+        assert_eq!(fitting("`-f` loses it; keep it, or `git commit`", &[]), "keep it, or `git commit`");
+        assert_eq!(fitting("run `git a; -f`; or leave out `--require x`", &["--into"]), "run `git a; -f`");
+        assert_eq!(
+            fitting("`calve worktree remove -f` forgets it", &["--json"]),
+            "`calve worktree remove -f` forgets it"
+        );
+        assert_eq!(fitting("look; `calve worktree remove -f` forgets it", &[]), "look");
+        assert_eq!(fitting("no `..`, and no `-` at the front", &[]), "no `..`, and no `-` at the front");
+        assert_eq!(fitting("`--older-than AGE`, such as 0h, removes it", &[]), "");
+    }
+
+    #[test]
+    fn options_are_those_of_the_innermost_command() {
+        let parser = crate::cli::with_all_commands(crate::cli::Arguments::command());
+        let options = |line: &str| {
+            let matches = parser.clone().try_get_matches_from(line.split(' ')).unwrap();
+            options_of(&parser, &matches)
+        };
+        let has = |line: &str, option: &str| options(line).iter().any(|one| one == option);
+        assert!(has("calve worktree remove x", "-f") && has("calve worktree remove x", "--force"));
+        let parsed = |line: &str| parser.clone().try_get_matches_from(line.split(' ')).unwrap();
+        assert!(is_hook_of_agent(&parsed("calve hook worktree-remove --force")));
+        assert!(!is_hook_of_agent(&parsed("calve hook approve")));
+        assert!(has("calve cp a b", "--replace") && !has("calve worktree add x", "--replace"));
+    }
+}
