@@ -2,6 +2,7 @@
 
 mod add;
 mod agent;
+mod agent_turn;
 mod convert;
 mod list;
 mod merged;
@@ -22,6 +23,7 @@ pub use add::{
     plan,
 };
 pub use agent::{AgentBranch, finish_for_agent, for_agent, take_back};
+pub use agent_turn::AgentTurn;
 pub use convert::{ConvertReport, convert};
 pub use list::{WorktreeInfo, list};
 pub use merged::{MergedWorktree, is_still_merged, merged};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use calve_agent::configuration::Direction;
+use calve_agent::mcp::HINTS_FOR_AGENT;
 use calve_core::{CancelToken, ShownPath};
 use calve_git::hooks::{Hook, repository_of};
-use calve_git::worktree::{AgentBranch, for_agent};
 use calve_git::{Config, provenance_of, trust_commit};
 use serde_json::Value;
 
@@ -63,33 +63,6 @@ fn worktree_create(arguments: &WorktreeCreateArguments, cancel: &CancelToken) ->
     let branch = branch_of(required(&question, &["name", "worktree_name", "branch_name"])?)?;
     let place = PathBuf::from(field(&question, &["cwd"]).unwrap_or("."));
     let base = field(&question, &["base_commit", "base_ref", "source_ref"]);
-    match for_agent(&place, &branch, base, &arguments.maker)? {
-        // An agent that comes back to its work finds it where it was.
-        AgentBranch::Ready(path) => return answer(&path),
-        AgentBranch::TakenByMain(path) => {
-            let text = format!(
-                "the branch `{}` is checked out in the main worktree, `{}`",
-                ShownPath(&branch),
-                ShownPath(&path)
-            );
-            return Err(Failure::stated(FAILED, text, "ask for another name: an agent gets a worktree of its own"));
-        }
-        AgentBranch::Taken(path) => {
-            let (branch, path) = (ShownPath(&branch), ShownPath(&path));
-            let text = format!(
-                "the branch `{branch}` is checked out in `{path}`, which is not a finished worktree of this agent"
-            );
-            let hint = format!(
-                "ask for another name; if an earlier attempt left `{path}`, check it, then run `calve worktree remove {path}`"
-            );
-            return Err(Failure::stated(FAILED, text, hint));
-        }
-        AgentBranch::Commit => {
-            let text = format!("`{}` is a tag or a commit, and an agent works on a branch", ShownPath(&branch));
-            return Err(Failure::stated(FAILED, text, "ask for another name, with that one as the base"));
-        }
-        AgentBranch::Free => {}
-    }
     let mut add = calve(&place, "add")?;
     add.arg(format!("--for-agent={}", arguments.maker));
     if let Some(base) = base {
@@ -139,7 +112,7 @@ fn branch_of(name: &str) -> Result<String, Failure> {
 /// Returns a command that runs this program's `calve worktree` command of that name in `place`.
 fn calve(place: &Path, what: &str) -> Result<Command, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["worktree", what]).current_dir(place).stdin(Stdio::null());
+    command.args(["worktree", what]).current_dir(place).stdin(Stdio::null()).env(HINTS_FOR_AGENT, "1");
     Ok(command)
 }
 

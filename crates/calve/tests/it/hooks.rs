@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use calve_testkit::{Tree, git_command};
+use calve_testkit::{Tree, git_command, rounds};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program::{Calve, calve};
@@ -212,6 +212,30 @@ fn an_agent_gets_a_worktree_and_gives_it_back() {
     assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree("agent-1f").display())), "{stderr}");
     assert!(!project.worktree("agent-1f").exists());
     eventually_nothing_left(&project.spot);
+}
+
+#[test]
+fn who_asks_at_the_same_time_gets_the_same_worktree() {
+    let project = Project::with("[hooks]\npost-add = \"sleep 0.3; echo once >>../ran\"\n");
+    for round in 0..rounds(20) {
+        let name = format!("agent-{round}");
+        // Somebody who was killed in the middle is no obstacle, and what he left goes.
+        fs_err::write(project.main().join(".git/calve-agent-0123456789abcdef.lock"), "").unwrap();
+        let question = create(&project.main(), &name);
+        let ask = || agent(&project, &["worktree-create", "--yes"], &question);
+        let answers = std::thread::scope(|scope| {
+            let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            asking.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+        });
+        for (code, stdout, stderr) in answers {
+            assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree(&name).display())), "{stderr}");
+        }
+        let ran = fs_err::read_to_string(project.worktree(&name).join("../ran")).unwrap();
+        assert_eq!(ran.lines().count(), round + 1, "the hook runs once for each worktree");
+    }
+    let left = fs_err::read_dir(project.main().join(".git")).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("calve-agent-")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// An agent that asks for a branch, and is refused.

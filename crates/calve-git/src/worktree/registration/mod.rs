@@ -32,6 +32,7 @@ use crate::trust::{self, Provenance};
 use crate::worktree::add::location;
 use crate::worktree::add::survey::AddRequest;
 use crate::worktree::add::target::{Target, check_free};
+use crate::worktree::agent_turn;
 use crate::worktree::registration::journal::{JOURNAL, MakerState, state};
 use crate::worktree::unsaved::sweep_kept;
 
@@ -351,6 +352,7 @@ fn check_unmoved(git: &Git, branch: &str, target: &Target) -> Result<()> {
 
 /// Finishes or removes what killed runs have left of entries. Says beside which places there may be more. The caller has the lock.
 fn clean_up(common: &Path) -> Result<Vec<PathBuf>> {
+    agent_turn::sweep(common)?;
     for directory in entries::all(common)?.iter().filter(|directory| was_left_before_its_journal(directory)) {
         remove(directory)?;
     }

@@ -19,6 +19,7 @@ use calve_git::worktree::{
 use crate::cli::worktree::{AddArguments, DataFrom};
 use crate::commands::ahead::EarlyClones;
 use crate::commands::services::{LeavingServices, Services};
+use crate::commands::worktree::agent::{self, AgentAnswer};
 use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
@@ -39,6 +40,13 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
             say_plan(&planned);
         }
         return if arguments.json { output::json(&plan_receipt(&planned)) } else { Ok(()) };
+    }
+    let mut turn = None;
+    if let Some(maker) = &arguments.for_agent {
+        match agent::answer(&options.start, &options.branch, options.base.as_deref(), maker, cancel)? {
+            AgentAnswer::Ready(path) => return output::path(&path),
+            AgentAnswer::Make(its) => turn = Some(its),
+        }
     }
     let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
     let (mut hook, mut source) = (None, None);
@@ -97,6 +105,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     if let Some(maker) = &arguments.for_agent {
         worktree::finish_for_agent(&added.path, maker)?;
     }
+    drop(turn);
     if arguments.json { output::json(&add_receipt(&added, &environment)?) } else { output::path(&added.path) }
 }
 

@@ -1,6 +1,7 @@
 //! `calve worktree`.
 
 pub(crate) mod add;
+mod agent;
 mod cd;
 mod check;
 mod convert;
