@@ -76,6 +76,8 @@ pub enum Remedy {
     FinishMergeOrLeaveChanges,
     CommitOrLeaveChanges,
     ChooseAnotherPath,
+    /// Let the remote of a partial clone answer, or fetch everything while it does.
+    GoOnline,
     GiveNewPath,
     /// Find out what changed the worktree meanwhile.
     CheckWorktree,

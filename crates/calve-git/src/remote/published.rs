@@ -136,7 +136,8 @@ pub(crate) fn recipe_reason(purpose: Purpose, sparsely: bool) -> Reason {
             ),
         ),
         Purpose::Ci => reason(
-            "one commit, thrown away: nothing is cheaper than a shallow clone, as long as nobody fetches into it",
+            "one commit, thrown away: nothing is cheaper than a shallow clone, as long as nobody fetches into it; it has no tags and no history, \
+             so that `git describe` needs `--for history`",
             format!("{}, a full clone {}", swift(Test::T2), swift(Test::T1)),
         ),
         Purpose::History => reason(

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::repository::Repository;
 use crate::worktree::add::PLAIN;
@@ -248,13 +248,10 @@ impl TrackedFiles {
             by_git.retain(|(path, ..)| !left_out.contains(path));
         }
         if !by_git.is_empty() {
+            let mut missing = None;
             if let Some(remote) = promisor {
-                partial::fetch_missing(
-                    fetching,
-                    remote,
-                    commit,
-                    by_git.iter().map(|(_, oid, _)| oid.as_str()).collect(),
-                )?;
+                let wanted = by_git.iter().map(|(_, oid, _)| oid.as_str()).collect();
+                missing = partial::fetch_missing(fetching, remote, commit, wanted)?;
             }
             let mut list = Vec::new();
             for (path, ..) in &by_git {
@@ -262,7 +259,11 @@ impl TrackedFiles {
                 list.push(0);
             }
             // A filter that fails and is not required says so, and its files are as stored.
-            let (_, heard) = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list)?;
+            let written = git.fed_and_heard(&["checkout-index", "--force", "--index", "-z", "--stdin"], &list);
+            let (_, heard) = match (written, missing) {
+                (Err(Error::Git { .. }), Some(missing)) => return Err(missing.error()),
+                (written, _) => written?,
+            };
             said = Some(heard).filter(|heard| !heard.is_empty());
         }
         let mut written = BTreeMap::new();

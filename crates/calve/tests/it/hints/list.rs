@@ -19,6 +19,10 @@ const RACE: &str = "another process has to act between two calls, which nothing 
 const TROUBLE: &str = "calve/tests/it/git/trouble.rs";
 
 const GIT: &[(&str, HintTest)] = &[
+    (
+        "GoOnline",
+        By("calve/tests/it/worktree/partial.rs", "what_a_remote_does_not_send_is_said_to_be_there_and_nothing_is_left"),
+    ),
     ("GiveAge", By("calve/tests/it/worktree/merged.rs", "a_branch_without_a_commit_of_its_own_is_new_and_not_merged")),
     ("KeepDataOrForce", By(SERVICES, "data_that_nobody_wrote_to_goes_with_its_worktree")),
     ("AllowReading", Nowhere("a directory that cannot be searched hides the worktree from git as well")),

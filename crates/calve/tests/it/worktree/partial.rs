@@ -58,6 +58,26 @@ fn what_a_partial_clone_lacks_is_fetched_at_once() {
 }
 
 #[test]
+fn what_a_remote_does_not_send_is_said_to_be_there_and_nothing_is_left() {
+    let repo = Repo::anywhere();
+    let part = clone(&repo, &[]);
+    let away = repo.spot.join("away");
+    fs_err::rename(&repo.path, &away).unwrap();
+    let refused = with_environment(calve(["worktree", "add", "other"])).within(&part).fails(1).hints();
+    refused.says(&[
+        "the contents of 40 files are still on `origin`",
+        "go online and run it again; `calve git fetch --backfill` gets all that is missing, for good",
+    ]);
+    assert!(!repo.spot.join("part.other").exists());
+    assert_eq!(git(&part, ["worktree", "list"]).lines().count(), 1);
+    // What it has is enough for its own branch.
+    with_environment(calve(["worktree", "add", "same"])).within(&part).succeeds();
+    fs_err::rename(&away, &repo.path).unwrap();
+    add(&repo, &part, "other");
+    is_clean(&repo.spot.join("part.other"));
+}
+
+#[test]
 fn what_a_sparse_partial_clone_does_not_show_is_not_fetched() {
     let repo = Repo::anywhere();
     let part = clone(&repo, &["--sparse"]);
