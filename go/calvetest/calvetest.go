@@ -27,11 +27,11 @@ type Database struct {
 	Name string `json:"name"`
 	// Engine is postgres, mariadb, mysql, redis or valkey.
 	Engine string `json:"engine"`
-	// URL is the address by the private socket, without a password; by TCP if there is no socket.
+	// URL is the address by the private socket.
 	URL string `json:"url"`
 	// DSN is the address as keywords of libpq for PostgreSQL, which lib/pq and pgx take, and in the form of go-sql-driver/mysql for MariaDB.
 	DSN string `json:"dsn"`
-	// Host is the directory of the socket for PostgreSQL, and localhost for MariaDB; 127.0.0.1 if there is no socket.
+	// Host is the directory of the socket for PostgreSQL, localhost for MariaDB and MySQL, and the path of the socket for Redis and Valkey.
 	Host string `json:"host"`
 	// Port is a part of the socket's name for PostgreSQL.
 	Port int `json:"port"`
@@ -39,7 +39,7 @@ type Database struct {
 	Socket string `json:"socket"`
 	// User is the superuser, who needs no password by the socket.
 	User string `json:"user"`
-	// Password is the password for TCP if there is no socket, and empty otherwise.
+	// Password is the password for TCP, and empty without TCP.
 	Password string `json:"password"`
 	// Name of a database that always exists.
 	Database string `json:"database"`

@@ -22,7 +22,7 @@ export class Database {
   readonly name: string;
   /** `postgres`, `mariadb`, `mysql`, `redis` or `valkey`. */
   readonly engine: string;
-  /** The address by the private socket, without a password; by TCP if there is no socket. */
+  /** The address by the private socket. */
   readonly url: string;
   /** The address by TCP, with the password. Null without `tcp`. */
   readonly tcpUrl: string | null;

@@ -242,7 +242,7 @@ export interface DbServer {
     engine: string;
     /** The template that the server was cloned from. Null if there is none. */
     template: string | null;
-    /** The address as a URL, by the private socket, or by TCP if there is no socket. */
+    /** The address as a URL, by the private socket. */
     url: string;
     /** The address as a URL, by TCP, with the password. Null without TCP. */
     tcp_url: string | null;

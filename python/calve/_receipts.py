@@ -388,7 +388,7 @@ class _DbServer(TypedDict):
     template: Optional[str]
     """The template that the server was cloned from. Null if there is none."""
     url: str
-    """The address as a URL, by the private socket, or by TCP if there is no socket."""
+    """The address as a URL, by the private socket."""
     tcp_url: Optional[str]
     """The address as a URL, by TCP, with the password. Null without TCP."""
     dsn: str

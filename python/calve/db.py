@@ -28,7 +28,7 @@ class Server:
         self.engine: str = document["engine"]
         """``postgres``, ``mariadb``, ``mysql``, ``redis`` or ``valkey``."""
         self.url: str = document["url"]
-        """The address by the private socket, without a password; by TCP if there is no socket."""
+        """The address by the private socket."""
         self.tcp_url: Optional[str] = document["tcp_url"]
         """The address by TCP, with the password. ``None`` without ``tcp``."""
         self.dsn: str = document["dsn"]

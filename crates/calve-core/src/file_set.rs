@@ -1,6 +1,11 @@
 //! Files that are of use only together, told by their names: a database and its journals.
 
 use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::FileType;
+
+use crate::tree::fill::contents::{open_contents, size};
 
 /// Files in one directory that have to be copied as they are at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +32,7 @@ const SQLITE_JOURNALS: [&[u8]; 3] = [b"-wal", b"-journal", SQLITE_INDEX];
 const SQLITE_INDEX: &[u8] = b"-shm";
 const SQLITE_EXTENSIONS: [&[u8]; 4] = [b".db", b".db3", b".sqlite", b".sqlite3"];
 const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const SQLITE_SMALLEST_PAGE: u64 = 512;
 const LEVELDB_EXTENSIONS: [&[u8]; 4] = [b".log", b".ldb", b".sst", b".blob"];
 const LMDB_EXTENSION: &[u8] = b".mdb";
 const LMDB_LOCK: &[u8] = b"-lock";
@@ -38,6 +44,17 @@ impl FileSet {
     pub fn of(name: &[u8]) -> Option<Self> {
         let (kind, stem) = recognize(name)?;
         (kind == FileSetKind::LevelDb || !stem.is_empty()).then(|| Self { kind, stem: stem.to_vec() })
+    }
+
+    /// Returns the set of which an entry of a directory is a file, by its name or by what it begins with.
+    pub fn of_entry(directory: impl AsFd, name: &[u8]) -> Option<Self> {
+        let by_contents = || {
+            let file = open_contents(directory.as_fd(), &CString::new(name).ok()?, || false).ok()?;
+            let stat = rustix::fs::fstat(&file).ok()?;
+            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            (is_file && is_sqlite(file.as_fd(), size(&stat))).then(|| Self::of_sqlite(name))
+        };
+        Self::of(name).or_else(by_contents)
     }
 
     /// Returns the set of an SQLite database with this name.
@@ -52,6 +69,11 @@ impl FileSet {
             FileSetKind::LevelDb => b"CURRENT".to_vec(),
             FileSetKind::RedisAppendOnly => [&self.stem, REDIS_MANIFEST].concat(),
         }
+    }
+
+    /// Returns whether a single file with such a name is no set: many other files are called so.
+    pub fn is_told_by_others(&self) -> bool {
+        matches!(self.kind, FileSetKind::LevelDb | FileSetKind::RedisAppendOnly)
     }
 
     /// Returns the names that its files may have. `None`: any number of names, of which a listing tells.
@@ -108,14 +130,11 @@ pub(crate) fn is_made_again(name: &[u8]) -> bool {
     name.ends_with(SQLITE_INDEX) || name == b"lock.mdb" || name.ends_with(LMDB_LOCK)
 }
 
-/// Returns whether a file of this size may be an SQLite database, which consists of whole pages of at least 512 bytes.
-pub(crate) fn may_be_sqlite(bytes: u64) -> bool {
-    bytes > 0 && bytes.is_multiple_of(512)
-}
-
-/// Returns whether a file that begins like this is an SQLite database.
-pub(crate) fn is_sqlite(beginning: &[u8]) -> bool {
-    beginning.starts_with(SQLITE_MAGIC)
+/// Returns whether a file of this size is an SQLite database, whose name need not tell.
+pub(crate) fn is_sqlite(file: BorrowedFd<'_>, bytes: u64) -> bool {
+    let has_whole_pages = bytes > 0 && bytes.is_multiple_of(SQLITE_SMALLEST_PAGE);
+    let mut beginning = [0; SQLITE_MAGIC.len()];
+    has_whole_pages && rustix::io::pread(file, &mut beginning, 0).is_ok() && beginning == *SQLITE_MAGIC
 }
 
 #[cfg(test)]

@@ -148,11 +148,12 @@ pub enum Error {
     /// An earlier build made it for such an engine. The volumes are those that it has noted.
     #[error("the template `{name}` is for servers in volumes of a Docker engine, which are no longer supported")]
     TemplateInVolumes { name: String, volumes: Vec<String> },
-    /// The same of a server, by the name that its container and its volumes begin with.
+    /// The same of a server. The names of its container and its volumes begin with `name`.
     #[error(
-        "its data is in volumes of a Docker engine, which are no longer supported: remove the container `{0}`, and the volumes whose names begin so"
+        "its data is in volumes of a Docker engine, which are no longer supported; to remove it: docker rm --force {name}; \
+         docker volume rm $(docker volume ls --quiet --filter name={name}); rm -r {}", ShownPath(.place)
     )]
-    ServerInVolumes(String),
+    ServerInVolumes { name: String, place: PathBuf },
     /// The program that runs containers has failed.
     #[error("`{}` failed{}", ShownPath(.runtime), tail(.said))]
     Runtime {
@@ -365,7 +366,7 @@ impl Error {
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,
             Self::NoRuntime(_) | Self::UnknownRuntime { .. } => Remedy::InstallRuntime,
-            Self::EngineElsewhere(_) | Self::ServerInVolumes(_) => Remedy::UseLocalServer,
+            Self::EngineElsewhere(_) | Self::ServerInVolumes { .. } => Remedy::UseLocalServer,
             Self::TemplateInVolumes { name, volumes } => {
                 Remedy::RemoveVolumes { template: name.clone(), volumes: volumes.clone() }
             }

@@ -55,7 +55,7 @@ pub struct DbServer {
     pub engine: String,
     /// The template that the server was cloned from. Null if there is none.
     pub template: Option<String>,
-    /// The address as a URL, by the private socket, or by TCP if there is no socket.
+    /// The address as a URL, by the private socket.
     pub url: String,
     /// The address as a URL, by TCP, with the password. Null without TCP.
     pub tcp_url: Option<String>,

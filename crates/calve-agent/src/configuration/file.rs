@@ -39,6 +39,17 @@ pub enum Edit {
     LeftAlone(FileLeftReason),
 }
 
+impl Edit {
+    /// Changes a text, unless its lines end in different ways: of those beside what is added, the end would change.
+    pub(super) fn write(before: &str, after: String) -> Result<Self, FileLeftReason> {
+        let crlf = before.matches("\r\n").count();
+        if crlf > 0 && crlf < before.matches('\n').count() {
+            return Err(FileLeftReason::Form);
+        }
+        Ok(Self::Write(after))
+    }
+}
+
 /// Why a file is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -46,6 +57,9 @@ pub enum FileLeftReason {
     /// Comments of the user's in what is Calve's.
     #[error("comments would be lost")]
     Comments,
+    /// It is written in a way that would not stay, such as with lines that end in different ways.
+    #[error("lines of others in it would change")]
+    Form,
     /// It cannot be read.
     #[error("it has a mistake: {0}")]
     Mistake(String),

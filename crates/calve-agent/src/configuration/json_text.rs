@@ -49,8 +49,11 @@ pub(super) fn with(before: Option<&str>, members: &Members) -> Result<Edit, File
         };
         is_changed = true;
     }
-    let end = if before.is_none() { "\n" } else { "" };
-    Ok(if is_changed { Edit::Write(format!("{root}{end}")) } else { Edit::Fine })
+    match before {
+        _ if !is_changed => Ok(Edit::Fine),
+        Some(text) => Edit::write(text, root.to_string()),
+        None => Ok(Edit::Write(format!("{root}\n"))),
+    }
 }
 
 /// Takes members out of a text, and objects that have nothing else in them.
@@ -86,7 +89,7 @@ pub(super) fn without(before: Option<&str>, members: &Members) -> Result<Edit, F
         // Those inside of what goes, and those that were beside it in an object that goes.
         () if comments(&left) != comments(text) => Err(FileLeftReason::Comments),
         () if object.properties().is_empty() && comments(text) == 0 => Ok(Edit::Remove),
-        () => Ok(Edit::Write(left)),
+        () => Edit::write(text, left),
     }
 }
 
@@ -125,8 +128,10 @@ fn input(value: &Value) -> CstInputValue {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use calve_testkit::SplitMix64;
     use serde_json::json;
+
+    use super::*;
 
     fn members() -> Vec<(Vec<&'static str>, Value)> {
         vec![
@@ -162,6 +167,63 @@ mod tests {
             assert_eq!(without(Some(&new), &members()), Ok(Edit::Remove), "{new}");
         }
         assert_eq!(without(None, &members()), Ok(Edit::Fine));
+    }
+
+    /// Returns an object of random lines, which end in any way.
+    fn random_text(random: &mut SplitMix64) -> String {
+        const MEMBERS: [&str; 8] = [
+            "\"a\": 1",
+            "\"b\":  {  }",
+            "\"c\": [1,2]",
+            "\"hooks\": {\n\"x\": []\n}",
+            "\"servers\": {\n  // mine\n  \"other\": {\"command\": \"//\"}\n  }",
+            "// alone\n\t\"d\": \"\\r\\n\"",
+            "\"e\": null /* why */",
+            "\"f\": [\n\n3 ]",
+        ];
+        let mut pick = |most: usize| usize::try_from(random.below(most as u64)).unwrap();
+        let ends = [&["\n"][..], &["\r\n"], &["\n", "\r\n"]][pick(3)];
+        let mut members: Vec<&str> = MEMBERS.iter().copied().filter(|_| pick(2) == 0).collect();
+        if members.is_empty() {
+            members.push(MEMBERS[0]);
+        }
+        let mut text = ["", "", "", "\u{feff}", "// first\n"][pick(5)].to_owned() + "{\n  ";
+        text += &members.join([",\n  ", ",\n\n\t"][pick(2)]);
+        text += ["\n}", "\n}\n", ",\n}\n", "\n}\n// end", "\n  }  \n\n"][pick(5)];
+        let mut ended = String::new();
+        for line in text.split_inclusive('\n') {
+            ended += line.trim_end_matches('\n');
+            ended += if line.ends_with('\n') { ends[pick(ends.len())] } else { "" };
+        }
+        ended
+    }
+
+    #[test]
+    fn what_is_not_calves_stays_byte_for_byte_however_lines_end() {
+        let mut random = SplitMix64::new(7);
+        let mut edited = [0, 0, 0];
+        for _ in 0..2_000 {
+            let text = random_text(&mut random);
+            let after = match with(Some(&text), &members()) {
+                Ok(Edit::Write(after)) => after,
+                Err(FileLeftReason::Form | FileLeftReason::Mistake(_)) => continue,
+                other => panic!("{text:?}: {other:?}"),
+            };
+            // Everything is there in its order.
+            let mut bytes = after.bytes();
+            assert!(text.bytes().all(|byte| bytes.any(|one| one == byte)), "{text:?}: {after:?}");
+            match without(Some(&after), &members()) {
+                Ok(Edit::Write(left)) => assert_eq!(left, text, "{after:?}"),
+                other => panic!("{after:?}: {other:?}"),
+            }
+            let line_ends = (text.matches("\r\n").count(), text.matches('\n').count());
+            edited[match line_ends {
+                (0, _) => 0,
+                (crlf, all) if crlf == all => 1,
+                _ => 2,
+            }] += 1;
+        }
+        assert!(edited[0] > 100 && edited[1] > 100 && edited[2] == 0, "{edited:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::file::{Edit, FileLeftReason};
 /// Adds what `names` are in `own` to a text. Each name has dots between the tables that lead to it.
 pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Write(own.to_owned())) };
-    let (mut document, wanted) = (parsed(text)?, parsed(own)?);
+    let ((mut document, form), wanted) = (read(text)?, parsed(own)?);
     let (there, own) = (values(&document), values(&wanted));
     if differing(&there, &own, names).is_none() {
         return Ok(Edit::Fine);
@@ -20,13 +20,13 @@ pub(super) fn with(before: Option<&str>, own: &str, names: &[&str]) -> Result<Ed
     for name in names {
         insert(&mut document, &wanted, name)?;
     }
-    Ok(Edit::Write(document.to_string()))
+    Edit::write(text, form.give(document.to_string()))
 }
 
 /// Takes them out, and tables that have nothing else in them.
 pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result<Edit, FileLeftReason> {
     let Some(text) = before else { return Ok(Edit::Fine) };
-    let (mut document, wanted) = (parsed(text)?, parsed(own)?);
+    let ((mut document, form), wanted) = (read(text)?, parsed(own)?);
     let there = values(&document);
     // Others' files may have a `version` too. The last name is one that only Calve's have.
     if names.last().is_none_or(|name| value(&there, name).is_none()) {
@@ -41,18 +41,75 @@ pub(super) fn without(before: Option<&str>, own: &str, names: &[&str]) -> Result
     if let Some(name) = names.iter().find(|name| value(&after, name).is_some()) {
         return Err(FileLeftReason::Taken((*name).to_owned()));
     }
-    let left = document.to_string();
+    let left = form.give(document.to_string());
     match comments(&left) {
         // Those inside of what goes, and right above it.
         count if count != comments(text) => Err(FileLeftReason::Comments),
         0 if document.is_empty() => Ok(Edit::Remove),
-        _ => Ok(Edit::Write(left)),
+        _ => Edit::write(text, left),
     }
 }
 
 /// Counts what begins comments. Texts in quotes count too: all but Calve's own, which have none, stay.
 fn comments(text: &str) -> usize {
     text.matches('#').count()
+}
+
+/// What a text has that its syntax tree does not keep.
+struct TextForm {
+    has_byte_order_mark: bool,
+    /// Every line ends in CR and LF, none in LF alone.
+    has_crlf: bool,
+    /// The last line does not end.
+    is_open: bool,
+}
+
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+impl TextForm {
+    fn of(text: &str) -> Self {
+        let line_ends = text.matches('\n').count();
+        Self {
+            has_byte_order_mark: text.starts_with(BYTE_ORDER_MARK),
+            has_crlf: line_ends > 0 && text.matches("\r\n").count() == line_ends,
+            is_open: !text.is_empty() && !text.ends_with('\n'),
+        }
+    }
+
+    /// Returns the text without it.
+    fn take(&self, text: &str) -> String {
+        let mut plain = text.trim_start_matches(BYTE_ORDER_MARK).to_owned();
+        if self.has_crlf {
+            plain = plain.replace("\r\n", "\n");
+        }
+        if self.is_open {
+            plain.push('\n');
+        }
+        plain
+    }
+
+    fn give(&self, mut plain: String) -> String {
+        if self.is_open && plain.ends_with('\n') {
+            plain.pop();
+        }
+        if self.has_crlf {
+            plain = plain.replace('\n', "\r\n");
+        }
+        if self.has_byte_order_mark {
+            plain.insert(0, BYTE_ORDER_MARK);
+        }
+        plain
+    }
+}
+
+/// Refuses a text of which more would change than what is Calve's.
+fn read(text: &str) -> Result<(DocumentMut, TextForm), FileLeftReason> {
+    let form = TextForm::of(text);
+    let document = parsed(&form.take(text))?;
+    if form.give(document.to_string()) != text {
+        return Err(FileLeftReason::Form);
+    }
+    Ok((document, form))
 }
 
 fn parsed(text: &str) -> Result<DocumentMut, FileLeftReason> {
@@ -110,6 +167,8 @@ fn remove(table: &mut Table, name: &str) {
 
 #[cfg(test)]
 mod tests {
+    use calve_testkit::SplitMix64;
+
     use super::*;
 
     const OWN: &str = "[servers.calve]\ncommand = \"calve\"\n";
@@ -139,6 +198,69 @@ mod tests {
             let Ok(Edit::Write(new)) = with(nothing, OWN, NAMES) else { panic!() };
             assert_eq!(without(Some(&new), OWN, NAMES), Ok(Edit::Remove), "{new}");
         }
+    }
+
+    /// Returns a text of random lines, which end in any way.
+    fn random_text(random: &mut SplitMix64) -> String {
+        const LINES: [&str; 12] = [
+            "",
+            "  ",
+            "# mine",
+            "a.b = 1 # why",
+            "c = [",
+            "  1, 2 ]",
+            "d = \"x\\ny\"",
+            "e = '''",
+            "text '''",
+            "[servers.other]",
+            "[[list]]",
+            "\tf = {g = 1}",
+        ];
+        let mut pick = |most: usize| usize::try_from(random.below(most as u64)).unwrap();
+        let mut text = String::from(["", "", "", "\u{feff}"][pick(4)]);
+        let ends = [&["\n"][..], &["\r\n"], &["\n", "\r\n"], &["\r\n", "\n", "\r"]][pick(4)];
+        for _ in 0..pick(7) {
+            // Nothing occurs twice where the first try parses.
+            text += LINES[pick(LINES.len())];
+            text += ends[pick(ends.len())];
+        }
+        text + ["", "z = 1", "# end"][pick(3)]
+    }
+
+    #[test]
+    fn what_is_not_calves_stays_byte_for_byte_however_lines_end() {
+        let mut random = SplitMix64::new(7);
+        let (mut edited, mut refused) = (0, 0);
+        for _ in 0..5_000 {
+            let text = random_text(&mut random);
+            let after = match with(Some(&text), OWN, NAMES) {
+                Ok(Edit::Write(after)) => after,
+                Err(FileLeftReason::Form) => {
+                    refused += 1;
+                    continue;
+                }
+                Err(FileLeftReason::Mistake(_)) => continue,
+                other => panic!("{text:?}: {other:?}"),
+            };
+            edited += usize::from(text.contains("\r\n"));
+            let own = if TextForm::of(&text).has_crlf {
+                OWN.trim_end().replace('\n', "\r\n")
+            } else {
+                OWN.trim_end().to_owned()
+            };
+            let (before, behind) = after.split_once(&own).unwrap_or_else(|| panic!("{text:?}: {after:?}"));
+            // An empty line is above it, and nothing of the others' is in another place.
+            let others = [before, behind].concat();
+            let line_ends = |text: &str| text.replace(['\r', '\n'], "");
+            assert_eq!(line_ends(&others), line_ends(&text), "{after:?}");
+            let left = match without(Some(&after), OWN, NAMES) {
+                Ok(Edit::Write(left)) => left,
+                Ok(Edit::Remove) => text.trim_matches(['\u{feff}', ' ', '\r', '\n']).to_owned(),
+                other => panic!("{after:?}: {other:?}"),
+            };
+            assert!(left == text || left.is_empty(), "{text:?}: {after:?}, {left:?}");
+        }
+        assert!(edited > 50 && refused > 20, "{edited} edited, {refused} refused");
     }
 
     #[test]

@@ -166,9 +166,14 @@ impl ApplyRequest<'_> {
     }
 
     fn changed(&self, change: &Change) -> Error {
-        match self.since {
+        self.cause(self.since, PrivateError::ChangedMeanwhile(self.tree.join(&change.path)))
+    }
+
+    /// Returns why an entry counts as changed since then: nothing need have changed it.
+    fn cause(&self, since: Option<Since>, change: PrivateError) -> Error {
+        match since {
             Some(since) if since.was_set_back() => PrivateError::ClockSetBack(self.tree.to_path_buf()).into(),
-            _ => PrivateError::ChangedMeanwhile(self.tree.join(&change.path)).into(),
+            _ => change.into(),
         }
     }
 
@@ -178,7 +183,7 @@ impl ApplyRequest<'_> {
         match copy.entry(&change.path) {
             Ok(stat) if !shown.may_have_changed(&stat) => Ok(()),
             Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
-                Err(PrivateError::ChangedSinceShown(self.tree.join(&change.path)).into())
+                Err(self.cause(self.shown, PrivateError::ChangedSinceShown(self.tree.join(&change.path))))
             }
             Err(errno) => Err(Error::io(Operation::Stat, self.tree.join(&change.path), errno)),
         }

@@ -465,7 +465,7 @@ fn open_for_deletion(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys
 }
 
 /// Takes away what forbids the deletion of a file. Says whether there was something.
-fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
+pub(crate) fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = sys::open_at(parent, name, flags, Mode::empty()) else { return false };
     let has_one_name = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 1);

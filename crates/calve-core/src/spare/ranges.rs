@@ -10,6 +10,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, OFlags, Stat};
 
 use super::update::UpdateRequest;
+use crate::file_set::{FileSet, is_sqlite};
 use crate::sys::{self, Extent};
 use crate::tree::compare::same_xattrs;
 use crate::tree::fill::contents::{open_contents, size};
@@ -38,7 +39,8 @@ struct FilePair {
     stat: Stat,
 }
 
-/// Returns `None` unless only contents and times can differ.
+/// Returns `None` unless only contents and times can differ, and for files that belong together: the engine makes them, which looks at all
+/// of them.
 fn open_pair(
     update: &UpdateRequest<'_>,
     src: BorrowedFd<'_>,
@@ -48,7 +50,7 @@ fn open_pair(
     let (src_parent, copy_parent) = (src, copy);
     let src = open_contents(src_parent, name, || update.options.cancel.is_cancelled())?;
     let stat = rustix::fs::fstat(&src)?;
-    if size(&stat) < LARGE_BYTES {
+    if size(&stat) < LARGE_BYTES || FileSet::of(name.to_bytes()).is_some() || is_sqlite(src.as_fd(), size(&stat)) {
         return Ok(None);
     }
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

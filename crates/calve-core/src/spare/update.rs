@@ -12,7 +12,6 @@ use rustix::io::Errno;
 use super::check::{DirectoryChanges, SpareDifferences, node};
 use super::ranges::renew_ranges;
 use crate::error::Error;
-use crate::file_set::FileSet;
 use crate::operation::Operation;
 use crate::options::CloneOptions;
 use crate::remove::delete::{Deletion, delete};
@@ -101,13 +100,7 @@ fn prepare(update: &UpdateRequest<'_>, path: &Path, touched: DirectoryChanges) -
     // A plain copy keeps no times.
     let may_renew = matches!(update.contents, Contents::Reflink { .. }) && update.options.keep.plain().is_none();
     for (kind, name) in &touched.made {
-        // What belongs together is made by the engine, which looks at all of it.
-        let is_alone = FileSet::of(name.to_bytes()).is_none();
-        if may_renew
-            && is_alone
-            && *kind == FileType::RegularFile
-            && renew_ranges(update, src.as_fd(), copy.as_fd(), name)
-        {
+        if may_renew && *kind == FileType::RegularFile && renew_ranges(update, src.as_fd(), copy.as_fd(), name) {
             continue;
         }
         delete(copy.as_fd(), name, &shown, &deletion)?;

@@ -27,7 +27,7 @@ impl FileSetState {
     /// # Errors
     /// Fails if the directory or a file cannot be looked at.
     pub fn of(set: &FileSet, directory: impl AsFd) -> std::io::Result<Self> {
-        Ok(Self::look(directory.as_fd(), set)?)
+        Ok(Self::look(directory.as_fd(), set, &mut ListedSets::default())?)
     }
 
     /// Returns whether none of the files has changed, come or gone until the state `now` was taken.
@@ -35,13 +35,14 @@ impl FileSetState {
         self.shows_changes() && self.is_same(now)
     }
 
-    pub(crate) fn look(directory: BorrowedFd<'_>, set: &FileSet) -> sys::Result<Self> {
+    /// Looks at the files of a set. `listed`: the sets of the same directory.
+    pub(crate) fn look(directory: BorrowedFd<'_>, set: &FileSet, listed: &mut ListedSets) -> sys::Result<Self> {
         let clock = Moment::of_file_systems();
         let (names, its_directory) = match set.known_names() {
             Some(names) => (names, None),
             None => {
-                let before = rustix::fs::fstat(directory)?;
-                (names_in(directory, set)?, Some(before))
+                let before = listed.renew(directory)?;
+                (listed.names(set).cloned().collect(), Some(before))
             }
         };
         let mut files = BTreeMap::new();
@@ -73,7 +74,6 @@ impl FileSetState {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let is_same = |a: &Stat, b: &Stat| a.st_ino == b.st_ino && same_version(a, b);
         let is_same_directory = match (&self.directory, &other.directory) {
             (Some(a), Some(b)) => is_same(a, b),
             _ => true,
@@ -88,16 +88,46 @@ impl FileSetState {
     }
 }
 
-/// Reads the directory again.
-fn names_in(directory: BorrowedFd<'_>, set: &FileSet) -> sys::Result<Vec<CString>> {
+fn is_same(a: &Stat, b: &Stat) -> bool {
+    a.st_ino == b.st_ino && same_version(a, b)
+}
+
+/// The files of those sets in a directory of which only a listing tells the names. All sets share one listing as long as the directory
+/// stays as it is.
+#[derive(Default)]
+pub(crate) struct ListedSets {
+    /// The directory as it was before it was listed, and when that was.
+    as_of: Option<(Moment, Stat)>,
+    names: BTreeMap<FileSet, Vec<CString>>,
+}
+
+impl ListedSets {
+    pub(crate) fn names(&self, set: &FileSet) -> impl Iterator<Item = &CString> {
+        self.names.get(set).into_iter().flatten()
+    }
+
+    /// Lists the directory again if it may have changed. Returns it as it was before that.
+    pub(crate) fn renew(&mut self, directory: BorrowedFd<'_>) -> sys::Result<Stat> {
+        let clock = Moment::of_file_systems();
+        let now = rustix::fs::fstat(directory)?;
+        if !self.as_of.is_some_and(|(clock, then)| clock.shows_changes_of(&then) && is_same(&then, &now)) {
+            self.as_of = None;
+            self.names = names_in(directory)?;
+            self.as_of = Some((clock, now));
+        }
+        Ok(now)
+    }
+}
+
+fn names_in(directory: BorrowedFd<'_>) -> sys::Result<BTreeMap<FileSet, Vec<CString>>> {
     rustix::fs::seek(directory, SeekFrom::Start(0))?;
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory, &mut buffer)?;
-    let mut names = Vec::new();
+    let mut names: BTreeMap<FileSet, Vec<CString>> = BTreeMap::new();
     while let Some(entry) = listing.next() {
         let entry = entry?;
-        if FileSet::of(entry.name.to_bytes()).as_ref() == Some(set) {
-            names.push(entry.name.to_owned());
+        if let Some(set) = FileSet::of(entry.name.to_bytes()).filter(FileSet::is_told_by_others) {
+            names.entry(set).or_default().push(entry.name.to_owned());
         }
     }
     Ok(names)

@@ -272,13 +272,12 @@ fn a_database_that_nothing_but_its_log_tells_of() {
     }
 }
 
-/// A claim copies the files that have changed since the spare was built: perhaps one file of a database, and not the other.
-#[test]
-fn a_database_in_a_spare() {
+/// Copies a database many times from spares that are some transactions old.
+fn claims_are_whole_or_named(file_system: FileSystem, main: &str, writer: &str, checker: &str) {
     if !require_program("python3") {
         return;
     }
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
+    let Some(volume) = Volume::with_size(file_system, 2 << 30) else { return };
     let home = volume.path().join("home");
     let spares = Spares::at(home.clone());
     let options = |src: &Path| {
@@ -289,9 +288,64 @@ fn a_database_in_a_spare() {
         options.spares = Some(SpareUse::of(home.clone()));
         options
     };
-    let writer = WRITE_AHEAD.replace("    i += 1", "    i += 1\n    ended.wait(random.choice([0, 0.05, 0.5]))");
-    let claimed = copies_with(&volume, rounds(100), "a.db", &writer, CHECK_SQLITE, &options);
+    let claimed = copies_with(&volume, rounds(100), main, writer, checker, &options);
     assert!(claimed > 0, "no spare was claimed");
+}
+
+/// A claim copies the files that have changed since the spare was built: perhaps one file of a database, and not the other.
+#[test]
+fn a_database_in_a_spare() {
+    let writer = WRITE_AHEAD.replace("    i += 1", "    i += 1\n    ended.wait(random.choice([0, 0.05, 0.5]))");
+    claims_are_whole_or_named(FileSystem::Ext4, "a.db", &writer, CHECK_SQLITE);
+}
+
+/// Of a large file, a claim shares only what has changed. The name says nothing, and a journal is there as long as a transaction lasts.
+const LARGE: &str = "
+import time
+file = os.open('odd', os.O_RDWR | os.O_CREAT)
+os.truncate(file, 5 << 20)
+os.pwrite(file, b'SQLite format 3\\0' + bytes(5 << 20), 0)
+os.truncate(file, 5 << 20)
+def put(i, at): os.pwrite(file, b'%08d' % i, at)
+put(0, 1 << 20), put(0, 4 << 20)
+os.fsync(file)
+said()
+i = 0
+while not over():
+    ended.wait(random.choice([0.05, 0.5]))
+    i += 1
+    open('odd-journal', 'w').write(str(i))
+    put(i, 1 << 20)
+    time.sleep(random.choice([0.01, 0.05, 0.3]))
+    put(i, 4 << 20)
+    os.unlink('odd-journal')
+";
+
+const CHECK_LARGE: &str = "
+import os
+file = os.open('odd', os.O_RDONLY)
+first, last = [os.pread(file, 8, at) for at in (1 << 20, 4 << 20)]
+assert os.path.exists('odd-journal') or first == last, (first, last)
+print('ok')
+";
+
+#[test]
+fn a_large_database_in_a_spare() {
+    claims_are_whole_or_named(FileSystem::Xfs, "odd", LARGE, CHECK_LARGE);
+}
+
+/// Names of which a set may have any number are listed once, not once a set.
+#[test]
+fn lone_files_that_are_called_like_those_of_a_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let (src, dst) = (folder.path().join("src"), folder.path().join("dst"));
+    fs::create_dir(&src).unwrap();
+    for name in ["a.manifest", "b.1.base.rdb", "c.manifest", "c.2.incr.aof", "000012.log", "1.db"] {
+        fs::write(src.join(name), name).unwrap();
+    }
+    let report = clone_tree(&src, &dst, &CloneOptions::default()).unwrap();
+    assert!(report.changed.is_empty(), "{:?}", report.changed);
+    calve_testkit::assert_same(&src, &dst);
 }
 
 /// With the ending of a log it would be longer than a name may be.

@@ -245,7 +245,7 @@ pub(crate) fn remove_left(place: &Path) -> Result<()> {
         other => other.map_err(|error| Error::io(Operation::Read, &path, error))?,
     };
     if let Some(name) = name_in_volumes(&text) {
-        return Err(Error::ServerInVolumes(name));
+        return Err(Error::ServerInVolumes { name, place: place.to_path_buf() });
     }
     let container: Container =
         serde_json::from_slice(&text).map_err(|error| Error::io(Operation::Read, &path, error))?;

@@ -395,7 +395,7 @@ pub(crate) struct TraceArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Formats:
-  url    by the private socket; by TCP if there is no socket
+  url    by the private socket
   tcp    by TCP, with the password (JDBC and others need it); the server must have been started with --tcp
   env    lines for a shell: eval \"$(calve db url NAME --format env)\"; they also unset variables that lead elsewhere
   json   everything (schema calve.db.server/1)

@@ -1,6 +1,6 @@
 //! Bounds that hold whatever the size of the tree.
 
-use calve_testkit::{FileSystem, assert_same, deep, node_modules_like, remove_deep, wide};
+use calve_testkit::{FileSystem, assert_same, deep, node_modules_like, remove_deep, require_program, wide};
 
 use crate::process::open_descriptors;
 use crate::program::{Calve, cp, rm};
@@ -32,6 +32,38 @@ fn no_more_than_256_descriptors_are_open() {
     // The most that are used by default, however many processors there are.
     let cloning = most_descriptors(cp().args(["--threads", "8", "src", "newest"]).within(&spot));
     assert!(cloning <= 256, "{cloning} with 8 threads");
+}
+
+/// Names that look like those of databases do not make it list the directory once for each.
+#[test]
+fn a_directory_is_listed_a_few_times_whatever_its_files_are_called() {
+    if !require_program("strace") {
+        return;
+    }
+    let Some(spot) = Spot::on(FileSystem::Ext4) else { return };
+    let reads = |names: &[&str]| {
+        let (src, log) = (spot.join("src"), spot.join("log"));
+        fs_err::create_dir(&src).unwrap();
+        for number in 0..2_000 {
+            for name in names {
+                fs_err::write(src.join(name.replace('*', &format!("x{number}"))), "1").unwrap();
+            }
+        }
+        let strace = ["strace", "-fqq", "-e", "trace=getdents64", "-o", log.to_str().unwrap()];
+        cp().args(["src", "new"]).within(&spot).under(&strace).succeeds();
+        assert_same(&src, spot.join("new"));
+        fs_err::remove_dir_all(&src).unwrap();
+        fs_err::remove_dir_all(spot.join("new")).unwrap();
+        fs_err::read_to_string(log).unwrap().matches("getdents64(").count()
+    };
+    let plain = reads(&["*.text"]);
+    for names in [&["*.manifest"][..], &["*.1.base.rdb"], &["*.db"]] {
+        let count = reads(names);
+        assert!(count <= 4 * plain, "{count} instead of {plain} for {names:?}");
+    }
+    // These are sets.
+    let sets = reads(&["*.manifest", "*.1.incr.aof"]);
+    assert!(sets <= 8 * plain, "{sets} instead of {plain}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::metadata::{Target, same_version};
 use super::{BorrowedPair, Files, FillWorker, Later};
 use crate::choice::{Requirement, Strategy};
 use crate::error::{Error, StatedRequirement};
-use crate::file_set::{FileSet, is_sqlite, may_be_sqlite};
+use crate::file_set::{FileSet, is_sqlite};
 use crate::operation::Operation;
 use crate::options::KeptLinks;
 use crate::reason::{SkipReason, WarningCode};
@@ -164,7 +164,7 @@ impl FillWorker<'_> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(EntryOutcome::OtherKind);
         }
-        if self.holds_back && may_be_sqlite(size(&stat)) && has_beginning_of_sqlite(src.as_fd()) {
+        if self.holds_back && is_sqlite(src.as_fd(), size(&stat)) {
             held_back.push(FileType::RegularFile, name);
             return Ok(EntryOutcome::Yes);
         }
@@ -477,11 +477,6 @@ fn absolute(base: &Path, directory: &Path, target: CString) -> CString {
     let mut resolved = b"/".to_vec();
     resolved.extend(names.join(&b'/'));
     CString::new(resolved).unwrap_or(target)
-}
-
-fn has_beginning_of_sqlite(file: BorrowedFd<'_>) -> bool {
-    let mut beginning = [0; 16];
-    rustix::io::pread(file, &mut beginning, 0).is_ok() && is_sqlite(&beginning)
 }
 
 /// Returns the error for a file that had to be shared.

@@ -14,9 +14,10 @@ use super::{BorrowedPair, Files, Fill, FillTally, FillWorker, Later};
 use crate::error::Error;
 use crate::file_set::{FileSet, is_made_again};
 use crate::operation::Operation;
+use crate::remove::delete::unlock_file;
 use crate::tree::names::Names;
 use crate::tree::notes::Notes;
-use crate::tree::set_state::FileSetState;
+use crate::tree::set_state::{FileSetState, ListedSets};
 use crate::tree::stable::Moment;
 
 /// The state that all sets of one filling share.
@@ -77,23 +78,38 @@ impl FillWorker<'_> {
             sets.entry(set).or_default().insert(name.to_owned());
         }
         let holds_back = std::mem::replace(&mut self.holds_back, false);
-        let made = sets.into_iter().try_for_each(|(set, listed)| self.set(at, &set, &listed, later));
+        let mut in_directory = ListedSets::default();
+        if sets.keys().any(FileSet::is_told_by_others) {
+            in_directory
+                .renew(at.src)
+                .map_err(|errno| self.src_error(Operation::ReadDirectory, &at.node.path(), errno))?;
+        }
+        let made = sets.into_iter().try_for_each(|(set, listed)| self.set(at, &set, &listed, &mut in_directory, later));
         self.holds_back = holds_back;
         made
     }
 
-    /// Makes the files of a set, of which the directory has `listed`.
+    /// Makes the files of a set, of which the directory had `listed`. `in_directory`: as it has been listed since.
     fn set(
         &mut self,
         at: BorrowedPair<'_>,
         set: &FileSet,
         listed: &BTreeSet<CString>,
+        in_directory: &mut ListedSets,
         later: &mut Later,
     ) -> Result<(), Error> {
+        let is_alone = || {
+            let mut names = in_directory.names(set).chain(listed);
+            let first = names.next();
+            names.all(|name| Some(name) == first)
+        };
+        if set.is_told_by_others() && is_alone() {
+            return listed.iter().try_for_each(|name| self.entry(at, name, FileType::RegularFile, later));
+        }
         let (mut pause, mut found) = (FIRST_PAUSE, BTreeSet::new());
         while !self.stopped() {
             let started = Instant::now();
-            let before = self.look(at, set)?;
+            let before = self.look(at, set, in_directory)?;
             if !before.has(&set.main_file()) {
                 return listed.iter().try_for_each(|name| self.entry(at, name, FileType::RegularFile, later));
             }
@@ -102,7 +118,7 @@ impl FillWorker<'_> {
             }
             let notes = Notes::default();
             let attempt = self.attempt(at, &before, listed, &mut found, &notes)?;
-            let after = self.look(at, set)?;
+            let after = self.look(at, set, in_directory)?;
             let changed = notes.changed_so_far();
             let is_whole = attempt.is_complete
                 && before.lasted_until(&after)
@@ -176,7 +192,12 @@ impl FillWorker<'_> {
     /// Removes copies that are not those of one moment.
     fn take_back(&self, at: BorrowedPair<'_>, made: &[CString]) -> Result<(), Error> {
         for name in made {
-            match rustix::fs::unlinkat(at.dst, name, AtFlags::empty()) {
+            let removed = match rustix::fs::unlinkat(at.dst, name, AtFlags::empty()) {
+                // The copy of a locked file is locked.
+                Err(Errno::PERM) if unlock_file(at.dst, name) => rustix::fs::unlinkat(at.dst, name, AtFlags::empty()),
+                other => other,
+            };
+            match removed {
                 // What could not be read was left out.
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(self.dst_error(Operation::Remove, &at.node.path_of(name), errno)),
@@ -185,8 +206,8 @@ impl FillWorker<'_> {
         Ok(())
     }
 
-    fn look(&self, at: BorrowedPair<'_>, set: &FileSet) -> Result<FileSetState, Error> {
+    fn look(&self, at: BorrowedPair<'_>, set: &FileSet, in_directory: &mut ListedSets) -> Result<FileSetState, Error> {
         let failed = |errno| self.src_error(Operation::Stat, &at.node.path(), errno);
-        FileSetState::look(at.src, set).map_err(failed)
+        FileSetState::look(at.src, set, in_directory).map_err(failed)
     }
 }

@@ -139,7 +139,8 @@ impl SingleSets {
         let mut sets: BTreeMap<(&Path, FileSet), Vec<PathBuf>> = BTreeMap::new();
         for (path, from) in parts {
             if let (Some(directory), Some(name)) = (from.parent(), from.file_name())
-                && let Some(set) = FileSet::of(name.as_bytes())
+                && let Ok(opened) = File::open(directory)
+                && let Some(set) = FileSet::of_entry(&opened, name.as_bytes())
             {
                 sets.entry((directory, set)).or_default().push(path.clone());
             }
@@ -149,8 +150,9 @@ impl SingleSets {
             let main = paths.first().map(|path| path.with_file_name(OsStr::from_bytes(&set.main_file())));
             paths.extend(main.filter(|main| !paths.contains(main) && parts.iter().any(|(path, _)| path == main)));
         }
-        let several = sets.into_iter().filter(|(_, paths)| paths.len() > 1);
-        let looked = several.filter_map(|((directory, set), paths)| {
+        // A lone database too: its journal may come and go while it is carried.
+        sets.retain(|(_, set), paths| paths.len() > 1 || !set.is_told_by_others());
+        let looked = sets.into_iter().filter_map(|((directory, set), paths)| {
             // What cannot be opened here cannot be carried either, which is told there.
             let directory = File::open(directory).ok()?;
             let before = FileSetState::of(&set, &directory).ok()?;

@@ -195,6 +195,39 @@ fn attributes_that_the_copy_cannot_have_stay() {
     assert_eq!(left(&spot), [""; 0]);
 }
 
+/// The clock of this machine stays as it is: a debug build takes it for one that was set back once a file is there.
+#[test]
+fn a_clock_that_was_set_back_is_the_cause_whatever_the_command_did() {
+    const { assert!(cfg!(debug_assertions), "no other build has this way in") };
+    for script in [
+        "echo 1 > a",
+        "rm b",
+        "rm -r e",
+        "chmod 700 sub",
+        "mv b z",
+        "rm -r d; mkdir d; echo 1 > d/new",
+        "ln -sfn b l",
+        "chmod 711 .",
+    ] {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        let before = fingerprint(spot.join("tree"));
+        let command = format!("{script}; echo > ../clock");
+        let apply = || run(&spot, &["--apply"], &command).env("CALVE_TEST_CLOCK", spot.join("clock"));
+        let ran = apply().run();
+        ran.ended(3);
+        assert!(ran.stderr.contains("the clock was set back while the command ran"), "{script}: {}", ran.stderr);
+        let ran = ran.hints().says(&["nothing was applied", "tree.run"]);
+        assert!(!ran.stderr.contains("has changed since"), "{script}: {}", ran.stderr);
+        assert!(fingerprint(spot.join("tree")) == before, "{script}");
+        // It had been set back before this one began.
+        apply().succeeds();
+        fs_err::remove_file(spot.join("clock")).unwrap();
+        // Where nothing is, nothing can have changed.
+        let fresh = run(&spot, &["--apply"], "mkdir -p n/e; echo 1 > new; echo > ../clock");
+        fresh.env("CALVE_TEST_CLOCK", spot.join("clock")).succeeds();
+    }
+}
+
 /// `strace` that lets some of the moves fail.
 fn failing(moves: &str) -> Vec<String> {
     let inject = format!("inject=renameat2:error=EIO:when={moves}");

@@ -82,6 +82,27 @@ fn what_changes_during_the_question_is_shown_before_it_is_applied() {
     assert!(spot.join("tree/new").exists() && spot.join("tree/later").exists());
 }
 
+/// A debug build takes the clock for one that was set back once a file is there.
+#[test]
+fn a_clock_that_is_set_back_during_the_question_is_no_change_of_the_copy() {
+    const { assert!(cfg!(debug_assertions), "no other build has this way in") };
+    for script in ["echo 1 > new", "echo 1 > a", "rm b", "mkdir -p n/e"] {
+        let Some(spot) = place(Spot::anywhere()) else { return };
+        let before = names(spot.join("tree"));
+        let clock = spot.join("clock");
+        let mut terminal = on_a_terminal(run(&spot, &[], script).env("CALVE_TEST_CLOCK", &clock));
+        terminal.after(QUESTION, "");
+        fs_err::write(&clock, "").unwrap();
+        terminal.after("", "a\n");
+        terminal.after("the clock was set back while the command ran", "");
+        let (code, seen) = terminal.end();
+        assert!(code == Some(3) && !seen.contains("has changed since"), "{script}: {seen}");
+        assert!(spot.join("tree.run").exists(), "{script}: {seen}");
+        assert_eq!(names(spot.join("tree")), before, "{script}");
+        assert_eq!(fs_err::read(spot.join("tree/a")).unwrap(), b"a", "{script}");
+    }
+}
+
 #[test]
 fn a_command_that_is_interrupted_loses_nothing() {
     let Some(spot) = place(Spot::anywhere()) else { return };

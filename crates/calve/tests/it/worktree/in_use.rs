@@ -1,14 +1,14 @@
 //! Databases that are written to while their files are copied: each command names what it could not copy as it was at one moment.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use calve_testkit::{FileSystem, require_program};
 use serde_json::json;
 
 use super::repo::{Repo, with_environment};
-use crate::program::calve;
+use crate::program::{RunResult, calve};
 
 /// Writes to a database when another file is opened, which a lease tells (fcntl(2), F_SETLEASE).
 const CHECKPOINT: &str = "
@@ -99,21 +99,78 @@ fn a_database_that_is_written_to_between_the_copies_of_its_files_is_named() {
     assert!(!quiet.stderr.contains("meanwhile"), "{}", quiet.stderr);
 }
 
+/// Makes a worktree by git, and carries what it ignores into it.
+fn setup(repo: &Repo, name: &str) -> (RunResult, PathBuf) {
+    let path = repo.spot.join(name);
+    repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
+    let line = ["hook", "worktree-setup", "--maker", "cursor"];
+    let setup = with_environment(calve(line)).within(&path).env("CALVE_HOME", repo.spot.join("home"));
+    (setup.succeeds(), path)
+}
+
 #[test]
 fn a_database_whose_files_are_carried_one_by_one_is_named() {
     let Some(repo) = with_database("data") else { return };
-    let setup = |name: &str| {
-        let path = repo.spot.join(name);
-        repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
-        let line = ["hook", "worktree-setup", "--maker", "cursor"];
-        let setup = with_environment(calve(line)).within(&path).env("CALVE_HOME", repo.spot.join("home"));
-        (setup.succeeds(), path)
-    };
     let checkpoint = Checkpoint::when_opened(&repo.join("ignored/other"), &repo.join("data/a.db"));
-    let (changed, path) = setup("changed");
+    let (changed, path) = setup(&repo, "changed");
     checkpoint.has_happened();
     assert!(path.join("data/a.db-wal").exists());
     assert!(changed.stderr.contains(&warning("data/a.db")), "{}", changed.stderr);
-    let (quiet, _) = setup("quiet");
+    let (quiet, _) = setup(&repo, "quiet");
     assert!(!quiet.stderr.contains("meanwhile"), "{}", quiet.stderr);
+}
+
+/// Its journal comes while it is carried, and is not ignored itself.
+#[test]
+fn a_database_that_is_carried_without_its_journals_is_named() {
+    if !require_program("python3") {
+        return;
+    }
+    let Some(repo) = Repo::on(FileSystem::Ext4) else { return };
+    repo.write("data/tracked", "");
+    repo.write(".gitignore", "*.db\n*.mdb\nodd\nplain\n/ignored/\n");
+    repo.commit("data");
+    repo.write("ignored/other", "1");
+    repo.write("data/plain", "text");
+    for (name, other) in [
+        ("a.db", "a.db"),
+        ("a.db", "a.db-journal"),
+        ("a.db", "a.db-wal"),
+        ("data.mdb", "data.mdb"),
+        ("odd", "odd-journal"),
+        ("odd", "odd"),
+    ] {
+        let database = repo.join("data").join(name);
+        let mut pages = b"SQLite format 3\0".to_vec();
+        pages.resize(1024, 0);
+        fs_err::write(&database, pages).unwrap();
+        let other_file = repo.join("data").join(other);
+        let checkpoint = Checkpoint::when_opened(&repo.join("ignored/other"), &other_file);
+        let (changed, _) = setup(&repo, &format!("{other}.changed"));
+        checkpoint.has_happened();
+        let warning = format!("warning: 1 entry of the source changed meanwhile (first: `data/{name}`)");
+        assert!(changed.stderr.contains(&warning), "{other}: {}", changed.stderr);
+        let (quiet, _) = setup(&repo, &format!("{other}.quiet"));
+        assert!(!quiet.stderr.contains("meanwhile"), "{other}: {}", quiet.stderr);
+        fs_err::remove_file(database).unwrap();
+        let _ = fs_err::remove_file(other_file);
+    }
+}
+
+/// A debug build takes the clock for one that was set back once a file is there.
+#[test]
+fn a_clock_that_was_set_back_during_a_stable_clone_is_the_cause() {
+    const { assert!(cfg!(debug_assertions), "no other build has this way in") };
+    let Some(repo) = with_database("ignored") else { return };
+    let clock = repo.spot.join("clock");
+    let copy = |name: &str| {
+        let line = calve(["cp", "--require", "stable"]).args([&repo.path, &repo.spot.join(name)]);
+        line.env("CALVE_TEST_CLOCK", &clock)
+    };
+    let set_back = Checkpoint::when_opened(&repo.join("ignored/other"), &clock);
+    let refused = copy("copy").fails(3);
+    set_back.has_happened();
+    refused.says(&["the clock was set back, so that the times of changes tell nothing"]);
+    assert!(!repo.spot.join("copy").exists());
+    copy("later").succeeds();
 }
