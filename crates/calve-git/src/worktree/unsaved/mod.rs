@@ -48,7 +48,7 @@ pub(crate) fn of_worktree(
     // git takes longer to start than to answer, and the disk is waited for.
     let (entry, hidden, status, nested) = std::thread::scope(|scope| {
         let entry = scope.spawn(|| entry::find(repository, worktree, linked.entry()));
-        let hidden = scope.spawn(|| hidden::find(&git, &[], linked.path(), &|_, _| false));
+        let hidden = scope.spawn(|| hidden::find(&git, linked.path(), &|_, _| false));
         let nested = scope.spawn(|| Nested::find(linked, &root, &others, cancel));
         let status = Status::with_submodules(&git);
         (joined(entry), joined(hidden), status, joined(nested))
