@@ -30,6 +30,7 @@ mod spares;
 mod subvolume;
 mod typed;
 mod unsaved;
+mod unsaved_edges;
 mod untrusted;
 mod whole_spares;
 mod whose;
