@@ -27,6 +27,7 @@ mod repo;
 mod services;
 mod services_killed;
 mod spares;
+mod states;
 mod subvolume;
 mod typed;
 mod unsaved;
