@@ -5,8 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -95,7 +97,7 @@ impl Git {
             settings.args(["-c", trust::WITHOUT_RELATIVE_PATH, "git"]).args(SCOPED_SETTINGS);
             trust::confined_git(&mut settings)
         } else {
-            Command::new("git")
+            Command::new(program())
         };
         command.args(&self.options);
         self.prepared(command)
@@ -227,6 +229,21 @@ impl Git {
         }
         Ok(OsString::from_vec(printed))
     }
+}
+
+/// Returns the git of PATH, passing over relative directories of it: they are in whatever tree git is started in, and nobody may know yet
+/// whose that is. What git itself starts still finds them.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let Some(path) = std::env::var_os("PATH") else { return PathBuf::from("git") };
+        let is_program = |file: &PathBuf| {
+            fs_err::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        let all = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
+        // Should it be nowhere, the error is that of starting it.
+        all.map(|directory| directory.join("git")).find(is_program).unwrap_or_else(|| PathBuf::from("/nonexistent/git"))
+    })
 }
 
 /// As long as git itself waits for the lock of a packed reference. For that of its configuration or an index it waits not at all.

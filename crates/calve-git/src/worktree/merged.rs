@@ -176,8 +176,7 @@ const SIGNATURE: [(&str, &str); 6] = [
 
 fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> Result<Vec<UnsavedItem>> {
     check_not_here(repository, worktree)?;
-    let mut options = RemoveWorktreeOptions::default();
-    options.what = Some(worktree.path.clone());
+    let mut options = RemoveWorktreeOptions { what: Some(worktree.path.clone()), ..RemoveWorktreeOptions::default() };
     options.remove.cancel = cancel.clone();
     let plan = plan_in(repository, &options, &mut NoSteps)?;
     check_idle(&worktree.path)?;

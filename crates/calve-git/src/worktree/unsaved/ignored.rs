@@ -139,7 +139,7 @@ impl<'w> IgnoredSearch<'w> {
 
     fn looked_at(&mut self, path: &Path) -> std::io::Result<()> {
         let there = self.root.join(path);
-        let found = std::fs::symlink_metadata(&there)?;
+        let found = fs_err::symlink_metadata(&there)?;
         if found.is_dir() {
             return self.add_directory(path, &there);
         }
@@ -157,7 +157,7 @@ impl<'w> IgnoredSearch<'w> {
         if is_repository(there) {
             return Ok(());
         }
-        for entry in std::fs::read_dir(there)? {
+        for entry in fs_err::read_dir(there)? {
             let entry = entry?;
             let (name, path) = (entry.file_name(), path.join(entry.file_name()));
             let is_directory = entry.file_type()?.is_dir();
