@@ -1,11 +1,14 @@
 //! Running the `git` program.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,18 +43,23 @@ pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
 /// With these, git prints every header that it sends, tokens of `http.extraHeader` among them; and what git prints, Calve passes on.
 const TELLING_HEADERS: [&str; 2] = ["GIT_CURL_VERBOSE", "GIT_TRACE_CURL"];
 
+/// The command that prints every setting with where it is from, for [`trust::programs`].
+const SCOPED_SETTINGS: [&str; 4] = ["config", "-z", "--show-scope", "--list"];
+
 /// The `git` program, to be run in one directory.
 #[derive(Clone, Debug)]
 pub struct Git {
     directory: PathBuf,
-    environment: Vec<(&'static str, OsString)>,
+    environment: Vec<(Cow<'static, str>, OsString)>,
+    /// Come before every command.
+    options: Vec<String>,
     is_confined: bool,
 }
 
 impl Git {
     /// Returns git as if started in `directory`.
     pub fn at(directory: impl Into<PathBuf>) -> Git {
-        Git { directory: directory.into(), environment: Vec::new(), is_confined: false }
+        Git { directory: directory.into(), environment: Vec::new(), options: Vec::new(), is_confined: false }
     }
 
     /// Returns git as if started in `directory`, which runs none of the programs that a tree could bring.
@@ -61,8 +69,19 @@ impl Git {
 
     /// Adds one more variable to git's environment.
     pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Git {
-        self.environment.push((name, value.into()));
+        self.environment.push((name.into(), value.into()));
         self
+    }
+
+    /// Makes it run no program that the configuration of the repository itself names. What the user has set for all repositories runs.
+    pub(crate) fn without_own_programs(mut self) -> Result<Git> {
+        let settings = self.run(&SCOPED_SETTINGS)?;
+        for (at, (name, value)) in trust::programs::overrides_of_own(&settings).into_iter().enumerate() {
+            let variable = format!("CALVE_OWN_SETTING_{at}");
+            self.options.extend(trust::setting(&name, &value, &variable));
+            self.environment.push((variable.into(), value.into()));
+        }
+        Ok(self)
     }
 
     /// Returns the directory that git is started in.
@@ -73,12 +92,15 @@ impl Git {
     /// Returns a command to add arguments to: messages in English, no questions, no input, no repository but the directory's. In the
     /// worktree of a pull request that is not trusted it runs none of that tree's code.
     pub fn command(&self) -> Command {
-        if !self.is_confined() {
-            return self.prepared(Command::new("git"));
-        }
-        let mut settings = self.prepared(Command::new("/bin/sh"));
-        settings.args(["-c", trust::WITHOUT_RELATIVE_PATH, "git", "config", "-z", "--show-scope", "--list"]);
-        self.prepared(trust::confined_git(&mut settings))
+        let mut command = if self.is_confined() {
+            let mut settings = self.prepared(Command::new("/bin/sh"));
+            settings.args(["-c", trust::WITHOUT_RELATIVE_PATH, "git"]).args(SCOPED_SETTINGS);
+            trust::confined_git(&mut settings)
+        } else {
+            Command::new(program())
+        };
+        command.args(&self.options);
+        self.prepared(command)
     }
 
     /// Returns whether git runs in a worktree that is not trusted, or on one's files elsewhere.
@@ -99,7 +121,7 @@ impl Git {
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
         for (name, value) in &self.environment {
-            command.env(name, value);
+            command.env(&**name, value);
         }
         command
     }
@@ -207,6 +229,21 @@ impl Git {
         }
         Ok(OsString::from_vec(printed))
     }
+}
+
+/// Returns the git of PATH, passing over relative directories of it: they are in whatever tree git is started in, and nobody may know yet
+/// whose that is. What git itself starts still finds them.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let Some(path) = std::env::var_os("PATH") else { return PathBuf::from("git") };
+        let is_program = |file: &PathBuf| {
+            fs_err::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        let all = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
+        // Should it be nowhere, the error is that of starting it.
+        all.map(|directory| directory.join("git")).find(is_program).unwrap_or_else(|| PathBuf::from("/nonexistent/git"))
+    })
 }
 
 /// As long as git itself waits for the lock of a packed reference. For that of its configuration or an index it waits not at all.

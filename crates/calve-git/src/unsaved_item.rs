@@ -36,7 +36,7 @@ pub enum UnsavedItem {
     RepositoryOf(PathBuf),
     /// The worktree inside belongs to a repository that is not there.
     Orphaned(PathBuf),
-    /// The repository inside cannot be read, as git says.
+    /// A repository or a directory inside cannot be read, as git or the system says.
     Unreadable(String),
     /// Another worktree is registered at this path inside, and something else is there.
     Misplaced(PathBuf),
@@ -169,7 +169,7 @@ impl UnsavedItem {
             Self::Locked => format!("a locked worktree{place}"),
             Self::RepositoryOf(path) => format!("the repository{place} of the worktree {}", quoted(path)),
             Self::Orphaned(path) => format!("a worktree{place} of the repository {}, which is not there", quoted(path)),
-            Self::Unreadable(said) => format!("a repository{place} that git cannot read: {said}"),
+            Self::Unreadable(said) => format!("something{place} that cannot be read: {said}"),
             Self::Misplaced(path) => {
                 format!("something else at {}, which is registered as another worktree", quoted(path))
             }

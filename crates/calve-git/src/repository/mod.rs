@@ -76,17 +76,31 @@ pub(crate) struct Repository {
 impl Repository {
     /// Opens the repository that `start` is in.
     pub(crate) fn open(start: &Path) -> Result<Repository> {
-        let git = Git::at(start);
+        Self::asked_by(&Git::at(start), false)
+    }
+
+    /// Opens a repository that was opened before, by git's own directory of it: git may be told to look for none there
+    /// (`safe.bareRepository`).
+    pub(crate) fn open_again(common: &Path) -> Result<Repository> {
+        Self::asked_by(&Git::at(common).with("GIT_DIR", common), true)
+    }
+
+    fn asked_by(git: &Git, is_told_where: bool) -> Result<Repository> {
+        let start = git.directory();
         // git takes longer to start than to answer.
         let (places, settings, references, worktrees) = std::thread::scope(|scope| {
-            let places = scope.spawn(|| places(&git));
+            let places = scope.spawn(|| places(git));
             let settings = scope.spawn(|| git.run(&["config", "-z", "--list"]));
             let references = scope.spawn(|| git.run(&["for-each-ref", "--format=%(objectname) %(refname)"]));
-            let worktrees = list(&git);
+            let worktrees = list(git);
             (joined(places), joined(settings), joined(references), worktrees)
         });
         let (common, own, here) = match places {
-            Ok(Places { common, own, here }) => (fs_err::canonicalize(start.join(common))?, real(&own), here),
+            Ok(Places { common, own, here }) => {
+                // git takes any directory for a worktree then.
+                let here = here.filter(|_| !is_told_where);
+                (fs_err::canonicalize(start.join(common))?, real(&own), here)
+            }
             Err(Error::Git { said, .. }) => return Err(not_a_repository(start, &said)),
             Err(other) => return Err(other),
         };

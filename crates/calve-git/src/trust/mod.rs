@@ -127,7 +127,8 @@ pub(crate) fn is_untrusted(path: &Path) -> bool {
     let real = real(path);
     // This is so for a repository inside a worktree too: its contents came with the worktree.
     real.ancestors().any(|above| match pointer(&above.join(".git")) {
-        Ok(entry) => entry.is_some_and(|entry| has_mark(&entry)),
+        // Where its entry is not, nor is its mark.
+        Ok(entry) => entry.is_some_and(|entry| has_mark(&entry) || fs_err::symlink_metadata(&entry).is_err()),
         Err(_) => true,
     })
 }
@@ -253,7 +254,9 @@ mod tests {
         fs_err::create_dir(entry.join(MARK)).unwrap();
         assert!(is_untrusted(&tree));
         fs_err::remove_dir(entry.join(MARK)).unwrap();
-        fs_err::write(tree.join(".git"), "nonsense").unwrap();
-        assert!(is_untrusted(&tree));
+        for text in ["nonsense", "gitdir: ../moved/.git/worktrees/x\n"] {
+            fs_err::write(tree.join(".git"), text).unwrap();
+            assert!(is_untrusted(&tree) && is_untrusted(&tree.join("a/b")), "{text}");
+        }
     }
 }

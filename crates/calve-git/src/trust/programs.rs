@@ -37,8 +37,8 @@ const HELPERS: &[&str] = &[
     "glab",
 ];
 
-/// Every setting by which git 2.39 to 2.52 starts a program (git-config(1), gitattributes(5), githooks(5)). The test below compares the list
-/// with the installed git's.
+/// Every setting by which git 2.39 to 2.52 starts a program (git-config(1), gitattributes(5), githooks(5)), and git-lfs, which is an allowed
+/// filter. The test below compares the list with the installed git's.
 const PROGRAMS: &[ProgramSetting] = &[
     never("alias.*", FAILS),
     never("browser.*.cmd", FAILS),
@@ -70,6 +70,9 @@ const PROGRAMS: &[ProgramSetting] = &[
     never("instaweb.browser", FAILS),
     never("instaweb.httpd", FAILS),
     never("interactive.diffFilter", "cat"),
+    never("lfs.customtransfer.*.path", FAILS),
+    never("lfs.extension.*.clean", FAILS),
+    never("lfs.extension.*.smudge", FAILS),
     never("man.*.cmd", FAILS),
     never("man.*.path", FAILS),
     never("merge.*.driver", FAILS),
@@ -131,25 +134,39 @@ fn program_setting(name: &str) -> Option<&'static ProgramSetting> {
 /// Returns whether a setting has the documented name. Case counts only in what stands for `*`.
 fn matches(documented: &str, name: &str) -> bool {
     let Some((first, last)) = documented.split_once('*') else { return documented.eq_ignore_ascii_case(name) };
-    name.len() > first.len() + last.len()
+    // A driver's name may be empty.
+    name.len() >= first.len() + last.len()
         && name.get(..first.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(first))
         && name.get(name.len() - last.len()..).is_some_and(|end| end.eq_ignore_ascii_case(last))
 }
 
-/// Returns the settings that override the user's in an untrusted worktree.
+/// Returns the settings that override all others in an untrusted worktree.
 pub(super) fn overrides(printed: &[u8]) -> Vec<(String, String)> {
     let settings = scoped(printed);
     let approved = approved(&settings);
+    overrides_of(settings, &approved)
+}
+
+/// Returns the settings that override those of a repository's own configuration (`.git/config`) only: the repository came from somewhere,
+/// and what the user has set for all repositories did not.
+pub(crate) fn overrides_of_own(printed: &[u8]) -> Vec<(String, String)> {
+    let mut settings = scoped(printed);
+    let approved = approved(&settings);
+    settings.retain(|setting| matches!(setting.scope.as_str(), "local" | "worktree"));
+    overrides_of(settings, &approved)
+}
+
+fn overrides_of(settings: Vec<Setting>, approved: &[String]) -> Vec<(String, String)> {
     let mut instead: Vec<(String, String)> =
         ALWAYS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    for filter in refused(&settings, &approved) {
+    for filter in refused(&settings, approved) {
         let name = filter.name;
         instead.extend(["clean", "smudge", "process"].map(|what| (format!("filter.{name}.{what}"), String::new())));
         instead.push((format!("filter.{name}.required"), "false".to_owned()));
     }
     for Setting { name, value, .. } in settings {
         let Some(known) = program_setting(&name) else { continue };
-        if !known.name.starts_with("filter.") && !may_run(&value, known.allowed, &approved) {
+        if !known.name.starts_with("filter.") && !may_run(&value, known.allowed, approved) {
             instead.push((name, known.instead.to_owned()));
         }
     }
@@ -342,6 +359,37 @@ mod tests {
 
     fn printed(settings: &[(&str, &str, &str)]) -> Vec<u8> {
         settings.iter().flat_map(|(scope, name, value)| format!("{scope}\0{name}\n{value}\0").into_bytes()).collect()
+    }
+
+    #[test]
+    fn what_the_user_has_set_for_all_repositories_runs_in_a_nested_one() {
+        let settings = printed(&[
+            ("global", "filter.nb.clean", "nbstripout"),
+            ("global", "core.fsmonitor", "watch"),
+            ("command", "diff.external", "difft"),
+            ("local", "filter.evil.clean", "./f.sh"),
+            ("local", "filter..smudge", "./f.sh"),
+            ("worktree", "filter.nb.smudge", "./f.sh"),
+            ("local", "filter.lfs.process", "git-lfs filter-process"),
+            ("local", "lfs.extension.x.clean", "./l"),
+            ("local", "diff.x.textconv", "./t"),
+        ]);
+        let instead = overrides_of_own(&settings);
+        let value = |name: &str| instead.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        for (name, expected) in [
+            ("core.hooksPath", Some("/dev/null")),
+            ("core.fsmonitor", Some("false")),
+            ("diff.external", None),
+            ("filter.evil.clean", Some("")),
+            ("filter..process", Some("")),
+            // One program of a driver is of no use without the others.
+            ("filter.nb.clean", Some("")),
+            ("filter.lfs.process", None),
+            ("lfs.extension.x.clean", Some("false")),
+            ("diff.x.textconv", Some("false")),
+        ] {
+            assert_eq!(value(name), expected, "{name}");
+        }
     }
 
     #[test]

@@ -112,9 +112,12 @@ pub fn take_back(added: &AddReport, options: &RemoveOptions) -> Result<WorktreeR
         remove: options.clone(),
         ..RemoveWorktreeOptions::default()
     };
-    let removed = remove(&options, &mut NoSteps)?;
-    if let Some(branch) = added.branch.as_deref().filter(|_| added.is_new_branch) {
-        delete_unmoved(&Repository::open(&added.donor)?.common, branch, &added.head)?;
+    let common = Repository::open(&added.donor)?.common;
+    let mut removed = remove(&options, &mut NoSteps)?;
+    if let Some(branch) = added.branch.as_deref().filter(|_| added.is_new_branch)
+        && let Err(error) = delete_unmoved(&common, branch, &added.head)
+    {
+        removed.unfinished.get_or_insert(error);
     }
     Ok(removed)
 }

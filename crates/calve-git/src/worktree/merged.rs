@@ -12,7 +12,7 @@ use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::convert::check_idle;
-use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, plan_removal};
+use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, plan_in};
 use crate::worktree::unsaved::reflog;
 
 /// A worktree all of whose commits another branch has.
@@ -67,15 +67,15 @@ pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) 
 }
 
 /// Returns whether a worktree that [`merged`] has returned is still what it was, and may still go.
-pub fn is_still_merged(start: &Path, found: &MergedWorktree, cancel: &CancelToken) -> Result<bool> {
+///
+/// What would be lost is not looked at again: [`super::remove`] does.
+pub fn is_still_merged(start: &Path, found: &MergedWorktree) -> Result<bool> {
     let repository = Repository::open(start)?;
-    match repository.worktrees.iter().find(|worktree| **worktree == found.worktree) {
-        Some(worktree) if branch_with(&repository, worktree)?.is_some() => match check(&repository, worktree, cancel) {
-            Err(Error::Interrupted) => Err(Error::Interrupted),
-            checked => Ok(checked.is_ok()),
-        },
-        _ => Ok(false),
-    }
+    let Some(worktree) = repository.worktrees.iter().find(|worktree| **worktree == found.worktree) else {
+        return Ok(false);
+    };
+    let is_free = check_not_here(&repository, worktree).and_then(|()| check_idle(&worktree.path)).is_ok();
+    Ok(is_free && branch_with(&repository, worktree)?.is_some())
 }
 
 /// Returns when a worktree was made.
@@ -175,14 +175,17 @@ const SIGNATURE: [(&str, &str); 6] = [
 ];
 
 fn check(repository: &Repository, worktree: &Worktree, cancel: &CancelToken) -> Result<Vec<UnsavedItem>> {
-    if repository.here.as_ref() == Some(&worktree.path) {
-        return Err(Error::refused("you are in it", Remedy::LeaveDirectory));
-    }
-    let mut options = RemoveWorktreeOptions::default();
-    options.start.clone_from(&repository.common);
-    options.what = Some(worktree.path.clone());
+    check_not_here(repository, worktree)?;
+    let mut options = RemoveWorktreeOptions { what: Some(worktree.path.clone()), ..RemoveWorktreeOptions::default() };
     options.remove.cancel = cancel.clone();
-    let plan = plan_removal(&options, &mut NoSteps)?;
+    let plan = plan_in(repository, &options, &mut NoSteps)?;
     check_idle(&worktree.path)?;
     Ok(plan.unsaved)
+}
+
+fn check_not_here(repository: &Repository, worktree: &Worktree) -> Result<()> {
+    match repository.here.as_ref() == Some(&worktree.path) {
+        true => Err(Error::refused("you are in it", Remedy::LeaveDirectory)),
+        false => Ok(()),
+    }
 }

@@ -59,10 +59,6 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
                 .may_go(entry.to_path_buf(), unsaved.and_then(|items| unsaved::check_none_lost(entry, true, &items)))
     })?;
     target::sweep_fetched(&repository.git())?;
-    pruned.find_gone(&repository);
-    for entry in &pruned.entries {
-        registration::remove(entry)?;
-    }
     let mut places: BTreeSet<PathBuf> =
         repository.worktrees.iter().filter_map(|worktree| Some(worktree.path.parent()?.to_path_buf())).collect();
     places.extend(swept.places);
@@ -76,6 +72,15 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
         if place.is_dir() {
             pruned.swept.extend(calve_core::sweep(&place)?);
             pruned.places.push(place);
+        }
+    }
+    // Nothing that fails comes after this and keeps from the user what was forgotten.
+    pruned.find_gone(&repository);
+    let found = std::mem::take(&mut pruned.forgotten).into_iter().zip(std::mem::take(&mut pruned.entries));
+    for (path, entry) in found {
+        if pruned.may_go(path.clone(), registration::remove(&entry)) {
+            pruned.forgotten.push(path);
+            pruned.entries.push(entry);
         }
     }
     Ok(pruned)

@@ -12,7 +12,7 @@ use crate::repository::state::{LinkedWorktree, WorktreeState};
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::registration;
-use crate::worktree::unsaved::{self, KeptFiles, reflog};
+use crate::worktree::unsaved::{self, KeptFiles, Listing, reflog};
 
 /// The fate of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +30,8 @@ pub enum BranchFate {
 pub struct RemoveWorktreeOptions {
     /// A directory in the repository.
     pub start: PathBuf,
+    /// `start` is git's own directory of the repository, as [`find_all`] returns it.
+    pub is_found: bool,
     /// The branch, the path, or the last name of the path; without it, the worktree that `start` is in.
     pub what: Option<PathBuf>,
     /// Also when something would be lost, or it is locked.
@@ -114,6 +116,8 @@ pub struct WorktreeRemoveReport {
     pub kept: Option<KeptFiles>,
     /// What was lost by force.
     pub lost: Vec<UnsavedItem>,
+    /// Why the worktree's entry or branch may still be there, though its directory is gone.
+    pub unfinished: Option<Error>,
     /// A directory to go to from one that is not there any more: the main worktree, or in a bare repository the directory that the
     /// worktree was in.
     pub home: PathBuf,
@@ -129,7 +133,8 @@ pub fn remove<E: From<Error>>(
     steps: &mut impl RemovalSteps<E>,
 ) -> std::result::Result<WorktreeRemoveReport, E> {
     let started = Instant::now();
-    let going = Going::find(options)?;
+    let repository = options.repository()?;
+    let going = Going::find(&repository, options)?;
     let mut unsaved = going.checked(options, steps)?;
     if steps.before(&going.worktree)? == Meanwhile::Changes {
         // Servers that have ended are not asked again.
@@ -141,12 +146,27 @@ pub fn remove<E: From<Error>>(
     Ok(going.take_away(options, unsaved, started)?)
 }
 
+impl RemoveWorktreeOptions {
+    fn repository(&self) -> Result<Repository> {
+        if self.is_found { Repository::open_again(&self.start) } else { Repository::open(&self.start) }
+    }
+}
+
 /// Plans [`remove`]. Fails as that would, and changes nothing.
 pub fn plan_removal<E: From<Error>>(
     options: &RemoveWorktreeOptions,
     steps: &mut impl RemovalSteps<E>,
 ) -> std::result::Result<RemovalPlan, E> {
-    let going = Going::find(options)?;
+    plan_in(&options.repository()?, options, steps)
+}
+
+/// Plans the removal of a worktree of a repository that is open.
+pub(super) fn plan_in<E: From<Error>>(
+    repository: &Repository,
+    options: &RemoveWorktreeOptions,
+    steps: &mut impl RemovalSteps<E>,
+) -> std::result::Result<RemovalPlan, E> {
+    let going = Going::find(repository, options)?;
     let unsaved = going.checked(options, steps)?;
     let branch = going.branch(options.branch)?;
     Ok(RemovalPlan { worktree: going.worktree, unsaved, branch })
@@ -160,23 +180,25 @@ pub fn find_all(start: &Path, names: &[PathBuf]) -> Result<(PathBuf, Vec<Result<
 }
 
 /// A worktree that is to be removed, held open unless it is gone.
-struct Going {
-    repository: Repository,
+struct Going<'r> {
+    repository: &'r Repository,
     worktree: Worktree,
     linked: Option<LinkedWorktree>,
 }
 
-impl Going {
+impl<'r> Going<'r> {
     /// Finds the worktree. Refuses the main one, a locked one, and whatever is not the worktree.
-    fn find(options: &RemoveWorktreeOptions) -> Result<Going> {
-        let repository = Repository::open(&options.start)?;
+    fn find(repository: &'r Repository, options: &RemoveWorktreeOptions) -> Result<Going<'r>> {
         let what = options.what.as_ref().or(repository.here.as_ref());
         let what =
             what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameListedWorktree))?;
-        let worktree = repository.find(what)?.clone();
+        let mut worktree = repository.find(what)?.clone();
         check_linked(&worktree)?;
         if !options.is_forced {
             check_unlocked(&worktree)?;
+        }
+        if let Some(named) = worktree.entry.as_deref().and_then(branch_of) {
+            worktree.branch = Some(named);
         }
         let linked = match worktree.standing {
             WorktreeState::Gone => None,
@@ -191,18 +213,14 @@ impl Going {
         options: &RemoveWorktreeOptions,
         steps: &mut impl RemovalSteps<E>,
     ) -> std::result::Result<Vec<UnsavedItem>, E> {
-        let (repository, worktree) = (&self.repository, &self.worktree);
+        let (repository, worktree) = (self.repository, &self.worktree);
         let listed = match (&self.linked, &worktree.entry) {
             (Some(linked), _) => unsaved::of_worktree(repository, worktree, linked, &options.remove.cancel),
-            (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry),
-            (None, None) => Ok(Vec::new()),
+            (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry).into(),
+            (None, None) => Listing::default(),
         };
-        let mut items = match listed {
-            Err(Error::Interrupted) => return Err(Error::Interrupted.into()),
-            // Force is also for a worktree that is too broken to be looked into.
-            Err(error) if options.is_forced => vec![UnsavedItem::Unreadable(error.to_string())],
-            listed => listed?,
-        };
+        // Force is also for a worktree that is too broken to be looked into.
+        let mut items = if options.is_forced { listed.known() } else { listed.whole() }?;
         items.extend(steps.unsaved(worktree)?);
         if !options.is_forced {
             unsaved::check_none_lost(&worktree.path, self.linked.is_none(), &items)?;
@@ -248,22 +266,21 @@ impl Going {
                 }
             }
         }
-        if let Some(entry) = &worktree.entry {
-            registration::remove(entry)?;
-        }
+        // Nothing that fails from here on may keep from the user what is gone, and where the rest is.
+        let is_there = worktree.entry.as_deref().map_or(Ok(()), registration::remove);
         unsaved::sweep_kept(&repository.common);
-        // A commit that somebody has made on it since is not lost: then it stays.
-        let common = &repository.common;
-        let (deleted_branch, staying_branch) = match going_branch {
-            Some(branch)
-                if may_go
-                    && !is_in_use(common, &branch.name)?
-                    && registration::delete_unmoved(common, &branch.name, &branch.commit)? =>
-            {
-                (Some(branch), None)
+        let deleted = is_there.and_then(|()| match &going_branch {
+            // A commit that somebody has made on it since is not lost: then it stays.
+            Some(branch) if may_go && !is_in_use(&repository.common, &branch.name)? => {
+                registration::delete_unmoved(&repository.common, &branch.name, &branch.commit)
             }
-            stays => (None, stays),
+            _ => Ok(false),
+        });
+        let (is_deleted, unfinished) = match deleted {
+            Ok(is_deleted) => (is_deleted, None),
+            Err(error) => (false, Some(error)),
         };
+        let (deleted_branch, staying_branch) = if is_deleted { (going_branch, None) } else { (None, going_branch) };
         let lost = unsaved.into_iter().filter(|item| item.needs_force() || kept.is_none()).collect();
         let home = repository.main().or(worktree.path.parent()).unwrap_or(&repository.common).to_path_buf();
         let Worktree { path, branch, .. } = worktree;
@@ -276,6 +293,7 @@ impl Going {
             was_gone,
             kept,
             lost,
+            unfinished,
             home,
             trashed,
             elapsed,
@@ -290,9 +308,10 @@ impl Going {
         }
         let common = &self.repository.common;
         let git = Git::at(common).with("GIT_DIR", common);
-        let exclude = format!("--exclude=refs/heads/{name}");
-        let asked =
-            ["rev-list", "--count", "--ignore-missing", "--single-worktree", "--stdin", "--not", &exclude, "--all"];
+        let own = other_names(&git, name)?.into_iter().chain([format!("refs/heads/{name}")]);
+        let exclude = own.map(|own| format!("--exclude={own}")).collect::<Vec<_>>();
+        let asked = ["rev-list", "--count", "--ignore-missing", "--single-worktree", "--stdin", "--not"];
+        let asked: Vec<&str> = asked.into_iter().chain(exclude.iter().map(String::as_str)).chain(["--all"]).collect();
         let mut tips = reflog::all(&common.join("logs/refs/heads").join(name));
         tips.push(commit.clone());
         let counted = git.fed(&asked, tips.join("\n").as_bytes())?;
@@ -301,30 +320,53 @@ impl Going {
     }
 }
 
+/// Returns the branch that HEAD of the worktree with this entry names. git lists the one that this leads to, if it is a symbolic reference.
+fn branch_of(entry: &Path) -> Option<String> {
+    let head = fs_err::read_to_string(entry.join("HEAD")).ok()?;
+    // Where references are kept otherwise, HEAD is there only to be recognized.
+    let name = head.trim_end().strip_prefix("ref: refs/heads/").filter(|name| *name != ".invalid")?;
+    Some(name.to_owned())
+}
+
+/// Returns the references that lead to a branch: they go nowhere without it.
+fn other_names(git: &Git, branch: &str) -> Result<Vec<String>> {
+    let listed = git.run(&["for-each-ref", "--format=%(symref) %(refname)"])?;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let named = listed.lines().filter_map(|line| line.split_once(' '));
+    let leading = named.filter(|(to, _)| to.strip_prefix("refs/heads/") == Some(branch));
+    Ok(leading.map(|(_, name)| name.to_owned()).collect())
+}
+
 /// Returns whether a branch is merged as `git branch -d` understands it: into its upstream, or else into the main worktree's HEAD.
 fn is_merged(common: &Path, branch: &GoingBranch) -> Result<bool> {
     let git = Git::at(common).with("GIT_DIR", common);
     let upstream = format!("{}@{{upstream}}", branch.name);
-    let into = git.answer(&["rev-parse", "--verify", "--quiet", "--end-of-options", &upstream])?;
-    let into = into.as_deref().and_then(|said| said.lines().last()).unwrap_or("HEAD");
+    let into = git.answer(&["rev-parse", "--symbolic-full-name", "--end-of-options", &upstream])?;
+    let into = into.as_deref().and_then(|said| said.lines().last());
+    // It may be followed by its own other name.
+    let others = other_names(&git, &branch.name)?;
+    let into = into.filter(|into| !others.iter().any(|other| other == into)).unwrap_or("HEAD");
     git.succeeds(&["merge-base", "--is-ancestor", &branch.commit, into])
 }
 
 /// Returns whether another worktree has the branch checked out, or is in the middle of something that goes back to it.
 fn is_in_use(common: &Path, branch: &str) -> Result<bool> {
-    const RETURNING: [&str; 4] =
-        ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
-    let returns = |entry: &Path| {
-        RETURNING.iter().any(|file| {
+    const NAMING: [&str; 5] =
+        ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
+    let names_it = |entry: &Path| {
+        NAMING.iter().any(|file| {
             let text = fs_err::read(entry.join(file)).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
-            text.lines().any(|line| line.strip_prefix("refs/heads/").unwrap_or(line) == branch)
+            text.lines().any(|line| {
+                let line = line.strip_prefix("ref: ").unwrap_or(line);
+                line.strip_prefix("refs/heads/").unwrap_or(line) == branch
+            })
         })
     };
-    let repository = Repository::open(common)?;
+    let repository = Repository::open_again(common)?;
     let entries = repository.worktrees.iter().filter_map(|worktree| worktree.entry.as_deref());
     Ok(repository.worktrees.iter().any(|worktree| worktree.branch.as_deref() == Some(branch))
-        || entries.chain([common]).any(returns))
+        || entries.chain([common]).any(names_it))
 }
 
 /// Returns the files that are moved aside.

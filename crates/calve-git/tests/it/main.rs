@@ -3,4 +3,3 @@
 #![expect(clippy::unwrap_used, reason = "clippy takes functions outside `#[test]` for other code")]
 
 mod escape;
-mod states;

@@ -276,6 +276,7 @@ fn an_agent_gets_no_worktree_of_which_the_hook_failed() {
         let (code, stdout, stderr) = agent(&project, &["worktree-create", "--yes"], &ask);
         assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
         assert!(stderr.contains("post-add hook failed") && stderr.contains("taken away again"), "{stderr}");
+        assert!(stderr.contains("`ignored/made`") && stderr.contains("7 days"), "{stderr}");
         assert!(!project.worktree("a").exists());
         assert_eq!(branches(&project), "main\n");
     }

@@ -7,6 +7,7 @@ mod deltas;
 mod encrypted;
 mod interrupted;
 mod jobs;
+mod proxy;
 mod server;
 
 use std::collections::BTreeSet;

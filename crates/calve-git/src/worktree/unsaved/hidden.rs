@@ -1,6 +1,5 @@
 //! Changes that `git status` does not show, because git was told not to look.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -11,18 +10,9 @@ use crate::remedy::HidingMark;
 use crate::unsaved_item::UnsavedItem;
 
 /// Returns the changed files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse
-/// checkout). `options` come before the commands of `git`. `is_kept` is asked whether such contents of a file exist elsewhere.
-pub(super) fn find(
-    git: &Git,
-    options: &[String],
-    path: &Path,
-    is_kept: &dyn Fn(&Path, &[u8]) -> bool,
-) -> Result<Vec<UnsavedItem>> {
-    let asked = |words: &[&OsStr]| {
-        let options = options.iter().map(OsStr::new);
-        options.chain(words.iter().copied()).map(OsStr::to_owned).collect::<Vec<_>>()
-    };
-    let listed = git.run(&asked(&["ls-files", "-v", "-s", "-z"].map(OsStr::new)))?;
+/// checkout). `is_kept` is asked whether such contents of a file exist elsewhere.
+pub(super) fn find(git: &Git, path: &Path, is_kept: &dyn Fn(&Path, &[u8]) -> bool) -> Result<Vec<UnsavedItem>> {
+    let listed = git.run(&["ls-files", "-v", "-s", "-z"])?;
     // `h 100644 OID 0\tPATH`: a small letter for the one, `S` for the other.
     let hidden = listed.split(|&byte| byte == 0).filter_map(|record| {
         let (&tag, rest) = record.split_first()?;
@@ -35,11 +25,8 @@ pub(super) fn find(
         let file = path.join(&name);
         let Ok(found) = fs_err::symlink_metadata(&file) else { continue };
         let now = match found.is_symlink() {
-            true => git.fed(
-                &asked(&["hash-object", "--stdin"].map(OsStr::new)),
-                fs_err::read_link(&file)?.as_os_str().as_bytes(),
-            )?,
-            false if found.is_file() => git.run(&asked(&["hash-object".as_ref(), "--".as_ref(), name.as_os_str()]))?,
+            true => git.fed(&["hash-object", "--stdin"], fs_err::read_link(&file)?.as_os_str().as_bytes())?,
+            false if found.is_file() => git.run(&["hash-object".as_ref(), "--".as_ref(), name.as_os_str()])?,
             // A submodule.
             false => continue,
         };

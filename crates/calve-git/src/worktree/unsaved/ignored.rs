@@ -1,8 +1,8 @@
 //! Finds ignored files that neither the main worktree nor the worktree that this one was cloned from has.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::Metadata;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -10,9 +10,8 @@ use std::time::{Duration, SystemTime};
 use calve_core::is_trash;
 
 use crate::environment::is_own_env_file;
-use crate::error::Result;
 use crate::paths::{path_of, pointed_to};
-use crate::unsaved_item::IgnoredFile;
+use crate::unsaved_item::{IgnoredFile, UnsavedItem};
 use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
 
@@ -25,25 +24,75 @@ pub(super) struct IgnoredSearch<'w> {
     /// Directories of donors, and whether they are there without a link on the way.
     is_real: HashMap<PathBuf, bool>,
     found: Vec<IgnoredFile>,
+    /// What cannot be looked at, and why.
+    unread: BTreeMap<PathBuf, String>,
 }
+
+/// A directory name that a build tool or a package manager uses, and people too.
+struct PlainName {
+    name: &'static str,
+    /// What is in the directory, or beside it, where a tool has made it.
+    inside: &'static [&'static str],
+    beside: &'static [&'static str],
+}
+
+const fn plain(name: &'static str, inside: &'static [&'static str], beside: &'static [&'static str]) -> PlainName {
+    PlainName { name, inside, beside }
+}
+
+const PLAIN_NAMES: &[PlainName] = &[
+    plain("bin", &[], BUILT_BESIDE),
+    plain("build", &[], BUILT_BESIDE),
+    plain("coverage", &["lcov.info", "coverage-final.json", "clover.xml"], &[]),
+    plain("dist", &[], &["package.json", "pyproject.toml", "setup.py"]),
+    plain("obj", &["project.assets.json"], &[]),
+    plain("out", &[], BUILT_BESIDE),
+    plain("target", &[], &["Cargo.toml", "pom.xml", "build.sbt"]),
+    plain("vendor", &["autoload.php", "modules.txt"], &["composer.json", "go.mod", "Gemfile", "Cargo.toml"]),
+];
+
+const BUILT_BESIDE: &[&str] = &[
+    "build.gradle",
+    "build.gradle.kts",
+    "next.config.js",
+    "next.config.mjs",
+    "next.config.ts",
+    "pubspec.yaml",
+    "setup.py",
+];
+
+/// What a tool leaves in a directory of any name.
+const BUILT_INSIDE: &[&str] = &["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja", "meson-info"];
 
 impl<'w> IgnoredSearch<'w> {
     /// Neither path has links in it.
     pub(super) fn new(root: &'w Path, donors: Vec<PathBuf>, made: Option<SystemTime>) -> Self {
-        Self { root, donors, made, is_real: HashMap::new(), found: Vec::new() }
+        Self { root, donors, made, is_real: HashMap::new(), found: Vec::new(), unread: BTreeMap::new() }
     }
 
     /// Adds the files of these entries, which are relative to `below`.
-    pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) -> Result<()> {
+    pub(super) fn add_all(&mut self, entries: &[UntrackedEntry], below: &Path) {
         for entry in entries {
             let path = below.join(path_of(&entry.path));
             // Of a directory in which git does not ignore everything, it lists what it ignores.
             let mut above = path.ancestors();
             if !above.any(|above| self.is_made_again(above, above != path || entry.is_directory, above == path)) {
-                self.add(path)?;
+                self.add(path);
             }
         }
-        Ok(())
+    }
+
+    /// Adds a directory that cannot be listed, for this reason. What else is in it, ignored or not, is unknown.
+    pub(super) fn add_unread(&mut self, path: PathBuf, reason: &str) {
+        if !path.ancestors().any(|above| self.is_made_again(above, true, false)) {
+            self.unread.insert(path, reason.to_owned());
+        }
+    }
+
+    /// Returns what could not be looked at.
+    pub(super) fn unread(&self) -> Vec<UnsavedItem> {
+        let items = self.unread.iter();
+        items.map(|(path, reason)| UnsavedItem::Unreadable(reason.clone()).inside(path)).collect()
     }
 
     /// Returns the files, the first by name first.
@@ -62,53 +111,48 @@ impl<'w> IgnoredSearch<'w> {
     }
 
     /// Returns whether an entry is a dependency or the output of a build. People give their own directories some of these names, too: such a
-    /// one counts if git ignores the whole of it and a donor has it as well, or if a build tool has left its mark in it or is set up beside it.
+    /// one counts if git ignores the whole of it and a donor has it as well, or if a tool has left its mark in it or is set up beside it.
     fn is_made_again(&mut self, path: &Path, is_directory: bool, is_whole: bool) -> bool {
-        const PLAIN_NAMES: [&str; 3] = ["bin", "build", "out"];
-        const LEFT_INSIDE: [&str; 4] = ["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja", "meson-info"];
-        const BESIDE: [&str; 7] = [
-            "build.gradle",
-            "build.gradle.kts",
-            "next.config.js",
-            "next.config.mjs",
-            "next.config.ts",
-            "pubspec.yaml",
-            "setup.py",
-        ];
         if !rules::is_made_again(path, is_directory) {
             return false;
         }
-        if !is_directory || !PLAIN_NAMES.iter().any(|name| path.file_name() == Some(name.as_ref())) {
-            return true;
-        }
+        let plain = PLAIN_NAMES.iter().find(|plain| path.file_name() == Some(plain.name.as_ref()));
+        let Some(plain) = plain.filter(|_| is_directory) else { return true };
         let (there, beside) = (self.root.join(path), path.parent().map(|above| self.root.join(above)));
         let has = |directory: &Path, names: &[&str]| {
             names.iter().any(|name| fs_err::symlink_metadata(directory.join(name)).is_ok())
         };
         (is_whole && (0..self.donors.len()).any(|donor| self.is_really_in(donor, path)))
-            || has(&there, &LEFT_INSIDE)
-            || beside.is_some_and(|beside| has(&beside, &BESIDE))
+            || has(&there, BUILT_INSIDE)
+            || has(&there, plain.inside)
+            || beside.is_some_and(|beside| has(&beside, plain.beside))
     }
 
-    fn add(&mut self, path: PathBuf) -> Result<()> {
-        let there = self.root.join(&path);
-        let found = match fs_err::symlink_metadata(&there) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            found => found?,
-        };
+    fn add(&mut self, path: PathBuf) {
+        match self.looked_at(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                self.unread.entry(path).or_insert_with(|| error.to_string());
+            }
+            _ => {}
+        }
+    }
+
+    fn looked_at(&mut self, path: &Path) -> std::io::Result<()> {
+        let there = self.root.join(path);
+        let found = fs_err::symlink_metadata(&there)?;
         if found.is_dir() {
-            return self.add_directory(&path, &there);
+            return self.add_directory(path, &there);
         }
         let is_kept = (!found.is_file() && !found.is_symlink())
-            || is_own_env_file(self.root, &path)
-            || (0..self.donors.len()).any(|donor| self.has_same(donor, &path, &there, &found));
+            || is_own_env_file(self.root, path)
+            || (0..self.donors.len()).any(|donor| self.has_same(donor, path, &there, &found));
         if !is_kept {
-            self.found.push(IgnoredFile { path, bytes: found.len() });
+            self.found.push(IgnoredFile { path: path.to_path_buf(), bytes: found.len() });
         }
         Ok(())
     }
 
-    fn add_directory(&mut self, path: &Path, there: &Path) -> Result<()> {
+    fn add_directory(&mut self, path: &Path, there: &Path) -> std::io::Result<()> {
         // A repository of its own, with a list of its own.
         if is_repository(there) {
             return Ok(());
@@ -119,7 +163,7 @@ impl<'w> IgnoredSearch<'w> {
             let is_directory = entry.file_type()?.is_dir();
             let is_trash = is_directory && is_trash(name.as_encoded_bytes());
             if !is_trash && !self.is_made_again(&path, is_directory, true) {
-                self.add(path)?;
+                self.add(path);
             }
         }
         Ok(())

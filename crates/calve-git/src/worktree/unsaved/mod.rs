@@ -12,7 +12,7 @@ mod unpushed;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use calve_core::CancelToken;
+use calve_core::{CancelToken, SkippedEntry};
 
 pub use kept::KeptFiles;
 pub(crate) use kept::{Keeping, keep, sweep_kept};
@@ -29,13 +29,54 @@ use crate::worktree::status::Status;
 use crate::worktree::unsaved::ignored::IgnoredSearch;
 use crate::worktree::unsaved::nested::Nested;
 
+/// What exists nowhere else.
+#[derive(Default)]
+pub(crate) struct Listing {
+    items: Vec<UnsavedItem>,
+    /// What has kept a part of it from being found.
+    failures: Vec<Error>,
+}
+
+impl Listing {
+    fn take<T: Default>(&mut self, part: Result<T>) -> T {
+        part.unwrap_or_else(|error| {
+            self.failures.push(error);
+            T::default()
+        })
+    }
+
+    /// Returns all items, or why one of them may be missing.
+    pub(crate) fn whole(self) -> Result<Vec<UnsavedItem>> {
+        self.failures.into_iter().next().map_or(Ok(self.items), Err)
+    }
+
+    /// Returns the items, with one for each part that is not known.
+    pub(crate) fn known(mut self) -> Result<Vec<UnsavedItem>> {
+        for failure in self.failures {
+            match failure {
+                Error::Interrupted => return Err(failure),
+                failure => self.items.push(UnsavedItem::Unreadable(failure.to_string())),
+            }
+        }
+        Ok(self.items)
+    }
+}
+
+impl From<Result<Vec<UnsavedItem>>> for Listing {
+    fn from(listed: Result<Vec<UnsavedItem>>) -> Self {
+        let mut listing = Listing::default();
+        listing.items = listing.take(listed);
+        listing
+    }
+}
+
 /// Lists everything in a worktree, and in its entry, that exists nowhere else.
 pub(crate) fn of_worktree(
     repository: &Repository,
     worktree: &Worktree,
     linked: &LinkedWorktree,
     cancel: &CancelToken,
-) -> Result<Vec<UnsavedItem>> {
+) -> Listing {
     let git = Git::at(linked.path());
     let root = real(linked.path());
     let others: Vec<PathBuf> = repository
@@ -48,33 +89,39 @@ pub(crate) fn of_worktree(
     // git takes longer to start than to answer, and the disk is waited for.
     let (entry, hidden, status, nested) = std::thread::scope(|scope| {
         let entry = scope.spawn(|| entry::find(repository, worktree, linked.entry()));
-        let hidden = scope.spawn(|| hidden::find(&git, &[], linked.path(), &|_, _| false));
+        let hidden = scope.spawn(|| hidden::find(&git, linked.path(), &|_, _| false));
         let nested = scope.spawn(|| Nested::find(linked, &root, &others, cancel));
         let status = Status::with_submodules(&git);
         (joined(entry), joined(hidden), status, joined(nested))
     });
-    let (mut items, status, mut nested) = (entry?, status?, nested?);
+    let mut listing = Listing::default();
+    let (mut items, status, mut nested) = (listing.take(entry), listing.take(status), listing.take(nested));
     let changed = status.changed.iter().chain(&status.staged).map(|path| path_of(path));
     let changed: BTreeSet<PathBuf> = changed.chain(status.untracked.iter().map(|found| path_of(&found.path))).collect();
     if !changed.is_empty() {
         items.push(UnsavedItem::Uncommitted(changed.into_iter().collect()));
     }
-    items.extend(hidden?);
+    items.extend(listing.take(hidden));
     items.append(&mut nested.items);
     items.extend(misplaced(repository, worktree));
     let donors = [repository.main().map(Path::to_path_buf), donor_of(linked.entry())];
     let donors =
         donors.into_iter().flatten().map(|donor| real(&donor)).filter(|donor| others.contains(donor)).collect();
     let mut search = IgnoredSearch::new(&root, donors, made(worktree));
-    search.add_all(&status.ignored, Path::new(""))?;
+    search.add_all(&status.ignored, Path::new(""));
     for (path, ignored) in &nested.ignored {
-        search.add_all(ignored, path)?;
+        search.add_all(ignored, path);
     }
+    for SkippedEntry { path, reason } in nested.unread {
+        search.add_unread(path, reason.text());
+    }
+    items.extend(search.unread());
     let ignored = search.found();
     if !ignored.is_empty() {
         items.push(UnsavedItem::Ignored(ignored));
     }
-    Ok(items)
+    listing.items = items;
+    listing
 }
 
 /// Lists what only the entry of a worktree has whose directory is gone or was replaced.

@@ -3,16 +3,14 @@
 use std::ffi::{CStr, OsStr};
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, Descent, EntryKind, Folder, ScanOptions, Visitor, is_trash, scan_tree};
+use calve_core::{CancelToken, Descent, EntryKind, Folder, ScanOptions, SkippedEntry, Visitor, is_trash, scan_tree};
 use rustix::fs::{AtFlags, FileType};
 
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, plain, pointed_to, real};
 use crate::repository::state::LinkedWorktree;
-use crate::trust;
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
-use crate::worktree::add::ignored::rules;
 use crate::worktree::status::UntrackedEntry;
 use crate::worktree::unsaved::entry::{UNFINISHED, unfinished};
 use crate::worktree::unsaved::hidden;
@@ -66,12 +64,15 @@ impl Visitor for Finder {
 }
 
 /// The repositories and worktrees inside a worktree.
+#[derive(Default)]
 pub(super) struct Nested {
     /// Their work that exists nowhere outside. Commits that a repository at the same path in another worktree keeps do not count:
     /// `calve worktree add` copied it from there.
     pub(super) items: Vec<UnsavedItem>,
     /// Their ignored entries, relative to the path before them.
     pub(super) ignored: Vec<(PathBuf, Vec<UntrackedEntry>)>,
+    /// Directories in which nobody could look for them.
+    pub(super) unread: Vec<SkippedEntry>,
 }
 
 impl Nested {
@@ -88,7 +89,7 @@ impl Nested {
         let mut found: Vec<NestedFinding> = scanned.visitors.into_iter().flat_map(|visitor| visitor.found).collect();
         found.sort();
         let outer = OuterWorktree { root, entry: real(linked.entry()), others };
-        let mut nested = Nested { items: Vec::new(), ignored: Vec::new() };
+        let mut nested = Nested { items: Vec::new(), ignored: Vec::new(), unread: scanned.skipped };
         for finding in found {
             let (path, items) = match finding {
                 NestedFinding::Files(path) => (path.clone(), outer.files(&path, &mut nested.ignored)),
@@ -133,26 +134,21 @@ impl OuterWorktree<'_> {
         {
             items.push(UnsavedItem::Operation(operation));
         }
-        let git = careful(&files, &repository).with("GIT_WORK_TREE", &files).with(NOTHING, "");
-        let harmless = harmless(&git)?;
-        let asked =
-            |words: &[&str]| [&harmless[..], &words.iter().map(ToString::to_string).collect::<Vec<_>>()].concat();
+        let git = careful(&files, &repository)?.with("GIT_WORK_TREE", &files);
         let others = self.others_at(path);
         // `calve worktree add` copied it from there.
         let is_kept = |name: &Path, contents: &[u8]| {
             others.iter().any(|other| fs_err::read(other.join(name)).is_ok_and(|there| there == contents))
         };
-        items.extend(hidden::find(&git, &harmless, &files, &is_kept)?);
-        if !path.ancestors().any(|above| rules::is_made_again(above, true)) {
-            let listed = git.run(&asked(&IGNORED))?;
-            let entries = listed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed);
-            ignored.push((path.to_path_buf(), entries.collect()));
-        }
+        items.extend(hidden::find(&git, &files, &is_kept)?);
+        let listed = git.run(&IGNORED)?;
+        let entries = listed.split(|&byte| byte == 0).filter(|path| !path.is_empty()).map(UntrackedEntry::listed);
+        ignored.push((path.to_path_buf(), entries.collect()));
         // A submodule: git has looked at its files, and its commits are looked at with the entry.
         if repository.starts_with(&self.entry) {
             return Ok(items);
         }
-        let said = git.run(&asked(&STATUS))?;
+        let said = git.run(&STATUS)?;
         let changed: Vec<_> = said.split(|&byte| byte == 0).filter_map(|record| record.get(3..)).map(path_of).collect();
         if !changed.is_empty() {
             items.push(UnsavedItem::Uncommitted(changed));
@@ -206,7 +202,7 @@ impl OuterWorktree<'_> {
         if self.is_tracked(&path.join("HEAD"))? {
             return Ok(Vec::new());
         }
-        let git = careful(&repository, &repository);
+        let git = careful(&repository, &repository)?;
         let mut items = Vec::new();
         if let Some(commits) = only_here(&git, &repository)?
             && !is_kept_by(&git, &self.others_at(path))?
@@ -236,30 +232,6 @@ fn registered(git: &Git, entry: &Path) -> Result<Vec<UnsavedItem>> {
 const STATUS: [&str; 6] =
     ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=all"];
 const IGNORED: [&str; 6] = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
-
-/// A variable that has no value, which for git is also `false`.
-const NOTHING: &str = "CALVE_NOTHING";
-
-/// Returns options that keep git from running programs of a repository's own configuration while it compares files. [`NOTHING`] must
-/// be set.
-fn harmless(git: &Git) -> Result<Vec<String>> {
-    let mut options = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"].map(str::to_owned).to_vec();
-    let scoped =
-        ["config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"];
-    // It fails where there are none.
-    let said = git.output(&scoped)?.stdout;
-    let mut fields = said.split(|&byte| byte == 0);
-    while let (Some(scope), Some(name)) = (fields.next(), fields.next()) {
-        if scope != b"local" && scope != b"worktree" {
-            continue;
-        }
-        let name = String::from_utf8_lossy(name);
-        let Some(filter) = name.rfind('.').map(|end| &name[..end]) else { continue };
-        let names = ["clean", "smudge", "process", "required"].map(|key| format!("{filter}.{key}"));
-        options.extend(names.iter().flat_map(|name| trust::setting(name, "", NOTHING)));
-    }
-    Ok(options)
-}
 
 #[cfg(test)]
 mod tests {

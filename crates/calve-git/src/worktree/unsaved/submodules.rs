@@ -29,7 +29,7 @@ pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -
     let mut items = Vec::new();
     for (name, repository) in found {
         items.extend(unfinished(&repository).map(|operation| UnsavedItem::Operation(operation).inside(&name)));
-        let commit = only_here(&careful(&repository, &repository), &repository)?;
+        let commit = only_here(&careful(&repository, &repository)?, &repository)?;
         items.extend(commit.map(|commits| UnsavedItem::Unpushed(commits).inside(&name)));
     }
     Ok(items)

@@ -10,10 +10,10 @@ use crate::unsaved_item::LooseCommits;
 use crate::worktree::unsaved::reflog::{is_oid, made_here};
 
 /// Returns a git for a repository that the user may never have looked into. It runs no program that the repository's configuration names,
-/// and fetches nothing. It still reads that configuration.
-pub(super) fn careful(at: &Path, repository: &Path) -> Git {
+/// and fetches nothing.
+pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
     let git = Git::at(at).with("GIT_DIR", repository);
-    git.with("GIT_ALLOW_PROTOCOL", "none").with("GIT_NO_LAZY_FETCH", "1")
+    git.with("GIT_ALLOW_PROTOCOL", "none").with("GIT_NO_LAZY_FETCH", "1").without_own_programs()
 }
 
 /// Returns the commits of all references (a branch, HEAD, the stash, a worktree's HEAD) that no remote had when it was last asked.
@@ -59,7 +59,8 @@ pub(super) fn is_kept_by(git: &Git, others: &[PathBuf]) -> Result<bool> {
     let plain = |git: &Git| git.clone().with("GIT_NO_REPLACE_OBJECTS", "1").with("GIT_GRAFT_FILE", "/dev/null");
     let ours = plain(git);
     let others: Vec<Git> =
-        others.iter().filter(|other| is_whole(other)).map(|other| plain(&careful(other, other))).collect();
+        others.iter().filter(|other| is_whole(other)).filter_map(|other| careful(other, other).ok()).collect();
+    let others: Vec<Git> = others.iter().map(plain).collect();
     if others.is_empty() {
         return Ok(false);
     }

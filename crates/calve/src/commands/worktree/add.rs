@@ -24,7 +24,8 @@ use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
-use crate::{clone_receipt, consent, home, sys, wording};
+use crate::wording::{self, unsaved};
+use crate::{clone_receipt, consent, home, sys};
 use calve_receipt::human::{count, duration};
 use calve_receipt::{
     CloneReceipt, EnvFileReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan,
@@ -178,6 +179,12 @@ fn taken_back(added: &AddReport, failure: Failure) -> Failure {
             }
             if let Some(trashed) = &removed.trashed {
                 reap::start(&trashed.parent);
+            }
+            if let Some(kept) = &removed.kept {
+                output::say(&unsaved::kept_line(kept));
+            }
+            if let Some(error) = removed.unfinished {
+                output::failure(&error.into());
             }
             "the worktree was taken away again; fix what was reported, and ask again".to_owned()
         }

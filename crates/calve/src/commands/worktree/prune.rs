@@ -132,7 +132,7 @@ fn remove_all(
     let mut worst = 0;
     for (number, one) in found.iter().enumerate() {
         // It may have changed since it was shown.
-        if !worktree::is_still_merged(start, one, cancel)? {
+        if !worktree::is_still_merged(start, one)? {
             output::say(&format!("kept `{}`: it has changed meanwhile", ShownPath(&one.worktree.path)));
             continue;
         }

@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     };
     // All are looked up first: the directory that their paths are relative to may be removed with one of them.
     let (start, found) = worktree::find_all(&options.start, &arguments.what)?;
-    options.start = start;
+    (options.start, options.is_found) = (start, true);
     let mut documents = Vec::new();
     let mut worst = 0;
     for path in found {
@@ -168,19 +168,23 @@ fn one(
         }));
     }
     let removed = worktree::remove(options, &mut program);
-    let removed = match (removed, program.leaving) {
-        (Ok(removed), Some(leaving)) => leaving.remove().map(|()| removed)?,
+    let (mut removed, services) = match (removed, program.leaving) {
+        (Ok(removed), Some(leaving)) => (removed, leaving.remove()),
         (Err(failure), Some(mut leaving)) => {
             leaving.spare();
             return Err(failure);
         }
-        (removed, None) => removed?,
+        (removed, None) => (removed?, Ok(())),
     };
     if let Some(trashed) = &removed.trashed {
         reap::start(&trashed.parent);
     }
-    if !arguments.quiet {
+    let unfinished = removed.unfinished.take().map(Failure::from).or(services.err());
+    if !arguments.quiet || unfinished.is_some() {
         say(&removed, options.branch);
+    }
+    if let Some(failure) = unfinished {
+        return Err(half_done(&removed, failure));
     }
     if !arguments.json && here.is_some_and(|here| here.starts_with(&removed.path)) {
         output::path(&removed.home)?;
@@ -245,6 +249,16 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
     if let Some(kept) = &removed.kept {
         output::say(&unsaved::kept_line(kept));
     }
+}
+
+/// Returns what failed after the directory was gone, with where its files are: whoever reads only this still knows.
+fn half_done(removed: &WorktreeRemoveReport, failure: Failure) -> Failure {
+    let Some(why) = failure.receipt() else { return failure };
+    let kept = removed.kept.as_ref();
+    let kept = kept.map(|kept| format!(" (its ignored files are in `{}`)", ShownPath(&kept.directory)));
+    let path = ShownPath(&removed.path);
+    let text = format!("`{path}` is gone{}, but not all that belongs to it: {}", kept.unwrap_or_default(), why.message);
+    Failure::stated(failure.code(), text, why.hint.unwrap_or_else(|| "`calve worktree prune` forgets the rest".into()))
 }
 
 /// Names a branch that goes, as in "`x` (was 63e454a, 1 commit that no other branch has)".

@@ -199,7 +199,7 @@ fn the_url_of_a_database_and_its_reset() {
 }
 
 /// A session by hand: lines in, lines out.
-struct Lines {
+pub(super) struct Lines {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
@@ -207,8 +207,11 @@ struct Lines {
 
 impl Lines {
     fn with(home: &Path, repositories: &[&Path]) -> Self {
-        let mut command = server(home, repositories);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(server(home, repositories))
+    }
+
+    pub(super) fn of(mut server: std::process::Command) -> Self {
+        let mut child = server.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let mut lines = Self { child, stdin, stdout };
         let who = json!({"name": "test", "version": "1"});
@@ -243,7 +246,7 @@ impl Lines {
         }
     }
 
-    fn call(&mut self, id: u32, tool: &str, arguments: Value) -> Value {
+    pub(super) fn call(&mut self, id: u32, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         self.ask(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
     }

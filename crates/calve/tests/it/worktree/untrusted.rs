@@ -459,6 +459,19 @@ fn commits_of_a_pull_request_are_known_without_its_worktree() {
 }
 
 #[test]
+fn no_tree_brings_its_own_git() {
+    let hostile = Hostile::new();
+    hostile.calve(["add", "pr/7"]).succeeds();
+    let path = hostile.pull_request();
+    for pointer in [Some("gitdir: ../moved/.git/worktrees/x\n"), None] {
+        fs_err::remove_file(path.join(".git")).unwrap();
+        pointer.into_iter().for_each(|text| write(&path.join(".git"), text));
+        hostile.calve(["list"]).within(&path).fails(1);
+        hostile.nothing_ran("its repository is unknown");
+    }
+}
+
+#[test]
 fn a_bare_repository_has_no_configuration_for_a_pull_request() {
     let hostile = Hostile::new();
     let (bare, trunk) = (hostile.repo.spot.join("bare"), hostile.repo.spot.join("trunk"));

@@ -22,12 +22,14 @@ pub(super) struct State<'f> {
     r: PathBuf,
 }
 
-const WORKTREES: [(&str, &str); 4] = [("a", "a"), ("b", "b"), ("c", "R/.worktrees/c"), ("d", "d")];
+const WORKTREES: [(&str, &str); 5] = [("a", "a"), ("b", "b"), ("c", "R/.worktrees/c"), ("d", "d"), ("e", "e")];
 
 type Change = fn(&mut State<'_>, &mut SplitMix64, &str, &Path);
 
 /// What may happen to a worktree (its entry, its directory), one file of git's or the user's at a time.
-const CHANGES: [(&str, Change); 36] = [
+const CHANGES: [(&str, Change); 37] = [
+    // git has to read it, through the filter that it has.
+    ("touched", |_, _, _, at| put(&at.join("file"), b"text\n")),
     ("dirty", |state, _, _, at| state.write(&at.join("file"), "a change")),
     ("untracked", |state, _, _, at| state.write(&at.join("new"), "an untracked file")),
     ("ignored", |state, random, _, at| {

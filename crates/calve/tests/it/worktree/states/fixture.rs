@@ -1,0 +1,209 @@
+//! What the states are made of: made by git once, and copied for each.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use calve_testkit::git_command;
+
+use super::super::repo::with_environment;
+use crate::program::{Calve, calve};
+
+/// Everything by which git and Calve could be made to run a file of a tree. In a pull request's, each says that it ran.
+const PROGRAMS: [&str; 8] = [
+    "filter.sh",
+    "monitor.sh",
+    "other.sh",
+    ".githooks/post-checkout",
+    ".githooks/post-index-change",
+    ".githooks/pre-commit",
+    ".githooks/reference-transaction",
+    "bin/git",
+];
+
+const SETTINGS: [(&str, &str); 12] = [
+    ("core.hooksPath", ".githooks"),
+    ("core.fsmonitor", "./monitor.sh"),
+    ("core.pager", "./other.sh"),
+    ("core.editor", "./other.sh"),
+    ("alias.worktree", "!./other.sh"),
+    ("diff.external", "./other.sh"),
+    ("diff.tool.command", "./other.sh"),
+    ("diff.tool.textconv", "./other.sh"),
+    ("merge.tool.driver", "./other.sh"),
+    ("filter.tool.clean", "./filter.sh"),
+    ("filter.tool.smudge", "./filter.sh"),
+    ("gc.auto", "0"),
+];
+
+/// A repository `R` with worktrees `a` (on a branch), `b` (detached), `c` (inside of `R`), `d` (with a submodule) and `e` (of a pull
+/// request that is not trusted), and a clone and a bare repository to put somewhere.
+pub(super) struct Fixture {
+    original: PathBuf,
+    /// Calve's own state, and what ran of a tree that is not trusted: a name a line.
+    home: PathBuf,
+    ran: PathBuf,
+    /// Where each state is. Paths in git's files are right here, and nowhere else.
+    pub(super) state: PathBuf,
+    /// The commit that all references of `R` have.
+    pub(super) head: String,
+    /// Commits that no reference has, of `R`, of the clone and of the submodule.
+    pub(super) loose: [String; 3],
+}
+
+fn git(at: &Path, arguments: &[&str]) -> String {
+    try_git(at, arguments).unwrap_or_else(|said| panic!("git {arguments:?}: {said}"))
+}
+
+/// Returns what git prints, or how it fails.
+pub(super) fn try_git(at: &Path, arguments: &[&str]) -> Result<String, String> {
+    let mut command = git_command(at);
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@example.org");
+        command.env(format!("GIT_{who}_DATE"), "1500000000 +0000");
+    }
+    let output = command.args(["-c", "protocol.file.allow=always"]).args(arguments).output().unwrap();
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// A commit of the files of HEAD that no reference has.
+fn loose(at: &Path, message: &str) -> String {
+    git(at, &["commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", message])
+}
+
+fn write_programs(tree: &Path, says: &str) {
+    for name in PROGRAMS {
+        // Without git's own the test would be of nothing.
+        let does = match name {
+            "filter.sh" => "cat",
+            "bin/git" => "PATH=/usr/bin:/bin exec git \"$@\"",
+            name if name.starts_with(".githooks") => "exit 0",
+            _ => "exit 1",
+        };
+        fs_err::create_dir_all(tree.join(name).parent().unwrap()).unwrap();
+        fs_err::write(tree.join(name), format!("#!/bin/sh\n{says}\n{does}\n")).unwrap();
+        fs_err::set_permissions(tree.join(name), Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+/// Makes the worktree `e` of a commit that only a pull request has.
+fn pull_request(r: &Path, ran: &Path) -> PathBuf {
+    let (e, theirs, says) = (r.join("../e"), r.join("../theirs"), format!("echo \"$0\" >>'{}'", ran.display()));
+    git(r, &["clone", "-q", "--template=", ".", "../theirs"]);
+    write_programs(&theirs, &says);
+    let hook = format!("echo hook >>'{}'", ran.display());
+    let hooks = format!("[hooks]\npost-add = \"{hook}\"\npre-remove = \"{hook}\"\n");
+    fs_err::write(theirs.join(".calve.toml"), hooks).unwrap();
+    git(&theirs, &["add", "-A"]);
+    git(&theirs, &["commit", "-q", "-m", "theirs"]);
+    git(r, &["fetch", "-q", "../theirs", "HEAD:refs/pull/7/head"]);
+    git(r, &["worktree", "add", "-q", "--detach", "../e", "refs/pull/7/head"]);
+    fs_err::remove_dir_all(theirs).unwrap();
+    fs_err::canonicalize(e).unwrap()
+}
+
+impl Fixture {
+    pub(super) fn new(base: &Path) -> Fixture {
+        let (state, original) = (base.join("state"), base.join("original"));
+        let ran = base.join("ran");
+        let (r, sub, nested) = (state.join("R"), state.join("sub.git"), state.join("spare/nested"));
+        fs_err::create_dir_all(&r).unwrap();
+        fs_err::create_dir_all(state.join("spare")).unwrap();
+        git(&r, &["init", "-q", "-b", "main", "--template="]);
+        fs_err::write(r.join(".gitignore"), "ignored/\n.worktrees/\n").unwrap();
+        fs_err::write(r.join(".gitattributes"), "file filter=tool diff=tool merge=tool\n").unwrap();
+        fs_err::write(r.join("file"), "text\n").unwrap();
+        write_programs(&r, "");
+        git(&r, &["add", "-A"]);
+        git(&r, &["commit", "-q", "-m", "one"]);
+        git(&state, &["clone", "-q", "--template=", "R", "spare/nested"]);
+        git(&state, &["clone", "-q", "--template=", "--bare", "R", "sub.git"]);
+        git(&state, &["clone", "-q", "--template=", "--bare", "R", "spare/bare.git"]);
+        git(&r, &["worktree", "add", "-q", "-b", "a", "../a"]);
+        git(&r, &["worktree", "add", "-q", "--detach", "../b"]);
+        git(&r, &["worktree", "add", "-q", "-b", "c", ".worktrees/c"]);
+        git(&r, &["worktree", "add", "-q", "-b", "d", "../d"]);
+        let d = state.join("d");
+        git(&d, &["submodule", "--quiet", "add", sub.to_str().unwrap(), "sub"]);
+        git(&d, &["commit", "-q", "-m", "submodule"]);
+        let e = pull_request(&r, &ran);
+        let head = git(&r, &["rev-parse", "HEAD"]);
+        let loose = [loose(&r, "loose"), loose(&nested, "loose, nested"), loose(&d.join("sub"), "loose, submodule")];
+        // A bare clone has no tracking branches: who has its commits is not known. Without any, there is nothing to lose.
+        git(&state.join("spare/bare.git"), &["update-ref", "-d", "refs/heads/main"]);
+        for (name, value) in SETTINGS {
+            git(&r, &["config", name, value]);
+        }
+        let says = format!("echo nested >>'{}'; cat", ran.display());
+        for (name, value) in [("core.fsmonitor", &*says), ("filter.tool.clean", &says), ("diff.external", &says)] {
+            git(&nested, &["config", name, value]);
+        }
+        let fixture = Fixture { original, home: base.join("home"), ran, state, head, loose };
+        fixture.check_programs(&r, &e, &nested);
+        fs_err::rename(&fixture.state, &fixture.original).unwrap();
+        fixture
+    }
+
+    /// The programs would run, and do not while Calve lists the worktrees, which marks the one that is not trusted.
+    fn check_programs(&self, r: &Path, e: &Path, nested: &Path) {
+        let listed = self.calve(["worktree", "list", "--json"]).within(r).succeeds().json();
+        let of_e = listed["worktrees"].as_array().unwrap().iter().find(|one| one["path"] == e.to_str().unwrap());
+        assert_eq!(of_e.unwrap()["untrusted"], true, "{listed}");
+        assert_eq!(self.what_ran(), "");
+        for tree in [e, nested] {
+            // As long as before: git has to read it.
+            fs_err::write(tree.join("file"), "next\n").unwrap();
+            git(tree, &["status"]);
+            let names: &[&str] = if tree == e { &["monitor.sh", "filter.sh"] } else { &["nested"] };
+            let ran = self.what_ran();
+            assert!(names.iter().all(|name| ran.contains(name)), "{tree:?}: {ran}");
+            fs_err::write(tree.join("file"), "text\n").unwrap();
+            git(tree, &["status"]);
+            self.forget_what_ran();
+        }
+    }
+
+    /// `calve …` with a PATH on which the tree comes first.
+    pub(super) fn calve<const N: usize>(&self, arguments: [&str; N]) -> Calve {
+        let path = format!("./bin:bin::{}", std::env::var("PATH").unwrap());
+        with_environment(calve(arguments)).env("CALVE_HOME", &self.home).env("PATH", path)
+    }
+
+    pub(super) fn what_ran(&self) -> String {
+        fs_err::read_to_string(&self.ran).unwrap_or_default()
+    }
+
+    pub(super) fn forget_what_ran(&self) {
+        let _ = fs_err::remove_file(&self.ran);
+    }
+
+    /// Begins anew.
+    pub(super) fn restore(&self) {
+        // A reaper may be at work in it.
+        while self.state.exists() {
+            let _ = fs_err::remove_dir_all(&self.state);
+        }
+        copy(&self.original, &self.state);
+    }
+}
+
+/// Keeps the times of files, so that git's index holds.
+pub(super) fn copy(from: &Path, to: &Path) {
+    let found = fs_err::symlink_metadata(from).unwrap();
+    if found.is_dir() {
+        fs_err::create_dir(to).unwrap();
+        for entry in fs_err::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            copy(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else if found.is_symlink() {
+        symlink(fs_err::read_link(from).unwrap(), to).unwrap();
+    } else {
+        fs_err::copy(from, to).unwrap();
+        let file = fs_err::OpenOptions::new().append(true).open(to).unwrap();
+        file.file().set_modified(found.modified().unwrap()).unwrap();
+    }
+}
