@@ -33,4 +33,5 @@ mod unsaved;
 mod untrusted;
 mod whole_spares;
 mod whose;
+mod whose_fetched;
 mod whose_random;
