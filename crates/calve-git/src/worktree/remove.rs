@@ -170,6 +170,7 @@ impl Going {
     /// Finds the worktree. Refuses the main one, a locked one, and whatever is not the worktree.
     fn find(options: &RemoveWorktreeOptions) -> Result<Going> {
         let repository = Repository::open(&options.start)?;
+        repository.check_references(Remedy::RemoveWithGit)?;
         let what = options.what.as_ref().or(repository.here.as_ref());
         let what =
             what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameListedWorktree))?;
