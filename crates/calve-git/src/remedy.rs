@@ -48,6 +48,7 @@ pub enum Remedy {
     AllowReading,
     /// Use git's own command, and clone separately what git ignores.
     AddWithGit,
+    RemoveWithGit,
     TrustOwner,
     UpdateGit,
     /// Let git say what is wrong with its index.

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use crate::repository::references::{Refspec, is_of_others, takes_request};
+use crate::repository::references::{Refspec, Source, names_request, source_of_name, takes};
+use crate::repository::remotes::Remotes;
+use crate::trust::is_object_id;
 
 /// The log of a reference, or of a HEAD.
 pub(crate) struct Log {
@@ -25,24 +27,55 @@ impl Log {
         self.text.lines().filter_map(LogLine::new)
     }
 
-    /// Returns the commits of pull requests that fetches have put into `reference`.
-    pub(crate) fn requests<'l>(&'l self, reference: &'l str) -> impl Iterator<Item = &'l str> {
-        self.lines().filter(|line| line.brings_request(reference)).map(|line| line.new)
+    /// Returns the commits that may be others', which fetches have put into `reference`, or which a command has taken by such a name.
+    pub(crate) fn of_others<'l>(&'l self, reference: &'l str, remotes: &'l Remotes) -> impl Iterator<Item = &'l str> {
+        self.lines().filter(|line| line.source(reference, remotes) != Source::Project).map(|line| line.new)
     }
 
-    /// Returns whether the branch `reference`, whose tip is `oid`, was made of a pull request, or a fetch put one there last. Where no line says
-    /// how the tip came, it is one if it `is_forgotten`.
-    pub(crate) fn is_of_request(&self, reference: &str, oid: &str, is_forgotten: bool) -> bool {
+    /// Returns where the branch `reference`, whose tip is `oid`, comes from: what it was made of, and what a fetch put there last. Where no line
+    /// says how the tip came, it is from `unlogged`.
+    pub(crate) fn source(&self, reference: &str, oid: &str, unlogged: Source, remotes: &Remotes) -> Source {
         let is_local = reference.starts_with("refs/heads/");
-        if is_local && self.lines().next().is_some_and(|line| line.brings_request(reference)) {
-            return true;
+        let begins = self.lines().enumerate().filter(|(at, line)| is_local && (*at == 0 || line.begins_anew()));
+        let sources: Vec<Source> = begins.map(|(_, line)| line.source(reference, remotes)).collect();
+        if sources.first() == Some(&Source::Request) {
+            return Source::Request;
         }
-        match self.lines().next_back().filter(|line| line.new == oid && line.is_fetch()) {
+        let last = match self.lines().next_back().filter(|line| line.new == oid && line.is_fetch()) {
             // Whoever pulls one into a branch merges it.
-            Some(line) => line.brings_request(reference) && !(is_local && line.is_pull()),
-            None => is_forgotten,
-        }
+            Some(line) if is_local && line.is_pull() => Source::Project,
+            Some(line) => line.source(reference, remotes),
+            None => unlogged,
+        };
+        let begin = sources.into_iter().find(|source| *source != Source::Project);
+        if last == Source::Project { begin.unwrap_or(last) } else { last }
     }
+
+    /// Returns the rebases that a HEAD went through. What was rebased is mostly what was checked out before.
+    pub(crate) fn rebases(&self) -> Vec<Rebase<'_>> {
+        let mut all: Vec<Rebase<'_>> = Vec::new();
+        for line in self.lines() {
+            match line.rebase_step() {
+                Some("(start)") => {
+                    all.push(Rebase { old: line.old, onto: line.new, new: line.new, returns: false });
+                }
+                Some("(finish)") => all.last_mut().into_iter().for_each(|rebase| rebase.returns = true),
+                Some("(abort)") | None => {}
+                Some(_) => all.last_mut().into_iter().for_each(|rebase| rebase.new = line.new),
+            }
+        }
+        all.retain(|rebase| rebase.new != rebase.onto);
+        all
+    }
+}
+
+/// A rebase, as the log of a HEAD tells of it.
+pub(crate) struct Rebase<'l> {
+    old: &'l str,
+    onto: &'l str,
+    pub(crate) new: &'l str,
+    /// It went back to a branch, whose log then tells what was rebased.
+    pub(crate) returns: bool,
 }
 
 /// One line of a log: `OLD NEW WHO WHEN\tHOW`.
@@ -73,36 +106,68 @@ impl<'l> LogLine<'l> {
         self.how.strip_prefix(command).is_some_and(|rest| rest.starts_with([' ', ':']))
     }
 
-    /// Returns whether a fetch has put a pull request's commit into `reference`. git writes down what was typed, for all references that the
-    /// command changed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
-    fn brings_request(&self, reference: &str) -> bool {
-        if !self.is_fetch() {
-            return false;
+    /// Returns which part of a rebase wrote it: `(start)`, `(pick)`.
+    fn rebase_step(&self) -> Option<&str> {
+        let (action, _) = self.how.split_once(": ")?;
+        let is_rebase = action.starts_with("rebase ") || self.is_pull();
+        action.rsplit(' ').next().filter(|step| is_rebase && step.starts_with('('))
+    }
+
+    /// Returns whether the branch got its commit without regard to what it had before.
+    fn begins_anew(&self) -> bool {
+        self.is_of("branch") || self.is_of("reset")
+    }
+
+    /// Returns the revision that a command was given, which the line names.
+    fn revision(&self) -> Option<&str> {
+        let (action, what) = self.how.split_once(": ")?;
+        match action {
+            "checkout" => Some(what.rsplit_once(" to ")?.1),
+            "reset" => what.strip_prefix("moving to "),
+            "branch" => what.strip_prefix("Created from ").or_else(|| what.strip_prefix("Reset to ")),
+            _ if self.rebase_step() == Some("(start)") => what.strip_prefix("checkout "),
+            _ => action.strip_prefix("merge "),
         }
-        let (command, what) = self.how.rsplit_once(": ").unwrap_or((self.how, ""));
+    }
+
+    /// Returns where the commit comes from that a command has put into `reference`. git writes down what was typed, for all references that the
+    /// command changed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
+    fn source(&self, reference: &str, remotes: &Remotes) -> Source {
+        if !self.is_fetch() {
+            // `git merge FETCH_HEAD` is written down with the id.
+            let is_merged = |revision| self.is_of("merge") && is_object_id(revision);
+            let is_others = self.revision().is_some_and(|revision| names_request(revision) || is_merged(revision));
+            return if is_others { Source::Anybody } else { Source::Project };
+        }
+        let (command, what) = self.how.split_once(": ").unwrap_or((self.how, ""));
         if !command.contains(':') && !self.is_pull() {
             // The usual line, of which there may be thousands: without a refspec.
-            return what == "storing ref";
+            return if what == "storing ref" { Source::Request } else { Source::Project };
         }
-        let words = || self.how.split_ascii_whitespace().map(|word| word.trim_end_matches(':'));
+        // The last one may be the step of a rebase: `pull --rebase origin main (pick): …`.
+        let words = || command.split_ascii_whitespace().skip(1).filter(|word| !word.starts_with('('));
         // Also in `--refmap=REFSPEC`.
         let refspecs: Vec<_> = words().filter_map(|word| Refspec::new(word.rsplit('=').next()?)).collect();
-        if let Some(is_request) = takes_request(&refspecs, reference) {
-            return is_request;
-        }
-        // What is no branch and no tag on the server is a ref to git.
-        self.how.ends_with(": storing ref") || self.is_pull() && words().any(is_of_others)
+        let named = match takes(&refspecs, reference) {
+            Some(source) => source,
+            // What is no branch and no tag on the server is a ref to git.
+            None if what == "storing ref" => Source::Request,
+            None if !self.is_pull() => return Source::Project,
+            None => words().map(source_of_name).find(|source| *source != Source::Project).unwrap_or(Source::Project),
+        };
+        if named == Source::Project && !remotes.are_asked_by(words()) { Source::Anybody } else { named }
     }
 
     /// Returns whether git made the new commit here, of what was in this repository. What came by a fetch, a fast-forward or a checkout may be
     /// somebody else's, and so may what a rebase made anew: [`Self::rewriting`] tells of what.
-    fn is_made_here(&self) -> bool {
+    fn is_made_here(&self, remotes: &Remotes) -> bool {
         const MAKING: [&str; 3] = ["cherry-pick", "revert", "am"];
         let Some((action, what)) = self.how.split_once(": ") else { return false };
         what != "fast-forward"
             && (action.starts_with("commit")
                 || MAKING.contains(&action)
-                || what.starts_with("Merge made by ") && !self.brings_request(""))
+                || what.starts_with("Merge made by ")
+                    && !(self.is_pull() && self.source("", remotes) != Source::Project))
     }
 
     /// Returns how the new commit is the old one in another form; `None` if it is not.
@@ -118,8 +183,19 @@ impl<'l> LogLine<'l> {
             }
             _ => return None,
         };
-        Some(Rewriting { old: self.old.to_owned(), new: self.new.to_owned(), onto })
+        Some(Rewriting { old: self.old.to_owned(), new: self.new.to_owned(), onto, certainty: Certainty::Told })
     }
+}
+
+/// How well it is known what was rewritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// The log of a branch, or an amended commit, tells.
+    Told,
+    /// It was checked out when a rebase began that went back to a branch, whose log may be gone.
+    Likely,
+    /// It was checked out when a rebase of no branch began, which may have been of something else: `git rebase main FETCH_HEAD`.
+    Unknown,
 }
 
 /// A commit that replaced another one.
@@ -128,6 +204,7 @@ pub(crate) struct Rewriting {
     pub(crate) new: String,
     /// The commit on which a rebase has made it anew, and everything in between. `None` where it is the last commit alone.
     pub(crate) onto: Option<String>,
+    pub(crate) certainty: Certainty,
 }
 
 /// The commits of a repository that its logs tell about.
@@ -140,13 +217,35 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn read(&mut self, log: &Log) {
+    pub(crate) fn read(&mut self, log: &Log, remotes: &Remotes) {
         for line in log.lines() {
-            if line.is_made_here() {
+            if line.is_made_here(remotes) {
                 self.made.insert(line.new.to_owned());
             }
             self.rewritten.extend(line.rewriting());
         }
+    }
+
+    /// Reads the rebases of a HEAD's log.
+    pub(crate) fn read_rebases(&mut self, log: &Log) {
+        self.rewritten.extend(log.rebases().into_iter().map(|rebase| Rewriting {
+            old: rebase.old.to_owned(),
+            new: rebase.new.to_owned(),
+            onto: Some(rebase.onto.to_owned()),
+            certainty: if rebase.returns { Certainty::Likely } else { Certainty::Unknown },
+        }));
+    }
+
+    /// Returns the last commits that rebases have made.
+    pub(crate) fn rebased(&self) -> impl Iterator<Item = &str> {
+        self.rewritten.iter().filter(|one| one.onto.is_some()).map(|one| one.new.as_str())
+    }
+
+    /// Forgets what is less certain about a commit than something else is.
+    pub(crate) fn prefer_told(&mut self) {
+        let told = self.rewritten.iter().filter(|one| one.onto.is_some() && one.certainty == Certainty::Told);
+        let told: HashSet<String> = told.map(|one| one.new.clone()).collect();
+        self.rewritten.retain(|one| one.certainty == Certainty::Told || !told.contains(&one.new));
     }
 }
 
@@ -158,6 +257,12 @@ mod tests {
         LogLine { old: "a", new: "b", how }
     }
 
+    fn remotes() -> Remotes {
+        Remotes::new(&[("remote.origin.url".to_owned(), "https://example.org/we/project".to_owned())])
+    }
+
+    const ID: &str = "1683a1b15552b9e10de007ef878fc9f54473ffd0";
+
     #[test]
     fn a_fetch_tells_what_it_put_where() {
         let x = "refs/remotes/origin/x";
@@ -167,27 +272,79 @@ mod tests {
             ("fetch origin +refs/pull/*/head:refs/remotes/origin/q*: fast-forward", "refs/remotes/origin/q5"),
             ("fetch origin pull/5/head:x pull/6/head:y: fast-forward", "refs/heads/y"),
             ("fetch --refmap=+refs/pull/5/head:refs/remotes/origin/x origin refs/pull/5/head: fast-forward", x),
-            ("fetch origin 1683a1b15552b9e10de007ef878fc9f54473ffd0:x: storing ref", "refs/heads/x"),
             ("fetch -q: storing ref", x),
             ("fetch --stdin origin: storing ref", x),
             ("pull origin pull/5/head: Fast-forward", "refs/heads/x"),
             ("pull --rebase origin refs/merge-requests/5/head: Fast-forward", "refs/heads/x"),
         ] {
-            assert!(line(how).brings_request(reference), "{how}");
+            assert_eq!(line(how).source(reference, &remotes()), Source::Request, "{how}");
+        }
+        for (how, reference) in [
+            (format!("fetch origin {ID}:x: storing ref"), "refs/heads/x"),
+            (format!("pull origin {ID}: Fast-forward"), "refs/heads/x"),
+            (format!("merge {ID}: Fast-forward"), "HEAD"),
+            ("fetch ../fork main:x: storing head".to_owned(), "refs/heads/x"),
+            ("fetch git@example.org:them/project main:y: fast-forward".to_owned(), "refs/heads/y"),
+            ("pull https://example.org/them/project main: Fast-forward".to_owned(), "refs/heads/x"),
+            ("pull --no-rebase ../fork main: Merge made by the 'ort' strategy.".to_owned(), "refs/heads/x"),
+            ("checkout: moving from main to FETCH_HEAD".to_owned(), "HEAD"),
+            ("checkout: moving from a to b to refs/pull/5/head".to_owned(), "HEAD"),
+            ("reset: moving to FETCH_HEAD~2".to_owned(), "refs/heads/x"),
+            ("branch: Created from FETCH_HEAD".to_owned(), "refs/heads/x"),
+            ("branch: Reset to origin/pull/5/head".to_owned(), "refs/heads/x"),
+            ("branch: Created from pull/5/head".to_owned(), "refs/heads/x"),
+            ("rebase (start): checkout FETCH_HEAD".to_owned(), "HEAD"),
+            ("pull --rebase ../fork main (start): checkout 1683a1b".to_owned(), "HEAD"),
+        ] {
+            assert_eq!(line(&how).source(reference, &remotes()), Source::Anybody, "{how}");
         }
         for (how, reference) in [
             ("fetch: fast-forward", x),
             ("fetch origin main pull/5/head:remotes/origin/x: fast-forward", "refs/remotes/origin/main"),
             ("fetch origin HEAD:x: storing ref", "refs/heads/x"),
-            ("fetch git@example.org:pull/5/head x:y: fast-forward", "refs/heads/y"),
+            ("fetch git@example.org:we/project x:y: fast-forward", "refs/heads/y"),
             ("pull origin main: Fast-forward", "refs/heads/x"),
+            ("pull: Fast-forward", "refs/heads/x"),
+            ("pull https://example.org/we/project.git main: Fast-forward", "refs/heads/x"),
+            ("pull --rebase (start): checkout 1683a1b", "HEAD"),
+            ("pull --rebase origin main (pick): fix: see pull/5/head: it", "HEAD"),
             ("commit: fetch origin pull/5/head:x", "refs/heads/x"),
             ("fetched: storing ref", x),
-            ("branch: Created from pull/5", "refs/heads/x"),
+            ("checkout: moving from FETCH_HEAD to main", "HEAD"),
+            ("checkout: moving from pr/5 to main", "HEAD"),
+            ("branch: Created from pull/x", "refs/heads/x"),
+            ("merge origin/main: Fast-forward", "HEAD"),
             ("update by push", x),
         ] {
-            assert!(!line(how).brings_request(reference), "{how}");
+            assert_eq!(line(how).source(reference, &remotes()), Source::Project, "{how}");
         }
+    }
+
+    #[test]
+    fn a_heads_log_tells_what_was_rebased() {
+        let lines = [
+            "a b checkout: moving from main to FETCH_HEAD",
+            "b c rebase (start): checkout main",
+            "c d rebase (pick): one",
+            "d e rebase (pick): two",
+            "e f checkout: moving from e to x",
+            "f g pull -q --rebase origin main (start): checkout g",
+            "g h pull -q --rebase origin main (pick): one",
+            "h h pull -q --rebase origin main (finish): returning to refs/heads/x",
+            "h g rebase (start): checkout g",
+            "g g rebase (finish): returning to refs/heads/x",
+        ];
+        let text: String = lines
+            .iter()
+            .map(|line| {
+                let mut words = line.splitn(3, ' ');
+                let mut next = || words.next().unwrap();
+                format!("{} {} u <u@e> 1 +0000\t{}\n", next(), next(), next())
+            })
+            .collect();
+        let log = Log { text };
+        let told: Vec<_> = log.rebases().into_iter().map(|one| (one.old, one.onto, one.new, one.returns)).collect();
+        assert_eq!(told, [("b", "c", "e", false), ("f", "g", "h", true)]);
     }
 
     #[test]
@@ -202,7 +359,7 @@ mod tests {
             "am: x",
             "merge origin/main: Merge made by the 'ort' strategy.",
         ] {
-            assert!(line(how).is_made_here(), "{how}");
+            assert!(line(how).is_made_here(&remotes()), "{how}");
         }
         for how in [
             "checkout: moving from main to commit: x",
@@ -220,7 +377,7 @@ mod tests {
             "clone: from x",
             "commit",
         ] {
-            assert!(!line(how).is_made_here(), "{how}");
+            assert!(!line(how).is_made_here(&remotes()), "{how}");
         }
         let onto = |how| line(how).rewriting().map(|rewriting| rewriting.onto);
         assert_eq!(onto("commit (amend): x onto y"), Some(None));
@@ -240,8 +397,12 @@ mod tests {
         let log = b"0 1683a u <u@e> 1 +0000\tfetch origin a:b: storing ref\n1 2 u <u@e> 1 +0000\tcommit (amend): x\n";
         calve_testkit::fuzz(&[log], |input| {
             let log = Log { text: String::from_utf8_lossy(input).into_owned() };
-            History::default().read(&log);
-            assert!(log.lines().all(|line| line.is_fetch() || !line.brings_request("refs/heads/b")));
+            let mut history = History::default();
+            history.read(&log, &remotes());
+            history.read_rebases(&log);
+            history.prefer_told();
+            let request = |line: &LogLine<'_>| line.source("refs/heads/b", &remotes()) == Source::Request;
+            assert!(log.lines().all(|line| line.is_fetch() || !request(&line)));
         });
     }
 }

@@ -4,6 +4,8 @@ pub(crate) mod entries;
 mod logs;
 pub(crate) mod origins;
 pub(crate) mod references;
+mod remotes;
+mod rewritten;
 pub(crate) mod state;
 
 use std::collections::HashMap;
@@ -271,17 +273,17 @@ impl Repository {
         }
     }
 
+    /// Refuses where references and their logs are not files: what would be lost, and whose it is, nobody can tell without the logs.
+    pub(crate) fn check_references(&self, remedy: Remedy) -> Result<()> {
+        let Some(format) = self.setting(REFERENCE_FORMAT).filter(|&format| format != FILES) else { return Ok(()) };
+        let reason =
+            format!("this repository keeps its references as `{}`, which Calve cannot read", ShownPath(format));
+        Err(Error::refused(reason, remedy))
+    }
+
     /// Refuses what cannot be done right in this repository, before anything is made.
     pub(crate) fn check(&self) -> Result<()> {
-        if let Some(format) = self.setting("extensions.refstorage").filter(|&format| format != "files") {
-            return Err(Error::refused(
-                format!(
-                    "this repository keeps its references as `{}`, in which Calve cannot register a worktree",
-                    ShownPath(format)
-                ),
-                Remedy::AddWithGit,
-            ));
-        }
+        self.check_references(Remedy::AddWithGit)?;
         const KNOWN: [&str; 8] = [
             "noop",
             "noop-v1",
@@ -306,6 +308,15 @@ impl Repository {
         }
         Ok(())
     }
+}
+
+/// The setting that says in which form git keeps references and their logs.
+const REFERENCE_FORMAT: &str = "extensions.refstorage";
+const FILES: &str = "files";
+
+/// Returns whether references and their logs are files, by all settings.
+fn keeps_files(settings: &[(String, String)]) -> bool {
+    settings.iter().all(|(name, value)| name != REFERENCE_FORMAT || value == FILES)
 }
 
 /// Returns the one line that git prints about the repository that `start` is in.

@@ -1,7 +1,7 @@
 //! Decides whose work a commit or a worktree is.
 //!
-//! The commit decides, never the spelling of its name: a commit is somebody else's if references of pull requests have commits of it that
-//! neither a branch of a remote, a tag, the main worktree, nor a worktree that the user trusts has. [`settle`] decides once for each
+//! The commit decides, never the spelling of its name: a commit is somebody else's if a pull request, or what a fetch took from anybody, has commits
+//! of it that neither a branch of a remote, a tag, the main worktree's branch, nor a worktree that the user trusts has. [`settle`] decides once for each
 //! worktree, when the repository is opened, and marks those that are not trusted, so that everything afterwards sees the mark.
 
 use std::collections::{HashMap, HashSet};
@@ -10,18 +10,20 @@ use std::path::Path;
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::real;
-use crate::repository::logs::{History, Log, Rewriting};
-use crate::repository::references::{Namespaces, fetched_of_others};
-use crate::repository::{Repository, Worktree};
+use crate::repository::logs::{History, Log};
+use crate::repository::references::{Namespaces, Source, fetched_of_others};
+use crate::repository::remotes::Remotes;
+use crate::repository::rewritten::{earlier_forms, history_of, is_explained, parents_of, rewritten};
+use crate::repository::{Repository, Worktree, keeps_files};
 use crate::trust::{
     Provenance, entry_of, has_foreign_commit, has_mark, is_untrusted, mark_or_remember, marked_commits, note_trust,
-    recorded, remove_mark, trusted_commits,
+    recorded, remember, remove_mark, trusted_commits,
 };
 
 /// The commits by which those of others are told from the user's.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
-    /// Tips that only pull requests have, or that a worktree that is not trusted has checked out.
+    /// Tips that only pull requests have, that came from nobody knows where, or that a worktree that is not trusted has checked out.
     others: Vec<String>,
     /// Tips whose history is the user's or the project's.
     own: Vec<String>,
@@ -29,63 +31,94 @@ pub(crate) struct Origins {
     branches: HashSet<String>,
     /// The other local branches, with `refs/heads/`.
     local: Vec<String>,
+    /// Those of them that began with commits of which nobody knows whose they are, without `refs/heads/`.
+    doubtful: HashSet<String>,
+    remotes: Remotes,
+    /// git keeps its logs in a form that Calve does not read.
+    lacks_evidence: bool,
 }
 
 impl Origins {
     /// Finds the tips. `listed` is what `git for-each-ref` prints: an object and a reference on each line.
     fn new(common: &Path, settings: &[(String, String)], worktrees: &[Worktree], listed: &[u8]) -> Origins {
-        let mut origins = Origins::default();
-        let entries = worktrees.iter().filter_map(|worktree| worktree.entry.as_deref());
-        let fetched: HashSet<String> = entries.chain([common]).flat_map(fetched_of_others).collect();
+        let namespaces = Namespaces::new(settings);
+        let mut origins = Origins { lacks_evidence: !keeps_files(settings), ..Origins::default() };
+        let directories = || worktrees.iter().filter_map(|worktree| worktree.entry.as_deref()).chain([common]);
+        let mut fetched = HashMap::new();
+        for (oid, source) in directories().flat_map(|directory| fetched_of_others(directory, &namespaces.remotes)) {
+            if source == Source::Request || !fetched.contains_key(&oid) {
+                fetched.insert(oid, source);
+            }
+        }
         let listed = String::from_utf8_lossy(listed);
-        let tags = origins.add_references(common, &Namespaces::new(settings), worktrees, &fetched, &listed);
+        let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, &listed);
         origins.add_worktrees(worktrees);
-        origins.others.extend(fetched);
+        for directory in directories() {
+            let log = Log::of(directory, "HEAD");
+            origins.others.extend(log.of_others("HEAD", &namespaces.remotes).map(str::to_owned));
+            let rebases = log.rebases().into_iter().filter(|rebase| !rebase.returns);
+            origins.others.extend(rebases.map(|rebase| rebase.new.to_owned()));
+        }
+        origins.others.extend(fetched.into_keys());
         // git keeps no log of tags. One at the head of a pull request can have come by `git fetch origin pull/5/head:refs/tags/x`.
         let others: HashSet<&str> = origins.others.iter().map(String::as_str).collect();
         origins.own.extend(tags.into_iter().filter(|tag| !others.contains(tag)).map(str::to_owned));
+        origins.others.extend(unknown.into_iter().map(str::to_owned));
+        origins.remotes = namespaces.remotes;
         origins
     }
 
-    /// Adds the tips of branches, local and remote, and of pull requests. Returns those of tags. FETCH_HEAD has the commits `fetched`.
+    /// Adds the tips of references. FETCH_HEAD has the commits `fetched`. Returns the tips of tags that may be the project's, and those with names
+    /// of which nothing is known: they are others', too, but say nothing against a tag.
     fn add_references<'l>(
         &mut self,
         common: &Path,
         namespaces: &Namespaces,
         worktrees: &[Worktree],
-        fetched: &HashSet<String>,
+        fetched: &HashMap<String, Source>,
         listed: &'l str,
-    ) -> Vec<&'l str> {
+    ) -> (Vec<&'l str>, Vec<&'l str>) {
         let is_bare = worktrees.first().is_none_or(|main| main.is_bare);
         let head = fs_err::read_to_string(common.join("HEAD")).unwrap_or_default();
         let bare_head = head.trim_end().strip_prefix("ref: ").filter(|_| is_bare);
         let inside: HashSet<&str> =
             worktrees.iter().filter(|one| is_marked(one)).filter_map(|one| one.branch.as_deref()).collect();
-        let mut tags = Vec::new();
+        let (mut tags, mut unknown) = (Vec::new(), Vec::new());
         for (oid, reference) in listed.lines().filter_map(|line| line.split_once(' ')) {
+            let Some(named) = namespaces.source_of(reference) else { continue };
             let branch = reference.strip_prefix("refs/heads/");
-            if namespaces.has(reference) {
-                self.branches.extend(branch.map(str::to_owned));
-                self.others.push(oid.to_owned());
-                continue;
-            }
-            if reference.starts_with("refs/tags/") {
-                tags.push(oid);
-            }
             let is_remote = reference.starts_with("refs/remotes/");
-            // What a remote's HEAD names is listed by its own name.
-            if branch.is_none() && (!is_remote || reference.ends_with("/HEAD")) {
+            if branch.is_none() && !is_remote && named == Source::Project {
+                tags.push(oid);
                 continue;
             }
-            let log = Log::of(common, reference);
-            let is_forgotten = namespaces.lacks_logs() && fetched.contains(oid);
-            self.others.extend(log.requests(reference).map(str::to_owned));
-            if log.is_of_request(reference, oid, is_forgotten) {
+            // What a remote's HEAD names is listed by its own name.
+            if is_remote && reference.ends_with("/HEAD") {
+                continue;
+            }
+            let mut source = named;
+            if named == Source::Project {
+                let log = Log::of(common, reference);
+                self.others.extend(log.of_others(reference, &namespaces.remotes).map(str::to_owned));
+                let unlogged = fetched.get(oid).filter(|_| namespaces.lacks_logs() && bare_head != Some(reference));
+                source = log.source(reference, oid, unlogged.copied().unwrap_or(named), &namespaces.remotes);
+            }
+            if source == Source::Request {
                 self.branches.extend(branch.map(str::to_owned));
                 self.others.push(oid.to_owned());
                 continue;
             }
             self.local.extend(branch.map(|_| reference.to_owned()));
+            if source == Source::Anybody {
+                self.doubtful.extend(branch.map(str::to_owned));
+                match branch {
+                    // The log has told what came from elsewhere. The rest may be the user's.
+                    Some(_) if !namespaces.lacks_logs() => {}
+                    None if !is_remote => unknown.push(oid),
+                    _ => self.others.push(oid.to_owned()),
+                }
+                continue;
+            }
             let is_project_branch = is_remote
                 || bare_head == Some(reference)
                 // There, a fetch writes the project's branches.
@@ -95,7 +128,7 @@ impl Origins {
                 self.own.push(oid.to_owned());
             }
         }
-        tags
+        (tags, unknown)
     }
 
     /// Adds what worktrees have checked out, and what their marks name.
@@ -106,8 +139,10 @@ impl Origins {
             if entry.is_some_and(has_foreign_commit) {
                 self.others.extend(entry.into_iter().flat_map(marked_commits).chain(worktree.head.clone()));
             }
-            // A pull request that the user has checked out there is still somebody else's to all other worktrees.
-            if worktree.is_main && !worktree.branch.as_ref().is_some_and(|one| self.branches.contains(one)) {
+            // What was merged into the main worktree's branch is the user's. What is only checked out there, to look at it, is still somebody
+            // else's to all other worktrees.
+            let is_own = |branch: &String| !self.branches.contains(branch) && !self.doubtful.contains(branch);
+            if worktree.is_main && worktree.branch.as_ref().is_some_and(is_own) {
                 self.own.extend(worktree.head.clone());
             }
         }
@@ -129,38 +164,37 @@ impl Origins {
             let input: String = tips.iter().map(|commit| format!("{commit}\n")).chain(excluded).collect();
             git.fed(&["rev-list", "--parents", "--ignore-missing", "--missing=allow-any", "--stdin"], input.as_bytes())
         };
-        let printed = list(commits, &[])?;
+        let (printed, of_rebases, of_earlier);
+        printed = list(commits, &[])?;
         let mut parents = parents_of(&printed);
         if parents.is_empty() {
             return Ok(none);
         }
         let history = self.history(common, worktrees);
+        let mut tips = commits.to_vec();
+        // Logs name the last commit that a rebase has made, and these may be below it.
+        if !is_explained(&history, &parents) {
+            tips.extend(history.rebased());
+            of_rebases = list(&tips, &[])?;
+            parents.extend(parents_of(&of_rebases));
+        }
         let earlier = earlier_forms(&history, &parents);
-        let printed = if earlier.is_empty() { Vec::new() } else { list(&earlier, &[])? };
-        parents.extend(parents_of(&printed));
+        if !earlier.is_empty() {
+            tips.extend(earlier);
+            of_earlier = list(&tips, &[])?;
+            parents.extend(parents_of(&of_earlier));
+        }
         let mut of_others: HashSet<&str> =
             parents.keys().copied().filter(|commit| !history.made.contains(*commit)).collect();
+        if !of_others.is_empty() {
+            let kept = list(&tips, &self.others)?;
+            let kept = parents_of(&kept);
+            of_others.retain(|commit| !kept.contains_key(commit));
+        }
         if of_others.is_empty() {
             return Ok(none);
         }
-        let kept = list(&[commits, &earlier].concat(), &self.others)?;
-        let kept = parents_of(&kept);
-        of_others.retain(|commit| !kept.contains_key(commit));
-        until_settled(&mut of_others, |of_others| {
-            for Rewriting { old, new, .. } in &history.rewritten {
-                if of_others.contains(old.as_str()) {
-                    of_others.insert(new);
-                }
-            }
-        });
-        for Rewriting { old, new, onto } in &history.rewritten {
-            if onto.is_some() && parents.contains_key(new.as_str()) && !of_others.contains(old.as_str()) {
-                // The log of the HEAD in which each was made may be gone.
-                let earlier = history_of(old, &parents, None);
-                let made = history_of(new, &parents, onto.as_deref());
-                of_others.retain(|commit| !made.contains(commit) || earlier.contains(commit));
-            }
-        }
+        let of_others = rewritten(&git, &history, &parents, of_others)?;
         Ok(commits.iter().map(|commit| !history_of(commit, &parents, None).is_disjoint(&of_others)).collect())
     }
 
@@ -170,56 +204,19 @@ impl Origins {
         let (marked, own): (Vec<_>, Vec<_>) =
             worktrees.iter().filter(|one| one.entry.is_some()).partition(|one| is_marked(one));
         let entries = own.into_iter().filter_map(|one| one.entry.as_deref());
-        entries.chain([common]).for_each(|directory| history.read(&Log::of(directory, "HEAD")));
-        self.local.iter().for_each(|branch| history.read(&Log::of(common, branch)));
+        for directory in entries.chain([common]) {
+            let log = Log::of(directory, "HEAD");
+            history.read(&log, &self.remotes);
+            history.read_rebases(&log);
+        }
+        self.local.iter().for_each(|branch| history.read(&Log::of(common, branch), &self.remotes));
         let mut of_others = History::default();
         let entries = marked.into_iter().filter_map(|one| one.entry.as_deref());
-        entries.for_each(|directory| of_others.read(&Log::of(directory, "HEAD")));
+        entries.for_each(|directory| of_others.read(&Log::of(directory, "HEAD"), &self.remotes));
         history.made.retain(|commit| !of_others.made.contains(commit));
+        history.prefer_told();
         history
     }
-}
-
-/// Returns the commits that these, or the ones that they replaced, have replaced.
-fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Vec<&str>>) -> Vec<&'h str> {
-    let mut earlier: HashSet<&str> = HashSet::new();
-    until_settled(&mut earlier, |earlier| {
-        for Rewriting { old, new, .. } in history.rewritten.iter().rev() {
-            if commits.contains_key(new.as_str()) || earlier.contains(new.as_str()) {
-                earlier.insert(old);
-            }
-        }
-    });
-    earlier.into_iter().collect()
-}
-
-/// Adds to a set until nothing new comes: the lines of several logs have no order.
-fn until_settled<'s>(set: &mut HashSet<&'s str>, mut add: impl FnMut(&mut HashSet<&'s str>)) {
-    let mut before = usize::MAX;
-    while before != set.len() {
-        before = set.len();
-        add(set);
-    }
-}
-
-/// Reads the commits that `git rev-list --parents` prints.
-fn parents_of(printed: &[u8]) -> HashMap<&str, Vec<&str>> {
-    lines(printed).map(|mut words| (words.next().unwrap_or_default(), words.collect())).collect()
-}
-
-fn lines(printed: &[u8]) -> impl Iterator<Item = std::str::SplitAsciiWhitespace<'_>> {
-    std::str::from_utf8(printed).unwrap_or_default().lines().map(str::split_ascii_whitespace)
-}
-
-/// Returns a commit and its ancestors, as far as `parents` knows them, without what is only below `until`.
-fn history_of<'a>(commit: &'a str, parents: &HashMap<&'a str, Vec<&'a str>>, until: Option<&str>) -> HashSet<&'a str> {
-    let (mut seen, mut waiting) = (HashSet::new(), vec![commit]);
-    while let Some(commit) = waiting.pop() {
-        if until != Some(commit) && seen.insert(commit) {
-            waiting.extend(parents.get(commit).into_iter().flatten());
-        }
-    }
-    seen
 }
 
 /// Decides for every worktree whose it is, and marks those that are a pull request's and have no mark yet: git made them, or the user has
@@ -233,25 +230,45 @@ pub(crate) fn settle(
     let origins = Origins::new(common, settings, worktrees, listed);
     let mut undecided = Vec::new();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
-        let is_trusted = worktree.entry.as_deref().is_some_and(|entry| !trusted_commits(entry).is_empty());
+        let entry = worktree.entry.clone();
+        let trusted = entry.as_deref().map(trusted_commits).unwrap_or_default();
         let is_on_foreign_branch = worktree.branch.as_ref().is_some_and(|branch| origins.branches.contains(branch));
-        worktree.provenance = match worktree.entry {
-            _ if is_marked(worktree) => Provenance::Untrusted,
+        worktree.provenance = match &entry {
+            Some(entry) if origins.lacks_evidence => {
+                let is_trusted = worktree.head.as_ref().is_some_and(|head| trusted.contains(head));
+                if !is_marked(worktree) && !is_trusted {
+                    remember(entry);
+                }
+                if is_marked(worktree) { Provenance::Untrusted } else { Provenance::TrustedByUser }
+            }
+            None if is_marked(worktree) => Provenance::Untrusted,
             None => Provenance::Own,
-            Some(_) if is_on_foreign_branch && !is_trusted => Provenance::Untrusted,
-            Some(_) => {
-                undecided.extend(worktree.head.clone().map(|head| (at, head)));
-                if is_trusted { Provenance::TrustedByUser } else { Provenance::Own }
+            Some(_) if is_on_foreign_branch && trusted.is_empty() => Provenance::Untrusted,
+            Some(entry) => {
+                // A mark for its files says nothing of the commits that it has had since.
+                if !has_foreign_commit(entry) {
+                    undecided.extend(worktree.head.clone().map(|head| (at, head)));
+                }
+                match () {
+                    () if is_marked(worktree) => Provenance::Untrusted,
+                    () if trusted.is_empty() => Provenance::Own,
+                    () => Provenance::TrustedByUser,
+                }
             }
         };
     }
     let heads: Vec<&str> = undecided.iter().map(|(_, head)| head.as_str()).collect();
     let foreign = origins.foreign(common, worktrees, &heads)?;
-    for ((at, _), _) in undecided.iter().zip(foreign).filter(|(_, foreign)| *foreign) {
-        worktrees[*at].provenance = Provenance::Untrusted;
-    }
-    for worktree in worktrees.iter().filter(|one| one.provenance.is_untrusted() && !is_marked(one)) {
-        worktree.entry.iter().for_each(|entry| mark_or_remember(entry, worktree.head.as_deref()));
+    let foreign: HashSet<usize> =
+        undecided.iter().zip(foreign).filter(|(_, foreign)| *foreign).map(|((at, _), _)| *at).collect();
+    for (at, worktree) in worktrees.iter_mut().enumerate() {
+        let is_foreign = foreign.contains(&at);
+        if is_foreign {
+            worktree.provenance = Provenance::Untrusted;
+        }
+        if is_foreign || worktree.provenance.is_untrusted() && !is_marked(worktree) {
+            worktree.entry.iter().for_each(|entry| mark_or_remember(entry, worktree.head.as_deref()));
+        }
     }
     Ok(origins)
 }
@@ -264,7 +281,8 @@ pub(crate) fn of_commit(
     commit: &str,
     branch: Option<&str>,
 ) -> Result<Provenance> {
-    let is_foreign = branch.is_some_and(|branch| origins.branches.contains(branch))
+    let is_foreign = origins.lacks_evidence
+        || branch.is_some_and(|branch| origins.branches.contains(branch))
         || origins.foreign(common, worktrees, &[commit])?.contains(&true);
     Ok(if is_foreign { Provenance::Untrusted } else { Provenance::Own })
 }

@@ -1,9 +1,10 @@
 //! Tells the references of pull requests from others, wherever a fetch has put them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::repository::is_true;
+use crate::repository::remotes::Remotes;
 use crate::trust::is_object_id;
 
 /// The names below `refs/` under which servers offer the requests of others: GitHub's and Gitea's, GitLab's, Bitbucket's, Gerrit's.
@@ -15,11 +16,44 @@ const SHORT: &str = "pr";
 /// The setting by which a local branch is known that Calve has made for a worktree that is not trusted.
 pub(crate) const BRANCH_MARK: &str = "calveuntrusted";
 
+/// The names below `refs/` in which git and programs around it keep what the user has or had: no fetch puts somebody else's work there.
+const LOCAL: [&str; 14] = [
+    "bisect",
+    "branchless",
+    "gitbutler",
+    "jj",
+    "notes",
+    "original",
+    "patches",
+    "prefetch",
+    "replace",
+    "rewritten",
+    "stacks",
+    "stash",
+    "wip",
+    "worktree",
+];
+
+/// Where a commit comes from, by what a name, a log or FETCH_HEAD says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The project, or this repository.
+    Project,
+    /// A pull request, by its name.
+    Request,
+    /// Unknown: a fetch took it by its id, from a server that is not configured, or to a name that tells nothing. It is somebody else's unless
+    /// something of the project has it.
+    Anybody,
+}
+
 /// The references of pull requests in one repository.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces {
+    pub(crate) remotes: Remotes,
     /// The configured refspecs of fetches.
     refspecs: Vec<Refspec>,
+    /// Those of remotes that a program has made of somebody's fork.
+    of_forks: Vec<Refspec>,
     /// Local branches that follow one, or that Calve has made of one.
     branches: HashSet<String>,
     /// A fetch writes the project's branches to `refs/heads`, as in a mirror.
@@ -33,18 +67,15 @@ pub(crate) struct Namespaces {
 impl Namespaces {
     /// Reads them out of all settings, by their names as git compares them.
     pub(crate) fn new(settings: &[(String, String)]) -> Namespaces {
-        let remotes: HashSet<&str> =
-            settings.iter().filter_map(|(name, _)| name.strip_prefix("remote.")?.strip_suffix(".url")).collect();
-        let mut namespaces = Namespaces::default();
+        let mut namespaces = Namespaces { remotes: Remotes::new(settings), ..Namespaces::default() };
         for (name, value) in settings {
-            if name.starts_with("remote.") && name.ends_with(".fetch") {
-                namespaces.has_refspecs = true;
-                namespaces.add(value);
+            if let Some(remote) = name.strip_prefix("remote.").and_then(|rest| rest.strip_suffix(".fetch")) {
+                namespaces.add(remote, value);
             } else if let Some((branch, key)) = name.strip_prefix("branch.").and_then(|rest| rest.rsplit_once('.')) {
                 let is_of_others = match key {
                     "merge" => is_offered(value),
                     // An address in place of a remote's name: the fork that a pull request comes from.
-                    "remote" => value != "." && !remotes.contains(value.as_str()),
+                    "remote" => !namespaces.remotes.has(value),
                     BRANCH_MARK => true,
                     _ => false,
                 };
@@ -61,25 +92,37 @@ impl Namespaces {
         namespaces
     }
 
-    fn add(&mut self, text: &str) {
+    fn add(&mut self, remote: &str, text: &str) {
+        self.has_refspecs = true;
         let Some(refspec) = Refspec::new(text) else { return };
+        if self.remotes.is_fork(remote) {
+            return self.of_forks.push(refspec);
+        }
         self.mirrors |=
             refspec.destination == refspec.source && matches!(refspec.source.as_str(), "refs/*" | "refs/heads/*");
         self.refspecs.push(refspec);
     }
 
-    /// Returns whether a reference is a pull request's.
-    pub(crate) fn has(&self, reference: &str) -> bool {
-        let is_named = match reference.strip_prefix("refs/").and_then(|rest| rest.split_once('/')) {
-            Some(("heads", branch)) => self.branches.contains(branch) || is_short(branch),
-            // Below a remote at any depth, with a number: `origin/pull/5/head`, `mirrors/origin/pr/5`.
-            Some(("remotes", below)) => {
-                is_numbered(below) || below.match_indices('/').any(|(at, _)| is_numbered(&below[at + 1..]))
-            }
-            Some(("tags", _)) | None => false,
-            Some(_) => is_offered(reference),
+    /// Decides by its name, and by where the configured fetches put things, whose a reference is. This is the one rule for names: branches, those
+    /// of remotes, and tags are the project's, unless a log says otherwise. `None` for what git and its helpers keep for the user.
+    pub(crate) fn source_of(&self, reference: &str) -> Option<Source> {
+        let (first, below) =
+            reference.strip_prefix("refs/")?.split_once('/').unwrap_or((&reference["refs/".len()..], ""));
+        let is_request = match first {
+            "heads" => self.branches.contains(below) || is_short(below),
+            // With a number: `origin/pull/5/head`, `mirrors/origin/pr/5`, and the tag `pr/5`.
+            "remotes" | "tags" => has_numbered(below),
+            _ => is_offered(reference),
         };
-        is_named || takes_request(&self.refspecs, reference) == Some(true)
+        let is_put = |refspecs: &[Refspec]| refspecs.iter().any(|refspec| refspec.source_of(reference).is_some());
+        if is_request || takes(&self.refspecs, reference) == Some(Source::Request) || is_put(&self.of_forks) {
+            return Some(Source::Request);
+        }
+        match first {
+            "heads" | "remotes" | "tags" => Some(Source::Project),
+            _ if LOCAL.contains(&first) => None,
+            _ => Some(Source::Anybody),
+        }
     }
 
     /// Returns whether branches that a fetch makes have no log.
@@ -125,13 +168,19 @@ impl Refspec {
     }
 }
 
-/// Returns whether these put a pull request into `reference`; `None` if they put nothing there.
-pub(crate) fn takes_request<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, reference: &str) -> Option<bool> {
+/// Returns where what these put into `reference` comes from; `None` if they put nothing there.
+pub(crate) fn takes<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, reference: &str) -> Option<Source> {
     let sources: Vec<String> = refspecs.into_iter().filter_map(|refspec| refspec.source_of(reference)).collect();
     let is_certain = |source: &String| source.strip_prefix("refs/").is_some_and(is_numbered);
+    let is_id = |source: &String| is_object_id(source);
     // `refs/pull/*` and `refs/heads/*` may go to one place: what is in there has a number if it is a pull request.
-    let is_request = sources.iter().any(is_certain) || sources.iter().all(|source| is_of_others(source));
-    (!sources.is_empty()).then_some(is_request)
+    Some(match sources.as_slice() {
+        [] => return None,
+        all if all.iter().any(is_certain) => Source::Request,
+        all if all.iter().any(is_id) => Source::Anybody,
+        all if all.iter().all(|source| is_offered(source)) => Source::Request,
+        _ => Source::Project,
+    })
 }
 
 /// Spells a server's reference in full, as far as it matters here: no branch or tag is spelled like a pull request.
@@ -139,17 +188,32 @@ fn completed(source: &str) -> String {
     if source.starts_with("refs/") || is_object_id(source) { source.to_owned() } else { format!("refs/{source}") }
 }
 
-/// Returns whether what a fetch takes is a pull request's, by its name on the server. What it takes by its id may be anybody's: servers hand
-/// out the commits of pull requests, too.
-pub(crate) fn is_of_others(source: &str) -> bool {
-    let source = source.strip_prefix('+').unwrap_or(source);
-    is_object_id(source) || is_offered(&completed(source))
+/// Returns where something comes from that a fetch takes, by its name on the server. What it takes by its id may be anybody's: servers hand out
+/// the commits of pull requests, too.
+pub(crate) fn source_of_name(name: &str) -> Source {
+    let name = name.strip_prefix('+').unwrap_or(name);
+    match () {
+        () if is_object_id(name) => Source::Anybody,
+        () if is_offered(&completed(name)) => Source::Request,
+        () => Source::Project,
+    }
+}
+
+/// Returns whether a commit that a command names in this way is known only by what was fetched, or by the reference of a pull request.
+pub(crate) fn names_request(revision: &str) -> bool {
+    let name = revision.split(['~', '^', ':', '@']).next().unwrap_or(revision);
+    name == "FETCH_HEAD" || is_offered(name) || has_numbered(name.strip_prefix("refs/").unwrap_or(name))
 }
 
 /// Returns whether a server's reference is a pull request's.
 fn is_offered(reference: &str) -> bool {
     let below = reference.strip_prefix("refs/").and_then(|rest| rest.split_once('/'));
     below.is_some_and(|(first, _)| OFFERED.contains(&first))
+}
+
+/// Returns whether a name has a name of pull requests and a number in it, at any depth.
+fn has_numbered(name: &str) -> bool {
+    is_numbered(name) || name.match_indices('/').any(|(at, _)| is_numbered(&name[at + 1..]))
 }
 
 /// Returns whether a name begins with a name of pull requests and a number.
@@ -169,23 +233,32 @@ fn is_short(branch: &str) -> bool {
     number.is_some_and(is_number)
 }
 
-/// Returns the pull requests' commits that the last `git fetch` has brought, by the FETCH_HEAD in a directory of git's own:
-/// `OID\t\t'refs/pull/5/head' of URL`. What it has brought as a branch or a tag, too, is the project's.
-pub(crate) fn fetched_of_others(directory: &Path) -> HashSet<String> {
+/// Returns the commits of others that the last `git fetch` has brought, by the FETCH_HEAD in a directory of git's own:
+/// `OID\t\t'refs/pull/5/head' of URL`, `OID\t\tbranch 'x' of URL`, or `OID\t\tURL`. What it has brought from a configured remote as a branch or
+/// a tag, too, is the project's.
+pub(crate) fn fetched_of_others(directory: &Path, remotes: &Remotes) -> HashMap<String, Source> {
     let text = fs_err::read(directory.join("FETCH_HEAD")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let (mut of_others, mut of_project) = (HashSet::new(), HashSet::new());
+    let (mut of_others, mut of_project) = (HashMap::new(), HashSet::new());
     for line in text.lines() {
         let mut fields = line.splitn(3, '\t');
         let (Some(oid), Some(_), Some(note)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        let source = note.strip_prefix('\'').and_then(|note| Some(note.split_once('\'')?.0));
-        if source.is_some_and(is_of_others) {
-            of_others.insert(oid.to_owned());
-        } else if note.starts_with("branch '") || note.starts_with("tag '") {
-            of_project.insert(oid);
+        let (what, address) = note.split_once("' of ").unwrap_or(("", note));
+        let (kind, name) = what.split_once('\'').unwrap_or_default();
+        let source = match kind {
+            _ if !remotes.has(address) => Source::Anybody,
+            "" => source_of_name(name),
+            _ => Source::Project,
+        };
+        match source {
+            // Where else it is from, its other references here tell.
+            Source::Project if address == "." => {}
+            Source::Project => drop(of_project.insert(oid)),
+            Source::Request => drop(of_others.insert(oid.to_owned(), source)),
+            Source::Anybody => drop(of_others.entry(oid.to_owned()).or_insert(source)),
         }
     }
-    of_others.retain(|oid| is_object_id(oid) && !of_project.contains(oid.as_str()));
+    of_others.retain(|oid, _| is_object_id(oid) && !of_project.contains(oid.as_str()));
     of_others
 }
 
@@ -213,8 +286,10 @@ mod tests {
             "refs/remotes/origin/merge-requests/7/merge",
             "refs/remotes/origin/pull-requests/5/from",
             "refs/heads/pr/5",
+            "refs/tags/pull/5",
+            "refs/tags/pr/5",
         ] {
-            assert!(plain.has(reference), "{reference}");
+            assert_eq!(plain.source_of(reference), Some(Source::Request), "{reference}");
         }
         for reference in [
             "refs/heads/main",
@@ -223,11 +298,15 @@ mod tests {
             "refs/remotes/origin/main",
             "refs/remotes/origin/pull/main",
             "refs/remotes/origin/express/5",
-            "refs/tags/pull/5",
-            "refs/stash",
-            "refs/notes/commits",
+            "refs/tags/v5",
         ] {
-            assert!(!plain.has(reference), "{reference}");
+            assert_eq!(plain.source_of(reference), Some(Source::Project), "{reference}");
+        }
+        for reference in ["refs/review/5", "refs/x", "refs/kept/heads/main", "refs/calve/pull/5-1"] {
+            assert_eq!(plain.source_of(reference), Some(Source::Anybody), "{reference}");
+        }
+        for reference in ["refs/stash", "refs/notes/commits", "refs/prefetch/remotes/origin/main", "HEAD"] {
+            assert_eq!(plain.source_of(reference), None, "{reference}");
         }
         let named = namespaces(&[
             ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
@@ -235,13 +314,23 @@ mod tests {
             ("remote.Other.fetch", "refs/pull/9/head:refs/heads/nine"),
             ("remote.Other.fetch", "pull/10/head:ten"),
         ]);
-        assert!(["refs/remotes/origin/theirs/5", "refs/heads/nine", "refs/heads/ten"].iter().all(|one| named.has(one)));
-        assert!(!named.has("refs/remotes/origin/their") && !named.has("refs/heads/ninety"));
+        let is_request = |named: &Namespaces, reference| named.source_of(reference) == Some(Source::Request);
+        for reference in ["refs/remotes/origin/theirs/5", "refs/heads/nine", "refs/heads/ten"] {
+            assert!(is_request(&named, reference), "{reference}");
+        }
+        assert!(!is_request(&named, "refs/remotes/origin/their") && !is_request(&named, "refs/heads/ninety"));
         let together = namespaces(&[
             ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
             ("remote.origin.fetch", "+refs/pull/*:refs/remotes/origin/*"),
         ]);
-        assert!(together.has("refs/remotes/origin/5/head") && !together.has("refs/remotes/origin/main"));
+        assert!(is_request(&together, "refs/remotes/origin/5/head"));
+        assert!(!is_request(&together, "refs/remotes/origin/main"));
+        let forks = namespaces(&[
+            ("remote.github-desktop-them.url", "x"),
+            ("remote.github-desktop-them.fetch", "+refs/heads/*:refs/remotes/github-desktop-them/*"),
+        ]);
+        assert!(is_request(&forks, "refs/remotes/github-desktop-them/main"));
+        assert!(!is_request(&forks, "refs/remotes/github-desktop/main"));
     }
 
     #[test]
@@ -259,7 +348,8 @@ mod tests {
         ];
         let named = namespaces(&settings);
         for (branch, expected) in [("fix", true), ("fork", true), ("made", true), ("own", false), ("stacked", false)] {
-            assert_eq!(named.has(&format!("refs/heads/{branch}")), expected, "{branch}");
+            let source = named.source_of(&format!("refs/heads/{branch}"));
+            assert_eq!(source == Some(Source::Request), expected, "{branch}");
         }
     }
 
@@ -267,14 +357,28 @@ mod tests {
     fn what_was_fetched_by_hand_is_known() {
         let folder = tempfile::tempdir().unwrap();
         let oid = |digit: char| digit.to_string().repeat(40);
-        let text = format!(
-            "{}\t\t'refs/pull/5/head' of ../u\n{}\tnot-for-merge\tbranch 'main' of ../u\n{}\tnot-for-merge\t'refs/merge-requests/1/head' of x\n",
-            oid('a'),
-            oid('b'),
-            oid('c')
-        );
-        fs_err::write(folder.path().join("FETCH_HEAD"), text).unwrap();
-        assert_eq!(fetched_of_others(folder.path()), HashSet::from([oid('a'), oid('c')]));
-        assert!(fetched_of_others(&folder.path().join("none")).is_empty());
+        let remotes = Remotes::new(&[("remote.origin.url".to_owned(), "../u".to_owned())]);
+        let lines = [
+            ("\t\t'refs/pull/5/head' of ../u", Some(Source::Request)),
+            ("\tnot-for-merge\tbranch 'main' of ../u", None),
+            ("\tnot-for-merge\t'refs/merge-requests/1/head' of ../u", Some(Source::Request)),
+            ("\t\tbranch 'main' of https://example.org/them/u", Some(Source::Anybody)),
+            ("\t\thttps://example.org/them/u", Some(Source::Anybody)),
+            ("\t\t../u", None),
+            ("\tnot-for-merge\ttag 'v1' of https://example.org/them/u", Some(Source::Anybody)),
+            ("\t\tbranch 'x' of .", None),
+        ];
+        let ids = "123456789abc".chars().map(oid);
+        let text: String = lines.iter().zip(ids.clone()).map(|((line, _), oid)| format!("{oid}{line}\n")).collect();
+        let by_id = format!("{0}\t\t'{0}' of ../u\n", oid('e'));
+        fs_err::write(folder.path().join("FETCH_HEAD"), text + &by_id).unwrap();
+        let expected = lines.iter().zip(ids).filter_map(|((_, source), oid)| Some((oid, (*source)?)));
+        let expected: HashMap<_, _> = expected.chain([(oid('e'), Source::Anybody)]).collect();
+        assert_eq!(fetched_of_others(folder.path(), &remotes), expected);
+        // The same from the project.
+        let both = format!("{0}\t\tbranch 'main' of ../fork\n{0}\tnot-for-merge\tbranch 'main' of ../u\n", oid('d'));
+        fs_err::write(folder.path().join("FETCH_HEAD"), both).unwrap();
+        assert!(fetched_of_others(folder.path(), &remotes).is_empty());
+        assert!(fetched_of_others(&folder.path().join("none"), &remotes).is_empty());
     }
 }

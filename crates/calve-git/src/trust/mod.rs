@@ -64,10 +64,16 @@ pub(crate) enum ForeignPart {
 const FOREIGN_COMMIT: &[u8] = b"a pull request's worktree, added without trust\n";
 const FOREIGN_FILES: &[u8] = b"has files of a pull request's worktree\n";
 
-/// Marks the worktree whose entry this is, unless it is marked. `commit` is what it has checked out.
+/// Marks the worktree whose entry this is, unless it is marked for as much. `commit` is what it has checked out.
 pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Result<()> {
     let mut file = match fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK)) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let Some(commit) = commit.filter(|_| part == ForeignPart::Commit && !has_foreign_commit(entry)) else {
+                return Ok(());
+            };
+            let mut file = fs_err::OpenOptions::new().append(true).open(entry.join(MARK))?;
+            return Ok(file.write_all(format!("{commit}\n").as_bytes())?);
+        }
         opened => opened?,
     };
     file.write_all(match part {
@@ -83,8 +89,13 @@ pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Res
 /// Marks it for what it has checked out, if only for this process: the repository may be another user's, or read-only.
 pub(crate) fn mark_or_remember(entry: &Path, commit: Option<&str>) {
     if mark(entry, ForeignPart::Commit, commit).is_err() {
-        remembered().insert(entry.to_path_buf());
+        remember(entry);
     }
+}
+
+/// Marks it for this process alone.
+pub(crate) fn remember(entry: &Path) {
+    remembered().insert(entry.to_path_buf());
 }
 
 fn remembered() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -147,9 +158,10 @@ pub(crate) fn recorded(root: &Path) -> Result<Provenance> {
 
 /// Removes the mark of the worktree whose entry this is. Returns whether there was one.
 pub(crate) fn remove_mark(entry: &Path) -> Result<bool> {
+    let was_remembered = remembered().remove(entry);
     match fs_err::remove_file(entry.join(MARK)) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(was_remembered),
         Err(error) => Err(error.into()),
     }
 }

@@ -41,6 +41,7 @@ pub struct MergedWorktree {
 /// that is new, and not merged.
 pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) -> Result<Vec<MergedWorktree>> {
     let repository = Repository::open(start)?;
+    repository.check_references(Remedy::RemoveWithGit)?;
     let mut found = Vec::new();
     for worktree in &repository.worktrees {
         let age = made(worktree).and_then(|made| made.elapsed().ok());

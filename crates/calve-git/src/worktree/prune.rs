@@ -48,6 +48,7 @@ pub struct KeptEntry {
 /// something. Also removes what killed runs have left. Never touches the directory at a worktree's path.
 pub fn prune(start: &Path) -> Result<PruneReport> {
     let repository = Repository::open(start)?;
+    repository.check_references(Remedy::RemoveWithGit)?;
     let swept = sweep(&repository.common)?;
     let repository = if swept.places.is_empty() { repository } else { Repository::open(start)? };
     let common = repository.common.clone();
@@ -89,6 +90,7 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
 /// Plans [`prune`]: returns which worktrees would be forgotten, and which kept. Changes nothing.
 pub fn plan_prune(start: &Path) -> Result<PruneReport> {
     let repository = Repository::open(start)?;
+    repository.check_references(Remedy::RemoveWithGit)?;
     let mut planned = PruneReport { common: repository.common.clone(), ..PruneReport::default() };
     planned.find_gone(&repository);
     Ok(planned)

@@ -189,6 +189,7 @@ struct Going<'r> {
 impl<'r> Going<'r> {
     /// Finds the worktree. Refuses the main one, a locked one, and whatever is not the worktree.
     fn find(repository: &'r Repository, options: &RemoveWorktreeOptions) -> Result<Going<'r>> {
+        repository.check_references(Remedy::RemoveWithGit)?;
         let what = options.what.as_ref().or(repository.here.as_ref());
         let what =
             what.ok_or_else(|| Error::refused("there is no worktree here to remove", Remedy::NameListedWorktree))?;

@@ -87,6 +87,7 @@ fn repository(remedy: &Remedy) -> Option<&'static str> {
         }
         Remedy::PruneDuplicate => "`git worktree prune` makes git forget the one that is not there",
         Remedy::AllowReading => "make sure that you may read that path",
+        Remedy::RemoveWithGit => "use `git worktree remove`, or `git worktree prune`",
         Remedy::AddWithGit => "use `git worktree add`, then `calve cp` for what git ignores",
         Remedy::TrustOwner => {
             "if you trust its owner, name it to git: `git config --global --add safe.directory DIRECTORY`, the directory that has \

@@ -35,4 +35,5 @@ mod unsaved_edges;
 mod untrusted;
 mod whole_spares;
 mod whose;
+mod whose_fetched;
 mod whose_random;

@@ -30,6 +30,11 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
     if is_mirror(git)? {
         return Ok(None);
     }
+    if repository.join("reftable").is_dir() {
+        // No log can be read there that tells which tags, and which commits that were fetched, were made here.
+        let all_own = ["--exclude=refs/remotes/*", "--all", "--not", "--remotes"].map(str::to_owned).into_iter();
+        return loose(git, &[all, all_own.chain(oids(&repository.join("shallow"))).collect()].concat());
+    }
     // A commit that was fetched by its name, for which a remote has no branch; and where a shallow clone ends. Without `^`, they are
     // excluded like those before them.
     // A branch that was made here can have been fetched from here, too (`git fetch . BRANCH`).

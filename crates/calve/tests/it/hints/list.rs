@@ -34,6 +34,10 @@ const GIT: &[(&str, HintTest)] = &[
     ("DiskFull", By(TROUBLE, "a_full_disk_leaves_room_again")),
     ("Filter", By(TROUBLE, "what_failed_in_a_checkout_is_told_as_that")),
     ("GiveNewPath", Nowhere("a path without a name exists, which is found out first")),
+    (
+        "RemoveWithGit",
+        By("calve/tests/it/worktree/kinds.rs", "without_logs_that_can_be_read_nothing_is_removed_or_trusted"),
+    ),
     ("NoCommit", By(TROUBLE, "an_unknown_branch_commit_repository_and_host_are_named")),
     ("Ownership", By(TROUBLE, "somebody_elses_repository_is_told_with_gits_command")),
     ("Refused", By(TROUBLE, "who_is_not_let_in_is_told_and_what_he_said_is_not_repeated")),

@@ -164,6 +164,69 @@ fn references_that_are_not_files_are_refused() {
 }
 
 #[test]
+fn without_logs_that_can_be_read_nothing_is_removed_or_trusted() {
+    let repo = Repo::anywhere();
+    let place = repo.spot.join("tables");
+    if try_git(&repo.spot, ["init", "-q", "-b", "main", "--ref-format=reftable", "tables"]).status.success() {
+        git(&place, ["commit", "-q", "--allow-empty", "-m", "one"]);
+    } else {
+        // An older git takes no notice of the setting.
+        git(&repo.spot, ["clone", "-q", "proj", "tables"]);
+        git(&place, ["config", "extensions.refStorage", "reftable"]);
+    }
+    let path = repo.spot.join("linked");
+    git(&place, ["worktree", "add", "-q", "-b", "linked", "../linked"]);
+    let within = |arguments: &[&str]| with_environment(calve(arguments)).within(&place);
+    let untrusted = || {
+        let listed = within(&["worktree", "list", "--json"]).succeeds().json();
+        [0, 1].map(|at| listed["worktrees"][at]["untrusted"] == true)
+    };
+    assert_eq!(untrusted(), [false, true]);
+    for arguments in [
+        &["worktree", "remove", "linked"][..],
+        &["worktree", "remove", "-n", "linked"],
+        &["worktree", "remove", "-f", "-D", "linked"],
+        &["worktree", "prune"],
+        &["worktree", "prune", "--merged", "-n"],
+        &["worktree", "prune", "--merged", "--yes"],
+    ] {
+        let said = ["keeps its references as `reftable`", "use `git worktree remove`, or `git worktree prune`"];
+        within(arguments).fails(1).says(&said).hints();
+    }
+    assert!(path.join(".git").is_file());
+    // Nothing but the user's word makes it trusted, and only for that commit.
+    calve(["hook", "approve", "--trust"]).within(&path).succeeds();
+    assert_eq!(untrusted(), [false, false]);
+    git(&path, ["commit", "-q", "--allow-empty", "-m", "later"]);
+    assert_eq!(untrusted(), [false, true]);
+    // Nothing is kept of this: the references may be turned into files.
+    assert!(!place.join(".git/worktrees/linked/calve-untrusted").exists());
+}
+
+#[test]
+fn what_a_repository_inside_has_is_not_lost_for_want_of_logs() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["outer"]);
+    let inside = path.join("inside");
+    git(&repo.spot, ["clone", "-q", "--bare", "proj", "server"]);
+    git(&path, ["clone", "-q", repo.spot.join("server").to_str().unwrap(), "inside"]);
+    git(&inside, ["commit", "-q", "--allow-empty", "-m", "made here"]);
+    git(&inside, ["fetch", "-q", ".", "main"]);
+    git(&inside, ["tag", "kept"]);
+    fs_err::remove_dir_all(inside.join(".git/logs")).unwrap();
+    for reset in [false, true] {
+        // Only FETCH_HEAD and the tag have it, and seem to have it of the server.
+        if reset {
+            git(&inside, ["reset", "-q", "--hard", "origin/main"]);
+            fs_err::remove_dir_all(inside.join(".git/logs")).unwrap();
+        }
+        fs_err::create_dir_all(inside.join(".git/reftable")).unwrap();
+        repo.calve(["remove", "outer"]).fails(1).says(&["inside", "commit"]);
+        assert!(inside.join(".git").is_dir(), "{reset}");
+    }
+}
+
+#[test]
 fn a_worktree_of_a_hidden_bare_repository_is_beside_the_others() {
     let repo = Repo::anywhere();
     let project = repo.spot.join("project");

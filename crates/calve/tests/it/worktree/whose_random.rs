@@ -1,6 +1,7 @@
 //! Random fetches, commits and names: whose work a commit is depends on nothing but who made it and which branches have it.
 
 use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
 
 use calve_testkit::{SplitMix64, few_rounds, rounds};
 
@@ -8,7 +9,7 @@ use super::repo::{git, try_git};
 use super::whose::Project;
 
 /// Where a fetch by hand puts a request, for good: git keeps a log of these, or their names tell.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "x",
     "y/z",
     "heads/w",
@@ -18,6 +19,7 @@ const NAMES: [&str; 9] = [
     "refs/remotes/origin/pr/5",
     "refs/heads/pull/5/head",
     "refs/merge-requests/5/head",
+    "refs/tags/pr/5",
 ];
 
 /// Where nothing but FETCH_HEAD tells where it is from.
@@ -33,6 +35,8 @@ const PATTERNS: [&str; 5] = [
 
 struct Random {
     project: Project,
+    /// Somebody else's copy of the server, which is no remote.
+    fork: PathBuf,
     random: SplitMix64,
     count: usize,
     requests: Vec<u32>,
@@ -49,8 +53,12 @@ struct Random {
 
 impl Random {
     fn new(seed: u64) -> Self {
+        let project = Project::new();
+        let fork = project.repo.spot.join("fork");
+        git(&project.repo.spot, ["clone", "-q", "--bare", "server", "fork"]);
         Self {
-            project: Project::new(),
+            project,
+            fork,
             random: SplitMix64::new(seed),
             count: 0,
             requests: Vec::new(),
@@ -98,7 +106,7 @@ impl Random {
             self.project.git(&format!("update-ref -d {name}"));
         }
         let own = (!self.branches.is_empty()).then(|| self.random.pick(&self.branches).clone());
-        match (self.random.below(14), own) {
+        match (self.random.below(16), own) {
             (0..3, _) if self.requests.len() < 2 || self.random.below(2) == 0 => {
                 let number = 10 + self.requests.len() as u32;
                 let other = self.requests.last().map_or("main".to_owned(), |last| format!("refs/pull/{last}/head"));
@@ -141,6 +149,8 @@ impl Random {
                 format!("{own} becomes request {number}")
             }
             (12, _) => self.amend_request(),
+            (13, _) => self.fetch_fork(),
+            (14, _) => self.rebase_request(),
             _ => self.make_own(),
         }
     }
@@ -180,6 +190,55 @@ impl Random {
         self.known.insert(new.clone());
         self.amended.push((old.clone(), new));
         format!("amend {old} of a request")
+    }
+
+    fn fetch_fork(&mut self) -> String {
+        let number = self.number();
+        let commit = git(&self.fork, ["commit-tree", "main^{tree}", "-p", "main", "-m", &number.to_string()]);
+        let commit = commit.trim().to_owned();
+        git(&self.fork, ["update-ref", "refs/heads/patch", &commit]);
+        let url = match self.random.below(2) {
+            0 => "../fork".to_owned(),
+            _ => format!("file://{}", self.fork.display()),
+        };
+        let name = format!("fork-{number}");
+        let steps = match self.random.below(4) {
+            0 => vec![format!("fetch -q {url} patch:{name}")],
+            1 => vec![format!("fetch -q {url} +patch:remotes/origin/{name}")],
+            2 => vec![format!("fetch -q {url} patch"), format!("branch {name} FETCH_HEAD")],
+            _ => {
+                vec![format!("fetch -q {url} patch"), "checkout -q FETCH_HEAD".to_owned(), "switch -q main".to_owned()]
+            }
+        };
+        steps.iter().for_each(|step| drop(self.project.git(step)));
+        self.theirs.insert(commit.clone());
+        self.known.insert(commit);
+        steps.join(", ")
+    }
+
+    /// Without a branch, so that nothing but the log of HEAD tells.
+    fn rebase_request(&mut self) -> String {
+        let known: Vec<_> = self.known.iter().filter(|known| self.theirs.contains(*known)).cloned().collect();
+        if known.is_empty() {
+            return "nothing".into();
+        }
+        let old = self.random.pick(&known).clone();
+        // A shallow history may end there.
+        if !self.is_here(&format!("{old}~1")) {
+            return "nothing".into();
+        }
+        let rebase = format!("rebase -q --force-rebase --onto main {old}~1");
+        if self.random.below(2) == 0 {
+            self.project.git(&format!("checkout -q --detach {old}"));
+            self.project.git(&rebase);
+        } else {
+            self.project.git(&format!("{rebase} {old}"));
+        }
+        let new = self.project.git("rev-parse HEAD");
+        self.project.git("switch -q main");
+        self.theirs.insert(new.clone());
+        self.known.insert(new);
+        format!("rebase {old} of a request")
     }
 
     fn make_own(&mut self) -> String {
