@@ -43,6 +43,9 @@ fn main() -> ExitCode {
     let matches = parser.get_matches();
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if arguments.quiet {
+        output::be_quiet();
+    }
     let cancel = match sys::interrupt::listen(INTERRUPTED) {
         Ok(cancel) => cancel,
         Err(error) => return output::failure(&error.into()),

@@ -26,7 +26,6 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt as _};
 use self::confirmation::Confirmations;
 use self::program::Program;
 use self::repositories::Repositories;
-pub use self::result::RESULT_BYTES;
 
 /// The most that one message of a client can have. A longer one is read to its end and dropped.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -43,14 +42,12 @@ pub struct ServerOptions {
     pub repositories: Vec<PathBuf>,
     /// The `calve` program.
     pub program: PathBuf,
-    /// The most bytes that a tool's result has.
-    pub result_bytes: usize,
 }
 
 impl ServerOptions {
     /// Creates the options of a server for these repositories. A result has the default length at most.
     pub fn new(repositories: Vec<PathBuf>, program: PathBuf) -> Self {
-        Self { repositories, program, result_bytes: RESULT_BYTES }
+        Self { repositories, program }
     }
 }
 
@@ -76,7 +73,6 @@ pub fn serve(options: ServerOptions) -> Result<(), ServeError> {
         repositories: Repositories::named(&options.repositories)?,
         program: Program::new(options.program),
         confirmations: Confirmations::default(),
-        result_bytes: options.result_bytes,
     };
     let turns = server.program.turns();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -101,7 +97,6 @@ struct Server {
     repositories: Repositories,
     program: Program,
     confirmations: Confirmations,
-    result_bytes: usize,
 }
 
 impl ServerHandler for Server {
@@ -135,6 +130,6 @@ impl ServerHandler for Server {
             outcome = called => outcome,
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
         };
-        Ok(result::of(outcome, self.result_bytes).into())
+        Ok(result::of(outcome, result::RESULT_BYTES).into())
     }
 }
