@@ -20,7 +20,7 @@ def markdown(results):
     for fs, volume in results["volumes"].items():
         lines += [f"## {fs}", ""]
         if "copy" in volume:
-            lines += [f"### {SECTIONS['copy']} ({fs})", "", *_of_calve_bench(volume["copy_markdown"]), ""]
+            lines += [f"### {SECTIONS['copy']} ({fs})", "", *_copies(volume["copy"]), ""]
         if volume["rows"]:
             lines += [f"Mounted `{volume['mount_options']}`; a new image for every round.", ""]
         for section in ("snapshot", "remove"):
@@ -33,9 +33,21 @@ def markdown(results):
     return "\n".join(lines)
 
 
-def _of_calve_bench(markdown):
-    """The report of `calve bench copy`, without its title."""
-    return markdown.strip().splitlines()[2:]
+def _copies(copy):
+    """What `calve bench copy` measured: a table for each group of commands whose results are worth the same."""
+    groups = dict.fromkeys(result["group"] for result in copy["results"])
+    for group in groups:
+        yield f"{group[0].upper()}{group[1:]}:"
+        yield ""
+        yield "| command | median | min | max | ratio | user + sys CPU | disk used |"
+        yield "|---|--:|--:|--:|--:|--:|--:|"
+        for result in (result for result in copy["results"] if result["group"] == group):
+            yield (f"| `{result['command']}` | {duration(result['median'])} | {duration(result['min'])} | {duration(result['max'])} "
+                   f"| {result['ratio_to_fastest']:.2f} | {duration(result['user'])} + {duration(result['system'])} "
+                   f"| {result['disk_bytes'] / 1e6:.1f} MB |")
+        yield ""
+    for said in [*(warning["message"] for warning in copy["warnings"]), *copy["conclusions"]]:
+        yield f"- {said}"
 
 
 def _where(results):

@@ -5,7 +5,7 @@ use calve_receipt::bench::{
 };
 
 use crate::remedy::{ProgramSource, Remedy};
-use crate::report::{Bar, Chart, Report, Run, Section, Table, Usage, counted, shown, shown_bytes, times};
+use crate::report::{Report, Section, Table, Usage, counted, shown, shown_bytes, times};
 use crate::runs::{Runs, Schedule};
 use crate::space::Cache;
 use crate::stats::{Ratio, median};
@@ -29,22 +29,12 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>
         report.document.conclusions.extend(ranking.conclusion());
         for row in &ranking.rows {
             let (command, side) = (&row.workload.command, row.workload.role.side());
-            let middle = row.median();
-            report.timeline.extend(row.samples.iter().map(|sample| Run {
-                command: command.clone(),
-                side,
-                position: sample.position,
-                round: sample.round,
-                seconds: sample.usage.seconds,
-                relative: sample.usage.seconds / middle,
-            }));
             if side == Side::Calve && !row.said.is_empty() {
                 report.notes.push(format!("`{command}` said: {}", row.said));
             }
             report.notes.extend(row.remarks.iter().map(|remark| format!("`{command}` {remark}")));
         }
     }
-    report.timeline.sort_by_key(|run| run.position);
     let samples = || rankings.iter().flat_map(|ranking| &ranking.rows).flat_map(|row| &row.samples);
     let others: Vec<f64> = samples().filter_map(|sample| sample.others).collect();
     report.warn_of_others(&others, samples().count(), "runs");
@@ -52,7 +42,7 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>
     report.warn_of_spread(
         &measured.map(|row| (format!("`{}`", row.workload.command), row.seconds())).collect::<Vec<_>>(),
     );
-    warn_of_drift(report, runs.rounds);
+    warn_of_drift(report, &rankings, runs.rounds);
     for row in &runs.rows {
         let Some(failure) = &row.failed else { continue };
         let (command, side) = (row.workload.command.clone(), Some(row.workload.role.side()));
@@ -61,13 +51,9 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>
 }
 
 fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>) {
-    let warmup = match schedule.warmup {
-        0 => String::new(),
-        number => format!("; {} before these not counted", counted(u64::from(number), "round")),
-    };
     let (cache, caches) = match schedule.cache {
-        Cache::Warm => ("warm", format!("warm: the tree was read once before the first run{warmup}")),
-        Cache::Cold => ("cold", format!("cold: emptied before each run, also of the programs themselves{warmup}")),
+        Cache::Warm => ("warm", "warm: the tree was read once before the first run"),
+        Cache::Cold => ("cold", "cold: emptied before each run, also of the programs themselves"),
     };
     report.circumstance("Caches", caches);
     let deleted = if runs.deletions.is_empty() {
@@ -82,15 +68,18 @@ fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>) {
     report.circumstance("Ratios", ratios);
     report.document.rounds = runs.rounds;
     let deletions = runs.deletions.clone();
-    report.command_conditions(CommandConditions { cache, warmup_rounds: schedule.warmup, deletions });
+    report.command_conditions(CommandConditions { cache, deletions });
 }
 
 /// Warns when a whole round was slower than another.
-fn warn_of_drift(report: &mut Report, rounds: u32) {
+fn warn_of_drift(report: &mut Report, rankings: &[Ranking<'_>], rounds: u32) {
     const DRIFT: f64 = 1.25;
     let of = |round| {
-        let runs = report.timeline.iter().filter(|run| run.round == round);
-        Some((round, median(&runs.map(|run| run.relative).collect::<Vec<_>>())?))
+        let relative = rankings.iter().flat_map(|ranking| &ranking.rows).flat_map(|row| {
+            let of_round = row.samples.iter().filter(move |sample| sample.round == round);
+            of_round.map(move |sample| sample.usage.seconds / row.median())
+        });
+        Some((round, median(&relative.collect::<Vec<_>>())?))
     };
     let rounds: Vec<(u32, f64)> = (1..=rounds).filter_map(of).collect();
     let compare = |a: &&(u32, f64), b: &&(u32, f64)| a.1.total_cmp(&b.1);
@@ -174,15 +163,6 @@ impl Ranking<'_> {
     fn section(&self, memory_floor_bytes: u64) -> Section {
         let command = |row: &Row| format!("`{}`", row.workload.command);
         let faster = |row: &Row| self.beaten_by(row).map_or_else(String::new, |ours| format!("faster than `{ours}`"));
-        let time = |row: &&Row| Bar::of_seconds(command(row), row.workload.role.side(), row.seconds());
-        let times = self.rows.iter().filter_map(|row| Some(Bar { tag: faster(row), ..time(row)? }));
-        let disk = |row: &&Row| Bar {
-            label: command(row),
-            tag: String::new(),
-            explanation: format!("median {}", shown_bytes(row.middle(|sample| sample.disk_bytes as f64))),
-            side: row.workload.role.side(),
-            values: row.samples.iter().map(|sample| (sample.disk_bytes as f64).max(0.0)).collect(),
-        };
         let mut head: Vec<&str> =
             vec!["command", "median", "min", "max", "ratio", "in rounds", "user", "system", "memory", "disk used"];
         head.extend(self.rows.iter().any(|row| self.beaten_by(row).is_some()).then_some(""));
@@ -207,19 +187,11 @@ impl Ranking<'_> {
                 shown_bytes(row.middle(|sample| sample.disk_bytes as f64)),
                 faster(row),
             ];
-            (row.workload.role.side(), cells.into_iter().take(head.len()).collect())
+            cells.into_iter().take(head.len()).collect()
         };
-        let failed = self.failed.iter().map(|row| (row.workload.role.side(), vec![command(row), "failed".into()]));
+        let failed = self.failed.iter().map(|row| vec![command(row), "failed".into()]);
         Section {
             title: self.group.name.to_owned(),
-            charts: vec![
-                Chart { title: "Time".into(), bars: times.collect(), unit: shown },
-                Chart {
-                    title: "Disk space taken: how much fuller the file system was after a run".into(),
-                    bars: self.rows.iter().map(disk).collect(),
-                    unit: shown_bytes,
-                },
-            ],
             tables: vec![Table {
                 lines: self.rows.iter().map(line).chain(failed).collect(),
                 ends_with_text: head.len() == 11,

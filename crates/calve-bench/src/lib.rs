@@ -28,5 +28,5 @@ pub mod write;
 
 pub use crate::error::{BenchError, FailureKind};
 pub use crate::remedy::{ProgramSource, Remedy};
-pub use crate::report::{Report, ReportExports, ReportForm};
+pub use crate::report::Report;
 pub use crate::setup::{BenchSetup, Rounds, Turns};

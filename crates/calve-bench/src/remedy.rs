@@ -27,8 +27,6 @@ pub enum Remedy {
     RunByHand,
     /// Only root can empty the caches.
     MeasureWarm,
-    NameFileForEachForm,
-    ChooseWritableReport,
 
     InstallGit,
     /// The programs that serve repositories are missing.
@@ -56,8 +54,6 @@ pub enum Remedy {
     Engine(calve_core::Remedy),
     /// End the servers of this template that wait.
     EndStandbys(String),
-    /// Leave out the image: the template has one.
-    OmitImage,
     ChangeQuery,
     ChangeWrite,
 }

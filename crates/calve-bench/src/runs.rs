@@ -20,7 +20,6 @@ use crate::workload::{Leftovers, Row, Sample, Workload};
 /// How the runs go.
 pub(crate) struct Schedule<'a> {
     pub(crate) rounds: Rounds,
-    pub(crate) warmup: u32,
     pub(crate) cache: Cache,
     /// The most that one run makes.
     needs: Room,
@@ -41,8 +40,8 @@ impl<'a> Schedule<'a> {
         memory_bytes: u64,
         inspect: &'a dyn Fn(&Path) -> Vec<String>,
     ) -> Self {
-        let Turns { rounds, warmup, cache } = turns;
-        Self { rounds, warmup, cache, needs, memory_bytes, inspect, say: setup.say, cancel: setup.cancel }
+        let Turns { rounds, cache } = turns;
+        Self { rounds, cache, needs, memory_bytes, inspect, say: setup.say, cancel: setup.cancel }
     }
 }
 
@@ -63,9 +62,6 @@ pub(crate) fn run(
     let rows = workloads.into_iter().map(Row::new).collect();
     let needs = schedule.needs;
     let mut bench = Bench { schedule, scratch, rows, needs, used_in_round: 0, deletions: Vec::new(), position: 0 };
-    for _ in 0..schedule.warmup {
-        bench.round(0)?;
-    }
     let began = Instant::now();
     let mut rounds = 0;
     while schedule.rounds.another(rounds, began.elapsed()) && bench.rows.iter().any(|row| row.failed.is_none()) {

@@ -29,8 +29,6 @@ pub struct BenchSetup<'a> {
 pub struct Turns {
     /// How many rounds are counted.
     pub rounds: Rounds,
-    /// How many rounds come before them, and are not counted.
-    pub warmup: u32,
     /// Whether the caches are emptied before each run.
     pub cache: Cache,
 }

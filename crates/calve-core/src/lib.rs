@@ -95,8 +95,8 @@ pub use {
     replaced::{KeptOwner, ReplacedFile},
     scan::{ScanOptions, scan_tree},
     space::{
-        DedupeMode, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, Granularity, LeftFiles, PathUsage, Usage,
-        dedupe, disk_usage, reshare,
+        DedupeMode, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, LeftFiles, PathUsage, Usage, dedupe,
+        disk_usage, reshare,
     },
     spare::{names::SpareNames, record::KnownState, store::SpareSource},
     spares::{

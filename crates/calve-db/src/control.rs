@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::copy_up::CopiedFile;
 use crate::error::{Error, Result};
 use crate::messages::{Answer, Request, StartNotice, answer, send};
 use crate::operation::Operation;
@@ -21,8 +20,6 @@ use crate::template::DatabaseTemplate;
 pub struct StopReport {
     /// The server as it was.
     pub record: Record,
-    /// The files that its overlay copied as a whole, because the server opened them for writing.
-    pub copied: Vec<CopiedFile>,
     /// From the request to the answer.
     pub took: Duration,
 }
@@ -36,15 +33,13 @@ pub fn stop(home: &Home, name: &str) -> Result<StopReport> {
 pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<StopReport> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
-    let mut copied = Vec::new();
     match ask(&record, request, &mut |_| ()).and_then(Answer::into_result) {
-        Ok(Answer::Stopped { copied: told }) => copied = told,
         Ok(_) => {}
         // Nobody listens, because the socket was removed; or it ended in this moment.
         Err(Error::SupervisorGone(_)) => end(home, &record)?,
         Err(error) => return Err(error),
     }
-    Ok(StopReport { record, copied, took: started.elapsed() })
+    Ok(StopReport { record, took: started.elapsed() })
 }
 
 /// A server that was put back.
@@ -53,8 +48,6 @@ pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<StopR
 pub struct ResetReport {
     /// The server as it is now.
     pub record: Record,
-    /// The files that its overlay had copied until then.
-    pub copied: Vec<CopiedFile>,
     /// From the request to the answer.
     pub took: Duration,
 }
@@ -64,7 +57,7 @@ pub fn reset(home: &Home, name: &str, to: Option<&str>, tell: &mut dyn FnMut(&St
     let started = Instant::now();
     let record = registry::find(home, name)?;
     match ask(&record, Request::Reset(to.map(str::to_owned)), tell)?.into_result()? {
-        Answer::Ready(ready) => Ok(ResetReport { record: ready.record, copied: ready.copied, took: started.elapsed() }),
+        Answer::Ready(ready) => Ok(ResetReport { record: ready.record, took: started.elapsed() }),
         _ => Err(Error::SupervisorGone(name.into())),
     }
 }

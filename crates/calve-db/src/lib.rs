@@ -50,7 +50,7 @@ mod sys;
 mod template;
 
 pub use address::{Address, check_option_files};
-pub use bare::{BareData, BareServer, BareServers, PreparedBareServer};
+pub use bare::{BareServer, BareServers, PreparedBareServer};
 pub use build::{
     BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, NameLock, ReceiveOptions, ReceiveOutcome,
     ReceivePaths, TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
@@ -58,14 +58,14 @@ pub use build::{
 pub use container::RUNTIMES;
 pub use contents::ContentsDifference;
 pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
-pub use copy_up::{Cause, CopiedFile, LargeFile};
+pub use copy_up::LargeFile;
 pub use end_reason::EndReason;
 pub use engine::{DatabaseObject, EngineKind, MysqlSession, PostgresSession, Rows, names as engines};
 pub use error::{Error, Result, UnusableData};
 pub use mark::marks;
 pub use messages::StartNotice;
 pub use operation::Operation;
-pub use registry::{Ending, Home, Log, Record, Trace, endings, find, list, log};
+pub use registry::{Ending, Home, Log, Record, endings, find, list, log};
 pub use remedy::Remedy;
 pub use server::{OwnedServer, first_process, memory_bytes};
 pub use service::{

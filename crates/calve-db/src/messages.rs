@@ -9,11 +9,11 @@ use calve_core::Strategy;
 use serde::{Deserialize, Serialize};
 
 use crate::container::Container;
-use crate::copy_up::{CopiedFile, LargeFile};
+use crate::copy_up::LargeFile;
 use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
-use crate::registry::{Record, Trace};
+use crate::registry::Record;
 use crate::sys::ProcessHandle;
 use crate::template::{self, DatabaseTemplate};
 
@@ -50,8 +50,6 @@ pub(crate) struct Spec {
     pub(crate) isolate: bool,
     /// Whether the data directory must not depend on a mount.
     pub(crate) whole: bool,
-    /// Whether copies are watched although they cost nothing.
-    pub(crate) trace: bool,
     /// Whether this server program is known to tell when it is ready.
     pub(crate) notifies: bool,
     /// The pool of its template, which need not exist.
@@ -184,16 +182,6 @@ pub struct StartNotice {
     pub name: String,
     /// The files that will be copied as soon as the server opens them for writing, if they are large: the largest first.
     pub copy_up: Vec<LargeFile>,
-    /// Facts about processes that open files that cannot be told, and why.
-    pub untold: Option<String>,
-    pub(crate) place: PathBuf,
-}
-
-impl StartNotice {
-    /// Returns the copies, as they are made.
-    pub fn trace(&self) -> Trace {
-        Trace::of(&self.place)
-    }
 }
 
 /// The answer, to a request or to the specification.
@@ -215,8 +203,8 @@ pub(crate) enum Answer {
     Copied(Strategy),
     /// The state is kept.
     Marked(Box<DatabaseTemplate>),
-    /// The server is gone; this is what its overlay had copied.
-    Stopped { copied: Vec<CopiedFile> },
+    /// The server is gone.
+    Stopped {},
     /// It failed.
     Failed(Error),
     /// A new supervisor must do without namespaces.
@@ -229,8 +217,6 @@ pub(crate) struct ReadyServer {
     pub(crate) record: Record,
     /// Settings and files that were taken away from a data directory that was taken over.
     pub(crate) neutralised: Vec<String>,
-    /// The files that the reset overlay had copied.
-    pub(crate) copied: Vec<CopiedFile>,
 }
 
 impl Answer {
@@ -250,7 +236,7 @@ impl Answer {
     }
 }
 
-/// An answer names the files that an overlay copied, of which there may be thousands, or has the definitions of all tables.
+/// An answer may have the definitions of all tables.
 const LONGEST_MESSAGE: u64 = 64 << 20;
 
 /// Writes one message.
@@ -288,7 +274,7 @@ mod tests {
     #[test]
     fn fuzz_answers() {
         let failed = serde_json::to_vec(&Answer::Failed(Error::NoOwner(1)));
-        let stopped = serde_json::to_vec(&Answer::Stopped { copied: Vec::new() });
+        let stopped = serde_json::to_vec(&Answer::Stopped {});
         let seeds = [[failed.unwrap(), b"\n".to_vec()].concat(), [stopped.unwrap(), b"\n".to_vec()].concat()];
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
         calve_testkit::fuzz(&seeds, |mut input| {

@@ -10,7 +10,6 @@ use calve_core::CancelToken;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
-use crate::copy_up::CopiedFile;
 use crate::engine::{DatabaseObject, Purpose};
 use crate::error::{Error, Result};
 use crate::files::account::Account;
@@ -51,12 +50,9 @@ impl OwnedServer {
         Ok(self.record)
     }
 
-    /// Ends the server, and returns when it is gone. Says what its overlay has copied as a whole.
-    pub fn stop(mut self) -> Result<Vec<CopiedFile>> {
-        match self.ask(Request::Stop)? {
-            Answer::Stopped { copied } => Ok(copied),
-            _ => Ok(Vec::new()),
-        }
+    /// Ends the server, and returns when it is gone.
+    pub fn stop(mut self) -> Result<()> {
+        self.ask(Request::Stop).map(drop)
     }
 
     /// Makes the supervisor end a command and its children, should this process end before them.
@@ -138,7 +134,6 @@ pub(crate) fn new_spec(
         owner: Owner::Starter,
         isolate: true,
         whole: false,
-        trace: false,
         notifies: false,
         pool: None,
         waits: false,

@@ -26,8 +26,6 @@ pub struct StartOptions {
     pub owner: Ownership,
     /// Use this strategy or none.
     pub strategy: Option<Strategy>,
-    /// Watch the copies of an overlay also where they cost nothing, because blocks are shared.
-    pub trace: bool,
     /// Ends the start early. Nothing is left of it then.
     pub cancel: CancelToken,
 }
@@ -35,7 +33,7 @@ pub struct StartOptions {
 impl StartOptions {
     /// Returns whether a standby fits. It has no port, and the strategy that is best.
     pub fn may_be_standby(&self) -> bool {
-        self.strategy.is_none() && self.tcp.is_none() && !self.trace
+        self.strategy.is_none() && self.tcp.is_none()
     }
 }
 
@@ -85,7 +83,6 @@ pub fn start(
         tcp: options.tcp,
         ttl: options.ttl,
         owner,
-        trace: options.trace,
         ..spec_of(home, &name, &place, template)?
     };
     run(home, &mut spec, place, &mut Starter { supervisor, tell, cancel: &options.cancel })

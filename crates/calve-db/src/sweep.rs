@@ -9,7 +9,6 @@ use rustix::fs::FlockOperation;
 use rustix::process::Signal;
 
 use crate::container;
-use crate::copy_up;
 use crate::end_reason::EndReason;
 use crate::engine::memory;
 use crate::engine::{self, Engine};
@@ -110,7 +109,7 @@ fn remove_new_services(home: &Home) -> Result<()> {
 /// Keeps what is known of a server whose supervisor was killed.
 fn keep_ending(home: &Home, place: &Path) {
     if let Some(record) = registry::read(place).filter(|record| !record.waits) {
-        let ending = Ending::of(&record.files(home), &record.name, EndReason::SupervisorKilled, copy_up::lines(place));
+        let ending = Ending::of(&record.files(home), &record.name, EndReason::SupervisorKilled);
         ending.keep(&home.logs());
     }
 }

@@ -136,7 +136,6 @@ mod tests {
             ("https://example.org/a?x=sec'ret y&z=http://secret/", "https://example.org/a?REDACTED"),
             ("https://example.org?secret", "https://example.org?REDACTED"),
             ("https://example.org/a#secret", "https://example.org/a#REDACTED"),
-            ("--bundle-uri=https://x/b?sig=secret", "--bundle-uri=https://x/b?REDACTED"),
             ("url.https://secret@x/.insteadOf=https://secret@y/", "url.https://x/.insteadOf=https://y/"),
             ("file:///a?b#c", "file:///a?b#c"),
             ("ssh://git@example.org:22/a", "ssh://git@example.org:22/a"),

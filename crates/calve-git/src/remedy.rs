@@ -77,7 +77,7 @@ pub enum Remedy {
     FinishMergeOrLeaveChanges,
     CommitOrLeaveChanges,
     ChooseAnotherPath,
-    /// Let the remote of a partial clone answer, or fetch everything while it does.
+    /// Let the remote of a partial clone answer.
     GoOnline,
     GiveNewPath,
     /// Find out what changed the worktree meanwhile.

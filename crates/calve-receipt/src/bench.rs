@@ -153,11 +153,11 @@ pub struct Location {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Conditions {
-    /// For copy, dedupe and worktree.
+    /// For copy and worktree.
     Commands(CommandConditions),
-    Databases {},
+    /// For db and write, which have none.
+    None {},
     Git(Box<GitConditions>),
-    Write(WriteConditions),
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -165,36 +165,8 @@ pub enum Conditions {
 pub struct CommandConditions {
     /// `warm` or `cold`.
     pub cache: &'static str,
-    pub warmup_rounds: u32,
     /// When earlier results were deleted to make room.
     pub deletions: Vec<String>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct WriteConditions {
-    /// All files at once, under limits of open files; `null` when that was not tried.
-    pub at_once: Option<AtOnce>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct AtOnce {
-    pub files: u64,
-    pub bytes: u64,
-    pub trials: Vec<AtOnceTrial>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct AtOnceTrial {
-    pub command: &'static str,
-    /// `null` for no limit.
-    pub limit: Option<u64>,
-    pub peak_descriptors: Option<u64>,
-    pub seconds: Option<f64>,
-    pub error: Option<String>,
-    pub files_not_written: Option<u64>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -207,22 +179,11 @@ pub struct GitConditions {
     pub bitmaps: Option<bool>,
     pub commit_graph: Option<bool>,
     pub automatic_gc: bool,
-    pub link: Option<Link>,
     pub concurrency: u32,
-    pub duration_seconds: Option<f64>,
     pub fetches: u32,
     pub push_every_seconds: f64,
     pub repositories: Vec<GitRepository>,
     pub accounting: Option<Accounting>,
-    pub against_daemon: Vec<AgainstDaemon>,
-}
-
-/// A link that is slower than loopback.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Link {
-    pub bits_per_second: Option<u64>,
-    pub round_trip_ms: f64,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -261,13 +222,6 @@ pub struct Accounting {
     pub not_charged_cpu_ms: f64,
     pub bench_cpu_ms: f64,
     pub difference_percent: Option<f64>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct AgainstDaemon {
-    pub repository: String,
-    pub ratio: f64,
 }
 
 /// One row.

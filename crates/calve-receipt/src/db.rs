@@ -41,8 +41,6 @@ pub struct DbEndedServer {
     pub text: String,
     /// The end of the server, in seconds since 1970.
     pub ended_unix_s: u64,
-    /// The files that its overlay had copied.
-    pub copied: Vec<DbCopiedFile>,
 }
 
 /// A database server.
@@ -306,56 +304,6 @@ pub struct DbTemplatePullReceipt {
     /// The image.
     #[serde(flatten)]
     pub pull: PullFields,
-}
-
-/// The report of `calve db trace`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.db.trace/1")]
-pub struct DbTraceReceipt {
-    /// The name of the server.
-    pub name: String,
-    /// The strategy by which the data directory was cloned; `init` if it was made anew.
-    #[cfg_attr(test, schemars(extend("enum" = crate::values::strategies())))]
-    pub strategy: &'static str,
-    /// True if copies are watched as they are made.
-    pub watched: bool,
-    /// Facts about the processes that open files that cannot be known, and why. Null if all is known.
-    pub untold: Option<String>,
-    /// The files that an overlay copied.
-    pub copied: Vec<DbCopiedFile>,
-}
-
-/// A file that an overlay copied as a whole.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbCopiedFile {
-    /// The path, relative to the data directory.
-    pub path: ReceiptPath,
-    /// The size in the template, in bytes.
-    pub bytes: u64,
-    /// The time from the mount to the copy, in milliseconds.
-    pub after_ms: f64,
-    /// How long the copy took, in milliseconds. Null if nobody saw its end.
-    pub took_ms: Option<f64>,
-    /// The process that opened the file. Null if it is unknown.
-    pub cause: Option<DbCause>,
-}
-
-/// The process that opened a file for writing.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbCause {
-    /// The id of the process.
-    pub process: u32,
-    /// The name that `ps` shows.
-    pub name: String,
-    /// The id of the thread. Null if it is unknown.
-    pub thread: Option<u32>,
-    /// The name of the thread. Null if it is unknown.
-    pub thread_name: Option<String>,
-    /// The flags of open(2). Null if they are unknown.
-    pub flags: Option<String>,
 }
 
 /// The report of `calve db gc`.

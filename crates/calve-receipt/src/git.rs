@@ -92,9 +92,7 @@ pub struct GitRecipe {
     pub revision: Option<String>,
     /// The directories that are checked out. Empty for all.
     pub sparse: Vec<String>,
-    /// The address of a bundle that most of the history comes from.
-    pub bundle_uri: Option<String>,
-    /// Why this is the right way, with numbers.
+    /// Why this is the right way.
     pub reason: String,
     /// The commands.
     pub commands: Vec<String>,

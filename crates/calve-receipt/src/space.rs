@@ -213,8 +213,6 @@ struct SharedAmount {
     files: u64,
     /// The shared contents in bytes.
     bytes: u64,
-    /// The number of ranges inside files that differ elsewhere.
-    ranges: u64,
 }
 
 /// Files that were not compared, for one reason.
@@ -241,11 +239,7 @@ impl Sharing {
             files: report.files,
             groups: report.groups,
             hashed: Amount { files: report.hashed_files, bytes: report.hashed_bytes },
-            shared: SharedAmount {
-                files: report.shared_files,
-                bytes: report.shared_bytes,
-                ranges: report.shared_ranges,
-            },
+            shared: SharedAmount { files: report.shared_files, bytes: report.shared_bytes },
             already_shared_files: report.already_files,
             differing_files: report.differing_files,
             gained_bytes: report.gained_bytes,

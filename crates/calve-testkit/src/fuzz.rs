@@ -1,24 +1,19 @@
-//! Feeds parsers with mutations of real inputs, by proptest, which makes an input that fails as small as it can.
+//! Feeds parsers with mutations of real inputs. Of those that make an input fail, it leaves out all that it can.
 //!
 //! An ordinary test run tries [`rounds`] of inputs, always the same ones. `scripts/steps/fuzz` gives each target a time limit instead, and
 //! new inputs each time.
 
 use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use proptest::collection::vec;
-use proptest::prelude::{Just, Strategy, any, prop_oneof};
-use proptest::sample::{Index, select};
-use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
-
+use crate::prng::SplitMix64;
 use crate::rounds::rounds;
 
 /// How many inputs an ordinary run usually tries.
 const INPUTS: usize = 3_000;
-/// How many are tried between two looks at the clock.
-const ROUND: usize = 250;
 const LONGEST: usize = 64 << 10;
 /// No parser takes that long for [`LONGEST`] bytes, however slow the machine is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// CALVE_FUZZ_SEED which ones.
 ///
 /// # Panics
-/// Panics when `target` panics, with the smallest such input that was found, as a Rust byte string, and the seed. If a target does not
+/// Panics when `target` panics, with such an input of as few changes as were found, as a Rust byte string, and the seed. If a target does not
 /// return, prints its input and ends the process.
 #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
 pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
@@ -46,28 +41,26 @@ pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
         target(input);
     };
     seeds.iter().for_each(|seed| called(seed));
-    let strategy = mutations();
-    let inputs = rounds(INPUTS);
+    let fails = |mutation: &Mutation| catch_unwind(AssertUnwindSafe(|| called(&mutation.of(seeds)))).is_err();
+    let inputs = rounds(INPUTS) as u64;
     let mut tried = 0;
-    for seed in first.. {
-        if deadline.map_or(tried >= inputs, |deadline| Instant::now() >= deadline) {
-            break;
-        }
-        let config = Config { cases: ROUND as u32, failure_persistence: None, ..Config::default() };
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-        let result = TestRunner::new_with_rng(config, random).run(&strategy, |mutation| {
-            called(&mutation.of(seeds));
-            Ok(())
-        });
-        match result {
-            Ok(()) => tried += ROUND,
-            Err(TestError::Fail(reason, smallest)) => {
-                panic!("{reason} (CALVE_FUZZ_SEED={seed}) with {}", spelled(&smallest.of(seeds)))
+    while deadline.map_or(tried < inputs, |deadline| Instant::now() < deadline) {
+        let seed = first.wrapping_add(tried);
+        let mut mutation = Mutation::made(&mut SplitMix64::new(seed));
+        if fails(&mutation) {
+            let mut at = 0;
+            while at < mutation.changes.len() {
+                let mut fewer = mutation.clone();
+                fewer.changes.remove(at);
+                if fails(&fewer) {
+                    mutation = fewer;
+                } else {
+                    at += 1;
+                }
             }
-            Err(TestError::Abort(reason)) => panic!("{reason} (CALVE_FUZZ_SEED={seed})"),
+            panic!("a target failed (CALVE_FUZZ_SEED={seed}) with {}", spelled(&mutation.of(seeds)));
         }
+        tried += 1;
     }
     eprintln!("{tried} inputs");
 }
@@ -116,68 +109,72 @@ impl Watch {
     }
 }
 
-/// One of the seeds, and what is changed in it.
-#[derive(Debug, Clone)]
+/// One of the seeds, and what is changed in it. Numbers of seeds and positions are taken modulo how many there are.
+#[derive(Clone)]
 struct Mutation {
-    seed: Index,
+    seed: u64,
     changes: Vec<Change>,
 }
 
 /// A change of some bytes: those from `at` on, as many as `length` or to the end.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Change {
-    at: Index,
+    at: u64,
     length: usize,
     kind: Kind,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Kind {
     /// Turns a bit of the first of them around.
     Flip(u8),
-    /// Puts other bytes in their place: a number, a word that means something in texts, noise, or nothing.
+    /// Puts other bytes in their place.
     Replace(Vec<u8>),
     /// The same, in place of as many: a length stays where it is read.
     Overwrite(Vec<u8>),
     /// Puts other bytes before them.
     Insert(Vec<u8>),
     /// Puts a piece of another seed in their place.
-    Splice(Index, Index),
+    Splice(u64, u64),
     /// Says them twice.
     Repeat,
     /// Ends there.
     Truncate,
 }
 
-fn mutations() -> impl Strategy<Value = Mutation> {
-    let numbers = select(vec![0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, u64::MAX]);
-    let numbers = (numbers, select(vec![1_usize, 2, 4, 8]), any::<bool>()).prop_map(|(number, width, little)| {
-        if little { number.to_le_bytes()[..width].to_vec() } else { number.to_be_bytes()[8 - width..].to_vec() }
-    });
-    let words =
-        ["\0", "\n", "\r\n\r\n", " ", "\"", "\\", "%", "..", "/", "{", "}", "-1", "99999999999999999999", "é🧊"];
-    let words = select(words.map(|word| word.as_bytes().to_vec()).to_vec());
-    let bytes = prop_oneof![numbers, words, vec(any::<u8>(), 0..16), Just(Vec::new())].boxed();
-    let kind = prop_oneof![
-        (0_u8..8).prop_map(Kind::Flip),
-        bytes.clone().prop_map(Kind::Replace),
-        bytes.clone().prop_map(Kind::Overwrite),
-        bytes.prop_map(Kind::Insert),
-        (any::<Index>(), any::<Index>()).prop_map(|(seed, at)| Kind::Splice(seed, at)),
-        Just(Kind::Repeat),
-        Just(Kind::Truncate),
-    ];
-    // Short pieces more often than long ones.
-    let length = (0_u32..10, any::<Index>()).prop_map(|(bits, index)| index.index(1 << bits));
-    let change = (any::<Index>(), length, kind).prop_map(|(at, length, kind)| Change { at, length, kind });
-    (any::<Index>(), vec(change, 1..8)).prop_map(|(seed, changes)| Mutation { seed, changes })
+const NUMBERS: [u64; 10] = [0, 1, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, u64::MAX];
+const WORDS: [&str; 14] =
+    ["\0", "\n", "\r\n\r\n", " ", "\"", "\\", "%", "..", "/", "{", "}", "-1", "99999999999999999999", "é🧊"];
+
+/// Makes up a number, a word that means something in texts, noise, or nothing.
+fn bytes(random: &mut SplitMix64) -> Vec<u8> {
+    match random.below(4) {
+        0 => {
+            let (number, width) = (*random.pick(&NUMBERS), *random.pick(&[1, 2, 4, 8]));
+            let is_little = random.below(2) == 0;
+            if is_little { number.to_le_bytes()[..width].to_vec() } else { number.to_be_bytes()[8 - width..].to_vec() }
+        }
+        1 => random.pick(&WORDS).as_bytes().to_vec(),
+        2 => {
+            let length = random.below(16) as usize;
+            random.bytes(length)
+        }
+        _ => Vec::new(),
+    }
 }
 
 impl Mutation {
+    fn made(random: &mut SplitMix64) -> Self {
+        let changes = 1 + random.below(7);
+        Self { seed: random.next_u64(), changes: (0..changes).map(|_| Change::made(random)).collect() }
+    }
+
     fn of(&self, seeds: &[&[u8]]) -> Vec<u8> {
-        let mut input = self.seed.get(seeds).to_vec();
+        let seed = |number: u64| seeds[(number % seeds.len() as u64) as usize];
+        let index = |at: u64, length: usize| (at % (length as u64 + 1)) as usize;
+        let mut input = seed(self.seed).to_vec();
         for Change { at, length, kind } in &self.changes {
-            let start = at.index(input.len() + 1);
+            let start = index(*at, input.len());
             let range = start..input.len().min(start + length);
             match kind {
                 Kind::Flip(bit) => {
@@ -191,9 +188,9 @@ impl Mutation {
                     drop(input.splice(start..end, bytes.iter().copied()));
                 }
                 Kind::Insert(bytes) => drop(input.splice(start..start, bytes.iter().copied())),
-                Kind::Splice(seed, from) => {
-                    let other = seed.get(seeds);
-                    let from = from.index(other.len() + 1);
+                Kind::Splice(number, from) => {
+                    let other = seed(*number);
+                    let from = index(*from, other.len());
                     let piece = other[from..other.len().min(from + length)].to_vec();
                     drop(input.splice(range, piece));
                 }
@@ -206,5 +203,22 @@ impl Mutation {
         }
         input.truncate(LONGEST);
         input
+    }
+}
+
+impl Change {
+    fn made(random: &mut SplitMix64) -> Self {
+        let kind = match random.below(7) {
+            0 => Kind::Flip(random.below(8) as u8),
+            1 => Kind::Replace(bytes(random)),
+            2 => Kind::Overwrite(bytes(random)),
+            3 => Kind::Insert(bytes(random)),
+            4 => Kind::Splice(random.next_u64(), random.next_u64()),
+            5 => Kind::Repeat,
+            _ => Kind::Truncate,
+        };
+        // Short pieces more often than long ones.
+        let longest = 1 << random.below(10);
+        Self { at: random.next_u64(), length: random.below(longest) as usize, kind }
     }
 }

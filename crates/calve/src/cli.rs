@@ -29,7 +29,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
-pub(crate) use self::bench_git::{BenchGitArguments, Switch};
+pub(crate) use self::bench_git::BenchGitArguments;
 pub(crate) use self::groups::with_all_commands;
 use self::report::ReportArguments;
 use self::space::size;
@@ -43,6 +43,9 @@ use crate::name_parser::NameParser;
     after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement was refused (nothing made), 130 interrupted."
 )]
 pub(crate) struct Arguments {
+    /// Print nothing but errors, warnings and the result
+    #[arg(short, long, global = true, hide = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -188,9 +191,6 @@ pub(crate) struct CpArguments {
     /// Say what would be done, and do nothing (to keep existing files, as cp -n does, needs no option)
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the receipt as JSON on stdout (schema calve.clone/1; several SRC: calve.clones/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -251,9 +251,6 @@ pub(crate) struct RmArguments {
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print what was done as JSON on stdout (schema calve.remove/1; with --pending, calve.pending/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -334,7 +331,7 @@ pub(crate) enum BenchCommand {
 #[command(after_help = "\
 Examples:
   calve bench copy --tree node_modules --into .
-  calve bench copy --tree node_modules --into /mnt/scratch --runs 5 --export-html report.html
+  calve bench copy --tree node_modules --into /mnt/scratch --runs 5 > report.md
   calve bench copy --tree node_modules --into . --only 'calve cp,cpz,cp -a'
   sudo calve bench copy --tree data --into . --cold     with empty caches
 
@@ -362,9 +359,6 @@ pub(crate) struct BenchRunArguments {
     /// How often each command is run [default: as often as eight minutes allow, 3 to 10 times; short ones up to 30 times in two]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
-    /// How often each is run before that, without counting
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) warmup: u32,
     /// Empty the caches before each run (root only)
     #[arg(long)]
     pub(crate) cold: bool,
@@ -376,8 +370,7 @@ pub(crate) struct BenchRunArguments {
 ///
 /// Runs each way in a Node process of its own, in turn, into a new place: writeFileSync in a loop, Promise.all, await in a loop, worker
 /// threads, and writeFiles of the npm package calve with several numbers of threads, with all files in one directory and spread over
-/// several. Prints the time, how long the event loop stood still, and how many descriptors were open; then what becomes of 100 times as
-/// many files at once under the usual limit of open files; and whether threads help in this place.
+/// several. Prints the time, how long the event loop stood still, and how many descriptors were open; and whether threads help in this place.
 ///
 /// Where the npm package calve is not found from the current directory, the engine is measured without Node instead. Everything is
 /// made in one hidden directory in the place given by --into, which is removed at the end, also after an error or Ctrl-C.
@@ -386,7 +379,6 @@ pub(crate) struct BenchRunArguments {
 Examples:
   npx calve bench write
   calve bench write --into /mnt/scratch --files 100000 --directories 1000
-  calve bench write --runs 9 --export-html report.html
   npx calve bench write --only 'writeFileSync,Promise.all,calve.writeFiles'
 
 Exit codes: 0 measured (the report names Node's ways that failed), 1 the bench or a way of Calve failed, 2 usage, 130 interrupted.")]
@@ -403,9 +395,6 @@ pub(crate) struct BenchWriteArguments {
     /// Over how many directories they are spread; several numbers make several tables
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,20", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) directories: Vec<u64>,
-    /// The Node to measure [default: the one of the PATH]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) node: Option<PathBuf>,
     /// Run these ways only, separated by commas, such as `calve.writeFiles,Promise.all`; or a first word, for all ways that begin with it
     ///
     /// A way is named as in the table, without commas and without how many worker threads there are. A first word that is such a name

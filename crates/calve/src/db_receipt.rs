@@ -1,10 +1,7 @@
 //! Receipts of `calve db`: from the reports to the JSON documents.
 
-use calve_db::{CopiedFile, DatabaseTemplate, Ending, Pool, PoolLimit, Record};
-use calve_receipt::{
-    DbCause, DbCopiedFile, DbEndedServer, DbFile, DbMark, DbPool, DbServer, DbTemplate, DbTraceReceipt, ReceiptPath,
-    path,
-};
+use calve_db::{DatabaseTemplate, Ending, Pool, PoolLimit, Record};
+use calve_receipt::{DbEndedServer, DbFile, DbMark, DbPool, DbServer, DbTemplate, ReceiptPath, path};
 
 pub(crate) fn server(record: &Record) -> DbServer {
     let Record { address, copy_up, .. } = record.clone();
@@ -89,17 +86,6 @@ pub(crate) fn template(template: &DatabaseTemplate) -> DbTemplate {
     }
 }
 
-/// Converts what an overlay has copied until now.
-pub(crate) fn trace(record: &Record, copied: Vec<CopiedFile>) -> DbTraceReceipt {
-    DbTraceReceipt {
-        name: record.name.clone(),
-        strategy: record.strategy_name(),
-        watched: record.watched,
-        untold: record.untold.clone(),
-        copied: copied.into_iter().map(copied_file).collect(),
-    }
-}
-
 /// Converts the ending of a server that nobody has stopped.
 pub(crate) fn ended(ending: Ending) -> DbEndedServer {
     DbEndedServer {
@@ -107,22 +93,5 @@ pub(crate) fn ended(ending: Ending) -> DbEndedServer {
         text: ending.reason.to_string(),
         name: ending.name,
         ended_unix_s: ending.ended_unix_s,
-        copied: ending.copied.into_iter().map(copied_file).collect(),
-    }
-}
-
-fn copied_file(copied: CopiedFile) -> DbCopiedFile {
-    DbCopiedFile {
-        path: path(copied.path),
-        bytes: copied.bytes,
-        after_ms: copied.after_ms,
-        took_ms: copied.took_ms,
-        cause: copied.cause.map(|cause| DbCause {
-            process: cause.process,
-            name: cause.name,
-            thread: cause.thread,
-            thread_name: cause.thread_name,
-            flags: cause.flags,
-        }),
     }
 }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use calve_core::ShownPath;
-use calve_git::remote::published::Reason;
 use calve_git::remote::{Features, FetchReport, GitCloneReport, Notice, Property, Recipe, Tip, Traffic, Verdict};
 
 use crate::wording;
@@ -82,7 +81,6 @@ fn recipe(recipe: &Recipe, dst: &Path) -> GitRecipe {
         branch,
         revision,
         sparse: recipe.sparse.clone(),
-        bundle_uri: recipe.bundle_uri.as_ref().map(ToString::to_string),
         reason: recipe.reason.to_string(),
         commands: recipe.spoken(dst),
     }
@@ -106,19 +104,14 @@ fn warnings(notices: &[Notice]) -> Vec<GitWarning> {
 }
 
 /// Returns the plan, and the reasons.
-pub(crate) fn plan_text(recipe: &Recipe, dst: &Path, explain: bool) -> String {
-    let mut text = format!("for {}: {}\n", recipe.purpose, reason(&recipe.reason, explain));
+pub(crate) fn plan_text(recipe: &Recipe, dst: &Path) -> String {
+    let mut text = format!("for {}: {}\n", recipe.purpose, recipe.reason);
     recipe.spoken(dst).iter().for_each(|command| text.push_str(&format!("{command}\n")));
     text
 }
 
-pub(crate) fn fetch_text(report: &FetchReport, explain: bool) -> String {
-    format!("{}: {}\n", report.commands.join(" && "), reason(&report.reason, explain))
-}
-
-/// Returns the reason's text, and with `explain` the measurements behind it.
-fn reason(reason: &Reason, explain: bool) -> String {
-    if explain { reason.to_string() } else { reason.text.clone() }
+pub(crate) fn fetch_text(report: &FetchReport) -> String {
+    format!("{}: {}\n", report.commands.join(" && "), report.reason)
 }
 
 /// Returns the one line about a clone.

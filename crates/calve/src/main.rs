@@ -44,6 +44,9 @@ fn main() -> ExitCode {
     wording::fitting::note_options(&parser, &matches);
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if arguments.quiet {
+        output::be_quiet();
+    }
     let cancel = match sys::interrupt::listen(INTERRUPTED) {
         Ok(cancel) => cancel,
         Err(error) => return output::failure(&error.into()),

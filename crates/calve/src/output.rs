@@ -14,6 +14,24 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Prints what `--quiet` leaves out: all but errors, warnings and results.
+pub(crate) fn note(text: &str) {
+    if !is_quiet() {
+        say(text);
+    }
+}
+
+/// Set by `--quiet`, which every command takes.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
 /// Prints bytes on stderr as they are, without the newline that [`say`] adds.
 pub(crate) fn say_bytes(bytes: &[u8]) {
     let _ = io::stderr().lock().write_all(bytes);

@@ -1,15 +1,13 @@
 //! A counter on the terminal while something takes longer than a second.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _, stderr};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use calve_core::Progress;
-use indicatif::{ProgressBar, ProgressStyle};
-
-use calve_receipt::human::{entries, size};
+use calve_receipt::human::{duration, entries, size};
 
 /// Shows a counter until dropped.
 pub(crate) struct Watch {
@@ -19,28 +17,24 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Shows progress after one second. Does nothing where nobody watches.
-    pub(crate) fn start(verb: &'static str, progress: &Arc<Progress>, quiet: bool) -> Self {
-        if quiet || !std::io::stderr().is_terminal() {
+    pub(crate) fn start(verb: &'static str, progress: &Arc<Progress>) -> Self {
+        if crate::output::is_quiet() || !stderr().is_terminal() {
             return Self { stop: None, thread: None };
         }
         let (stop, stopped) = channel();
-        let progress = Arc::clone(progress);
+        let (progress, begun) = (Arc::clone(progress), Instant::now());
         let thread = std::thread::spawn(move || {
             if stopped.recv_timeout(Duration::from_secs(1)) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
-                bar.set_style(style);
-            }
             loop {
-                bar.set_message(format!("{verb} {}, {}", entries(progress.entries()), size(progress.bytes())));
-                bar.tick();
+                let (entries, size) = (entries(progress.entries()), size(progress.bytes()));
+                let _ = write!(stderr().lock(), "\r\x1b[K{verb} {entries}, {size} ({})", duration(begun.elapsed()));
                 if stopped.recv_timeout(Duration::from_millis(100)) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }
             }
-            bar.finish_and_clear();
+            let _ = write!(stderr().lock(), "\r\x1b[K");
         });
         Self { stop: Some(stop), thread: Some(thread) }
     }

@@ -3,7 +3,7 @@
 use calve_core::{DedupeReport, DiskUsage, ShownPath, SkippedEntry, Usage};
 
 use crate::failure::{FAILED, Failure};
-use calve_receipt::human::{count, counted, duration, entries, size};
+use calve_receipt::human::{count, duration, entries, size};
 
 pub(crate) fn usage_table(report: &DiskUsage) -> String {
     let mut text = String::new();
@@ -78,9 +78,6 @@ pub(crate) fn sharing_sentences(report: &DedupeReport, dry_run: bool) -> Vec<Str
         line.push_str(&format!("; {sign}{} of free space gained", size(gained.unsigned_abs())));
     }
     let mut lines = vec![line];
-    if report.shared_ranges > 0 {
-        lines.push(format!("{what} {} inside different files", counted(report.shared_ranges, "range")));
-    }
     if report.differing_files > 0 {
         lines.push(format!("{} of the same path and size hold something else", files(report.differing_files)));
     }

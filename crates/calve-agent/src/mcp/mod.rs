@@ -28,7 +28,6 @@ use self::connection::Connection;
 pub use self::program::HINTS_FOR_AGENT;
 use self::program::Program;
 use self::repositories::Repositories;
-pub use self::result::RESULT_BYTES;
 
 const INSTRUCTIONS: &str = "Git worktrees that are complete: with installed dependencies, ports of their own, and databases filled with \
     data. Create one for each task, work in its path, and remove it when its commits are pushed or merged. Removing a worktree and resetting \
@@ -42,14 +41,12 @@ pub struct ServerOptions {
     pub repositories: Vec<PathBuf>,
     /// The `calve` program.
     pub program: PathBuf,
-    /// The most bytes that a tool's result has.
-    pub result_bytes: usize,
 }
 
 impl ServerOptions {
     /// Creates the options of a server for these repositories. A result has the default length at most.
     pub fn new(repositories: Vec<PathBuf>, program: PathBuf) -> Self {
-        Self { repositories, program, result_bytes: RESULT_BYTES }
+        Self { repositories, program }
     }
 }
 
@@ -75,7 +72,6 @@ pub fn serve(options: ServerOptions) -> Result<(), ServeError> {
         repositories: Repositories::named(&options.repositories)?,
         program: Program::new(options.program),
         confirmations: Confirmations::default(),
-        result_bytes: options.result_bytes,
     };
     let turns = server.program.turns();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -99,7 +95,6 @@ struct Server {
     repositories: Repositories,
     program: Program,
     confirmations: Confirmations,
-    result_bytes: usize,
 }
 
 impl ServerHandler for Server {
@@ -133,6 +128,6 @@ impl ServerHandler for Server {
             outcome = called => outcome,
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
         };
-        Ok(result::of(outcome, self.result_bytes).into())
+        Ok(result::of(outcome, result::RESULT_BYTES).into())
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::documents::{Failure, Problem};
 
 /// The most bytes of a result by default: about a thousand of a model's tokens.
-pub const RESULT_BYTES: usize = 4000;
+pub(super) const RESULT_BYTES: usize = 4000;
 
 impl Problem {
     pub(super) fn new(error: impl Into<String>, hint: impl Into<String>) -> Self {

@@ -81,7 +81,6 @@ impl CopyBench<'_> {
                 Err(_) => None,
             };
             let mut report = Report::new("copy", began, machine);
-            report.subject = prepared.subject(&tree, &before);
             prepared.describe(&mut report, &tree, before, scratch)?;
             selection.add_to(&mut report);
             warn_of_size(&mut report, self.turns.cache, before.bytes);
@@ -165,12 +164,6 @@ impl PreparedTree {
         let probe = if copied { probe(&source, scratch.path())? } else { inside };
         let home = scratch.path().join("home");
         Ok(Self { sources: Sources { tree: source, home, to_link }, copied, tree_file_system, probe })
-    }
-
-    fn subject(&self, tree: &Path, census: &Census) -> String {
-        let here =
-            if self.copied { format!(", copied to {} first", self.probe.dst.file_system) } else { String::new() };
-        format!("`{}` ({}) on {}{here}", ShownPath(tree), census.in_words(), self.tree_file_system)
     }
 
     fn describe(

@@ -12,6 +12,9 @@ use calve_db::Address;
 use super::client::Session;
 use crate::{process, programs};
 
+/// How many connections it has.
+const CLIENTS: u32 = 4;
+
 /// One second of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Second {
@@ -31,7 +34,6 @@ pub(super) struct LoadProgram {
     pub(super) name: &'static str,
     path: PathBuf,
     kind: Kind,
-    pub(super) clients: u32,
     pub(super) duration: Duration,
 }
 
@@ -52,7 +54,6 @@ impl LoadProgram {
     pub(super) fn find(
         session: &mut Session,
         beside: &Path,
-        clients: u32,
         duration: Duration,
     ) -> io::Result<Result<Self, &'static str>> {
         let is_postgres = session.is_postgres();
@@ -78,7 +79,7 @@ impl LoadProgram {
             };
             Kind::Sysbench { tables }
         };
-        Ok(Ok(Self { name, path, kind, clients, duration }))
+        Ok(Ok(Self { name, path, kind, duration }))
     }
 
     /// Describes the load: "`pgbench -N`, 4 clients, 10 s, on the template's tables".
@@ -88,8 +89,7 @@ impl LoadProgram {
             Kind::Sysbench { tables } => ("sysbench oltp_write_only", tables.is_some()),
         };
         let whose = if there { "the template's tables" } else { "tables made for it in each clone" };
-        let clients = if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
-        format!("`{what}`, {clients}, {} s, on {whose}", self.duration.as_secs())
+        format!("`{what}`, {CLIENTS} clients, {} s, on {whose}", self.duration.as_secs())
     }
 
     /// Makes the load's tables, where the template has none. Not timed.
@@ -111,8 +111,7 @@ impl LoadProgram {
         match &self.kind {
             Kind::Pgbench { .. } => {
                 let mut command = self.command(server);
-                let threads = self.clients.min(2).to_string();
-                command.args(["-n", "-N", "-c", &self.clients.to_string(), "-j", &threads, "-T", &seconds]);
+                command.args(["-n", "-N", "-c", &CLIENTS.to_string(), "-j", "2", "-T", &seconds]);
                 command.arg("-l").arg("--log-prefix").arg(at.join("pgbench_log"));
                 let ran = self.finish(&mut command, at, cancel);
                 let log = take_logs(at)?;
@@ -145,7 +144,7 @@ impl LoadProgram {
         command.arg("oltp_write_only").arg("--db-driver=mysql").arg(format!("--mysql-user={}", server.user));
         command.arg(format!("--mysql-socket={}", server.socket.display())).arg(format!("--mysql-db={database}"));
         command.arg(format!("--tables={tables}")).arg(format!("--table-size={rows}"));
-        command.arg(format!("--threads={}", self.clients)).arg(step);
+        command.arg(format!("--threads={CLIENTS}")).arg(step);
         command
     }
 

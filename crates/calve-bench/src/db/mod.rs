@@ -8,8 +8,6 @@ mod sample;
 mod servers;
 mod steps;
 
-pub use servers::ContainerImage;
-
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -47,12 +45,8 @@ pub struct DatabaseBench<'a> {
     pub runs: u32,
     /// How often each command is timed as a whole; 0 is not at all.
     pub steps: u32,
-    /// How many connections the write load has.
-    pub clients: u32,
     /// No write load when it is zero.
     pub duration: Duration,
-    /// An image that servers run from too, beside the template's local ones.
-    pub image: Option<ContainerImage<'a>>,
 }
 
 /// Deletes a row of the largest table that has rows, which needs no knowledge of its columns.
@@ -86,15 +80,11 @@ impl DatabaseBench<'_> {
         let machine = machine::here();
         let found = calve_db::list_templates(self.home)?.into_iter().find(|template| template.name == self.template);
         let template = found.ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
-        if let (Some(_), Some(own)) = (&self.image, template.image()) {
-            let text = format!("the servers of the template `{}` run from the image `{own}` already", self.template);
-            return Err(BenchError::stated(FailureKind::Usage, text, Remedy::OmitImage));
-        }
         let scout = self.start(None)?;
         let load = self.load(&scout, &template)?;
         let engine = client::engine(&scout.record)?;
         scout.stop()?;
-        let servers = Servers::new(self, engine, &template, scratch)?;
+        let servers = Servers::new(self, engine)?;
         let mut rows: Vec<Row> = servers.ways().into_iter().map(Row::new).collect();
         let mut runner = Runner {
             scratch,
@@ -111,7 +101,6 @@ impl DatabaseBench<'_> {
                 runner.run(run, &mut rows[index])?;
             }
         }
-        runner.servers.finish()?;
         let steps = if self.steps > 0 { self.steps()? } else { Vec::new() };
         let mut report = Report::new("db", began, machine);
         scratch.add_to(&mut report, "Servers in")?;
@@ -145,7 +134,7 @@ impl DatabaseBench<'_> {
         if self.duration.is_zero() {
             return Ok(Load { write, program: None, missing: None });
         }
-        let program = LoadProgram::find(&mut session, &template.program, self.clients, self.duration)?;
+        let program = LoadProgram::find(&mut session, &template.program, self.duration)?;
         match program {
             Ok(program) => Ok(Load { write, program: Some(program), missing: None }),
             Err(missing) => {
@@ -155,18 +144,14 @@ impl DatabaseBench<'_> {
         }
     }
 
+    /// Starts a server that ends with this process, however that ends.
     fn start(&self, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
-        start(self, self.home, strategy)
+        let mut options = StartOptions::default();
+        options.owner = Ownership::Caller;
+        options.strategy = strategy;
+        options.cancel = self.setup.cancel.clone();
+        calve_db::start(self.home, self.template, &options, self.supervisor, &mut |_| ())
     }
-}
-
-/// Starts a server that ends with this process, however that ends.
-fn start(bench: &DatabaseBench<'_>, home: &Home, strategy: Option<Strategy>) -> Result<OwnedServer, calve_db::Error> {
-    let mut options = StartOptions::default();
-    options.owner = Ownership::Caller;
-    options.strategy = strategy;
-    options.cancel = bench.setup.cancel.clone();
-    calve_db::start(home, bench.template, &options, bench.supervisor, &mut |_| ())
 }
 
 /// Runs `calve db WORDS` as a program of its own, as users do. `supervisor`: the program comes first.

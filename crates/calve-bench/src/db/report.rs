@@ -3,7 +3,7 @@
 use calve_core::Strategy;
 use calve_db::DatabaseTemplate;
 use calve_receipt::bench::{
-    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, NotRun, NotRunReason, ResultDetails, Side, Spread,
+    BenchFailure, BenchResult, DatabaseResult, DatabaseStepResult, NotRun, NotRunReason, ResultDetails, Spread,
     TemplateFact,
 };
 use calve_receipt::human::{count, size};
@@ -14,7 +14,7 @@ use super::servers::Way;
 use super::steps::Step;
 use super::{DatabaseBench, Load};
 use crate::remedy::ProgramSource;
-use crate::report::{Bar, Chart, Report, Section, Table, or_dash, shown_bytes, shown_ms};
+use crate::report::{Report, Section, Table, or_dash, shown_bytes, shown_ms};
 use crate::stats::{Summary, median, percentile};
 
 /// A way with its runs.
@@ -74,7 +74,6 @@ pub(super) fn complete(
 }
 
 fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseTemplate, load: &Load) {
-    report.subject = "What a server on a clone of a template costs, by strategy, and without Calve.".into();
     let DatabaseTemplate { name, engine, version, files, bytes, .. } = template;
     report.circumstance("Template", format!("`{name}`: {version}, {} files, {}", count(*files), size(*bytes)));
     let query = format!("`{}`, timed from the request for a server on, cloning included", bench.query);
@@ -107,18 +106,10 @@ fn medians(rows: &[&Row]) -> Section {
         line.extend(TIMES.iter().map(|(_, value)| middle(*value, shown_ms)));
         line.push(middle(PER_SECOND, |number| count(number.round() as u64)));
         line.extend([DISK, MEMORY].map(|value| middle(value, shown_bytes)));
-        (row.way.side(), line)
-    };
-    let chart = |(title, value): &(&str, Value)| {
-        let bar = |row: &&Row| {
-            let seconds = row.values(*value).iter().map(|ms| ms / 1000.0).collect();
-            Bar::of_seconds(row.way.name(), row.way.side(), seconds)
-        };
-        Chart { title: (*title).to_owned(), bars: rows.iter().filter_map(bar).collect(), unit: crate::report::shown }
+        line
     };
     Section {
         title: "Medians".into(),
-        charts: TIMES.iter().map(chart).collect(),
         tables: vec![Table {
             head: head.into_iter().map(str::to_owned).collect(),
             text_columns: 1,
@@ -138,7 +129,7 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
         let [middle, least, most] =
             [shown(|summary| summary.median), shown(|summary| summary.min), shown(|summary| summary.max)];
         let memory = or_dash(median(&step.memory_bytes), shown_bytes);
-        (Side::Calve, vec![format!("`{}`", step.name), middle, late, least, most, memory])
+        vec![format!("`{}`", step.name), middle, late, least, most, memory]
     };
     report.sections.push(Section {
         title: "Commands as a whole, until a query is answered".into(),
@@ -178,7 +169,7 @@ fn timeline(rows: &[&Row]) -> Option<Section> {
             let worst = loads(row).filter_map(|load| Some(load.timeline.get(second)?.worst_ms)).reduce(f64::max);
             or_dash(worst, shown_ms)
         };
-        (row.way.side(), std::iter::once(row.way.name()).chain((0..seconds).map(worst)).collect())
+        std::iter::once(row.way.name()).chain((0..seconds).map(worst)).collect()
     };
     let head = std::iter::once("way".to_owned()).chain((1..=seconds).map(|second| format!("{second} s")));
     Some(Section {

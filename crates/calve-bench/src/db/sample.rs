@@ -67,7 +67,7 @@ impl Runner<'_> {
         let begun = self.begin(row.way);
         check_cancelled(self.cancel)?;
         let measured = match begun {
-            Ok(begun) => self.finish(row.way, begun),
+            Ok(begun) => self.finish(begun),
             Err(error) => match refusal(row.way, &error) {
                 Some(reason) => {
                     row.refused = Some(reason);
@@ -113,10 +113,10 @@ impl Runner<'_> {
     }
 
     /// Measures all else of a server, and ends it whatever happens.
-    fn finish(&self, way: Way, begun: BegunServer) -> Result<Sample, BenchError> {
+    fn finish(&self, begun: BegunServer) -> Result<Sample, BenchError> {
         let BegunServer { server, session, ready_ms, used_bytes } = begun;
         let sample = Sample { clone_ms: server.clone_ms(), ready_ms, ..Sample::default() };
-        let sample = self.measure(way, &server, session, used_bytes, sample);
+        let sample = self.measure(&server, session, used_bytes, sample);
         let began = Instant::now();
         let left = server.stop();
         let stop_ms = ms(began);
@@ -127,7 +127,6 @@ impl Runner<'_> {
 
     fn measure(
         &self,
-        way: Way,
         server: &Server,
         mut session: Session,
         used_bytes: u64,
@@ -142,10 +141,7 @@ impl Runner<'_> {
         drop(session);
         sample.memory_bytes = process.and_then(memory::bytes);
         self.scratch.flush()?;
-        sample.disk_bytes = match way.writes_here() {
-            true => Some(self.scratch.used_bytes()? as i64 - used_bytes as i64),
-            false => None,
-        };
+        sample.disk_bytes = Some(self.scratch.used_bytes()? as i64 - used_bytes as i64);
         self.put_under_load(server, process, &mut sample)?;
         Ok(sample)
     }

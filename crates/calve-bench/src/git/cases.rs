@@ -64,12 +64,10 @@ pub struct Case {
     pub(crate) name: &'static str,
     pub(crate) clone: CloneKind,
     pub(crate) fetch: Option<FetchKind>,
-    /// From git's own server instead of the host.
-    pub(crate) from_daemon: bool,
 }
 
 const fn case(name: &'static str, clone: CloneKind, fetch: Option<FetchKind>) -> Case {
-    Case { name, clone, fetch, from_daemon: false }
+    Case { name, clone, fetch }
 }
 
 /// In the order of their numbers.
@@ -86,15 +84,11 @@ pub(crate) static CASES: [Case; 10] = [
     case("T10", CloneKind::Blobless, Some(FetchKind::Full)),
 ];
 
-/// The case that the host's clones are compared with.
-pub(crate) static DAEMON: Case = Case { name: "daemon", clone: CloneKind::Full, fetch: None, from_daemon: true };
-
 impl Case {
     /// Describes a test: "full clone", "treeless clone, full fetch".
     pub(crate) fn in_words(&self) -> String {
-        let from = if self.from_daemon { " from git daemon" } else { "" };
         let fetch = self.fetch.map_or_else(String::new, |fetch| format!(", {} fetch", fetch.name()));
-        format!("{} clone{from}{fetch}", self.clone.name())
+        format!("{} clone{fetch}", self.clone.name())
     }
 
     pub(crate) fn clone_command(&self) -> String {

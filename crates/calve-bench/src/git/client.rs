@@ -7,6 +7,7 @@ use super::cases::Case;
 use super::clients::{GitFailureReason, GitOutput, brief};
 use super::pusher::Pusher;
 use super::repository::Repository;
+use super::rounds::FETCHES;
 use super::sample::{Sample, Step};
 use super::testbed::Testbed;
 use crate::error::BenchError;
@@ -43,7 +44,6 @@ pub(super) struct Client<'a> {
     pub(super) url: String,
     pub(super) pusher: &'a Pusher<'a>,
     pub(super) round: u32,
-    pub(super) fetches: u32,
     /// Called with each measured step.
     pub(super) note: &'a (dyn Fn(Sample) + Sync),
 }
@@ -65,7 +65,6 @@ impl Client<'_> {
         })?;
         self.check_honoured(directory)?;
         match self.case.fetch {
-            None if self.case.from_daemon => Ok(()),
             None => self.look_back(directory),
             Some(_) => self.keep_up(directory),
         }
@@ -90,7 +89,7 @@ impl Client<'_> {
     fn keep_up(&self, directory: &Path) -> Result<(), StopReason> {
         let remote = format!("origin/{}", self.repository.branch);
         let mut before = self.tip(directory, &remote)?;
-        for ordinal in 1..=self.fetches {
+        for ordinal in 1..=FETCHES {
             let waited = self.pusher.wait_for_another(self.pusher.seen());
             waited.map_err(|reason| self.failure(Step::Fetch, None, reason))?;
             self.step(Step::Fetch, ordinal, directory, &|command| {
@@ -134,7 +133,7 @@ impl Client<'_> {
         let mut command = self.testbed.clients.git(directory, Some(operation));
         complete(&mut command);
         let ran = self.testbed.clients.run(&mut command)?;
-        let charge = self.testbed.take(operation, self.case.from_daemon, !ran.is_success());
+        let charge = self.testbed.take(operation);
         if !ran.is_success() {
             return Err(self.failure(step, ran.ended.status.code(), self.testbed.clients.reason(&ran)));
         }

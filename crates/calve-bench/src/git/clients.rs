@@ -104,12 +104,6 @@ impl<'a> Clients<'a> {
         Self { environment, is_users, scratch, next: AtomicU64::new(0), seconds: Mutex::new(0.0), cancel }
     }
 
-    /// Returns the token that ends the bench early.
-    pub(super) fn cancel(&self) -> &CancelToken {
-        self.cancel
-    }
-
-    /// Returns a git program to add arguments to, in `directory`; its requests carry the number of the operation.
     pub(super) fn git(&self, directory: &Path, operation: Option<OperationNumber>) -> Command {
         let mut command = if self.is_users {
             // The user's own keys, credentials, proxies; but nothing that runs beside the measurement.

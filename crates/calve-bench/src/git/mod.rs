@@ -6,9 +6,7 @@
 mod cases;
 mod client;
 mod clients;
-mod daemon;
 pub mod host;
-mod link;
 pub mod pack_objects;
 mod pusher;
 mod remote;
@@ -18,7 +16,6 @@ mod rounds;
 mod sample;
 mod shape;
 mod source;
-mod synthetic;
 mod testbed;
 
 use std::path::PathBuf;
@@ -26,17 +23,15 @@ use std::time::SystemTime;
 
 use calve_receipt::bench::GitRepository;
 
-use self::cases::{CASES, DAEMON};
+use self::cases::CASES;
 pub use self::cases::{Case, CaseSelection};
 use self::clients::Clients;
-pub use self::link::Link;
 use self::remote::Server;
 use self::report::Measurement;
 use self::repository::{Preparation, Repository};
 pub use self::rounds::Pace;
 pub use self::source::{GitAddress, Source};
-pub use self::synthetic::{SYNTHETIC_BRANCH, SyntheticRepository, SyntheticShape};
-use self::testbed::{Testbed, TestbedOptions, furnish, home};
+use self::testbed::{Testbed, furnish, home};
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, swapped_pages};
 use crate::remedy::Remedy;
@@ -58,16 +53,6 @@ pub struct GitBench<'a> {
     pub branch: Option<&'a str>,
     /// How many clients do how much.
     pub pace: Pace,
-    /// Whether the packs of the server have bitmaps.
-    pub bitmaps: bool,
-    /// How many commits back `git checkout` and `git blame` go.
-    pub back: u32,
-    /// The version of git's protocol.
-    pub protocol: u8,
-    /// A slower link than loopback.
-    pub link: Option<Link>,
-    /// Whether to clone from `git daemon` as well.
-    pub against_daemon: bool,
 }
 
 /// The subjects of a bench.
@@ -105,16 +90,10 @@ impl GitBench<'_> {
         let clients = Clients::of_the_bench(&home(path), for_input.clone(), cancel);
         let users = Clients::of_the_user(for_input.join("users"), cancel);
         fs_err::create_dir(for_input.join("users"))?;
-        let options = TestbedOptions { protocol: self.protocol, link: self.link, with_daemon: self.against_daemon };
-        let testbed = Testbed::prepare(path, &options, clients, cancel)?;
+        let testbed = Testbed::prepare(path, clients, cancel)?;
         // All are checked before any is copied.
         sources.iter().try_for_each(Source::check)?;
-        let preparation = Preparation {
-            branch: self.branch,
-            bitmaps: self.bitmaps,
-            back: self.back,
-            check_room: &|bytes| check_room(scratch, bytes, 0),
-        };
+        let preparation = Preparation { branch: self.branch, check_room: &|bytes| check_room(scratch, bytes, 0) };
         let mut repositories = Vec::new();
         for (index, source) in sources.iter().enumerate() {
             say(&format!("preparing {}", source.shown()));
@@ -127,11 +106,9 @@ impl GitBench<'_> {
             repositories.push(prepared);
         }
         distinguish(&mut repositories);
-        let mut cases = self.cases.clone();
-        cases.extend(self.against_daemon.then_some(&DAEMON));
         let (opening, swapped_before) = (testbed.open_accounts(), swapped_pages());
         let names: Vec<&str> = repositories.iter().map(|repository| repository.name.as_str()).collect();
-        let (rounds, outcomes) = rounds::run(&names, &cases, &self.pace, say, |outcome, round| {
+        let (rounds, outcomes) = rounds::run(&names, &self.cases, &self.pace, say, |outcome, round| {
             rounds::serve(&testbed, &repositories[outcome.repository], outcome, round, &self.pace)
         })?;
         let accounting = Some(testbed.close_accounts(&opening));
@@ -142,7 +119,7 @@ impl GitBench<'_> {
     fn measure_server(&self, address: &GitAddress, scratch: &Scratch<'_>) -> Result<Measurement, BenchError> {
         let (directory, cancel) = (scratch.path(), self.setup.cancel);
         let clients = Clients::of_the_user(directory.join("scratch"), cancel);
-        let server = Server { address, branch: self.branch, protocol: self.protocol, clients, directory, cancel };
+        let server = Server { address, branch: self.branch, clients, directory, cancel };
         let cases: Vec<&'static Case> = self.cases.iter().copied().filter(|case| case.fetch.is_none()).collect();
         let swapped_before = swapped_pages();
         let name = address.name();

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::clients::Clients;
 use super::host::ledger::OperationNumber;
+use super::rounds::PUSH_EVERY;
 use crate::error::{BenchError, FailureKind};
 use crate::random::SplitMix64;
 use crate::remedy::Remedy;
@@ -29,7 +30,6 @@ pub(super) struct Pusher<'a> {
     url: String,
     /// The account that its requests are charged to.
     operation: OperationNumber,
-    every: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -57,7 +57,6 @@ impl<'a> Pusher<'a> {
         branch: &'a str,
         url: String,
         operation: OperationNumber,
-        every: Duration,
         seed: u64,
     ) -> Result<Self, BenchError> {
         let mut command = clients.git(&repository, None);
@@ -74,7 +73,7 @@ impl<'a> Pusher<'a> {
             failed: None,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        Ok(Self { clients, repository, branch, url, operation, every, state, changed })
+        Ok(Self { clients, repository, branch, url, operation, state, changed })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -83,7 +82,7 @@ impl<'a> Pusher<'a> {
 
     /// Pushes at its pace, and at once when somebody waits for it, until told to stop. A push that fails ends it.
     pub(super) fn work(&self) -> Result<(), BenchError> {
-        let mut next = Instant::now() + self.every;
+        let mut next = Instant::now() + PUSH_EVERY;
         loop {
             let mut state = self.state();
             while !state.stopping && state.wanted <= state.pushed && Instant::now() < next {
@@ -107,7 +106,7 @@ impl<'a> Pusher<'a> {
             state.pushed += 1;
             drop(state);
             self.changed.notify_all();
-            next = Instant::now() + self.every;
+            next = Instant::now() + PUSH_EVERY;
         }
     }
 

@@ -11,13 +11,13 @@ use super::repository::pack_bytes;
 use super::rounds::CaseResult;
 use super::sample::{ClientView, Sample, Step};
 use super::source::GitAddress;
+use super::testbed::PROTOCOL;
 use crate::error::BenchError;
 use crate::scratch::delete;
 
 pub(super) struct Server<'a> {
     pub(super) address: &'a GitAddress,
     pub(super) branch: Option<&'a str>,
-    pub(super) protocol: u8,
     pub(super) clients: Clients<'a>,
     pub(super) directory: &'a Path,
     pub(super) cancel: &'a CancelToken,
@@ -40,9 +40,7 @@ impl Server<'_> {
         command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
         // Its traffic, without contents and secrets.
         command.env("GIT_TRACE_CURL", &trace).env("GIT_TRACE_CURL_NO_DATA", "1").env("GIT_TRACE_REDACT", "1");
-        command
-            .args(["-c", &format!("protocol.version={}", self.protocol), "clone", "--quiet"])
-            .args(case.clone.option());
+        command.args(["-c", &format!("protocol.version={PROTOCOL}"), "clone", "--quiet"]).args(case.clone.option());
         if let Some(branch) = self.branch {
             command.args(["--branch", branch]);
         }

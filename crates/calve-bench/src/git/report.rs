@@ -1,8 +1,7 @@
 //! The report of `calve bench git`.
 
 use calve_receipt::bench::{
-    Accounting, AgainstDaemon, BenchFailure, BenchResult, Conditions, GitConditions, GitRepository, GitResult,
-    ResultDetails, Side,
+    Accounting, BenchFailure, BenchResult, Conditions, GitConditions, GitRepository, GitResult, ResultDetails,
 };
 use calve_receipt::human::{count, size};
 
@@ -10,10 +9,11 @@ use super::GitBench;
 use super::cases::Case;
 use super::client::StepFailure;
 use super::host::ledger::Charge;
-use super::rounds::CaseResult;
+use super::rounds::{CaseResult, FETCHES, PUSH_EVERY};
 use super::sample::{Sample, Step};
+use super::testbed::PROTOCOL;
 use crate::machine::swapped_pages;
-use crate::report::{Bar, Chart, Report, Section, Table, Usage, counted, or_dash, shown, shown_ms, times};
+use crate::report::{Report, Section, Table, Usage, counted, or_dash, shown, shown_ms, times};
 use crate::stats::{Summary, median};
 
 /// One step of one test of one repository.
@@ -46,8 +46,6 @@ pub(super) fn complete(report: &mut Report, bench: &GitBench<'_>, measurement: M
     report.document.schema = "calve.bench.git/1";
     report.document.rounds = rounds;
     describe(report, bench, server.as_deref(), rounds);
-    let names: Vec<&str> = repositories.iter().map(|(repository, _)| repository.name.as_str()).collect();
-    report.subject = format!("What each way to clone costs client and server: {}.", names.join(", "));
     let others: Vec<f64> = outcomes.iter().flat_map(|outcome| outcome.others.iter().copied()).collect();
     report.warn_of_others(&others, others.len(), "tests");
     let swapped = swapped_before.and_then(|before| Some(swapped_pages()?.saturating_sub(before)));
@@ -87,12 +85,6 @@ pub(super) fn complete(report: &mut Report, bench: &GitBench<'_>, measurement: M
         report.document.results.extend(of_it.iter().map(|row| row.result(&repository.name)));
         report.sections.push(section(repository, shape, &of_it));
     }
-    let against_daemon = against_daemon(&repositories, &all);
-    report.document.conclusions.extend(against_daemon.iter().map(|AgainstDaemon { repository, ratio }| {
-        format!(
-            "{repository}: a full clone from the bench's host takes {ratio:.3} times as long as one from git daemon."
-        )
-    }));
     if let Some(accounting) = &accounting {
         compare(report, accounting);
     }
@@ -104,30 +96,15 @@ pub(super) fn complete(report: &mut Report, bench: &GitBench<'_>, measurement: M
     report.document.conditions = Conditions::Git(Box::new(GitConditions {
         concurrency: if server.is_some() { 1 } else { pace.clients },
         server,
-        protocol: bench.protocol,
+        protocol: PROTOCOL,
         bitmaps: of_all(|repository| repository.bitmaps),
         commit_graph: of_all(|repository| repository.commit_graph),
         automatic_gc: false,
-        link: bench.link.map(|link| link.document()),
-        duration_seconds: pace.duration.map(|duration| duration.as_secs_f64()),
-        fetches: pace.fetches,
-        push_every_seconds: pace.push_every.as_secs_f64(),
+        fetches: FETCHES,
+        push_every_seconds: PUSH_EVERY.as_secs_f64(),
         repositories: repositories.into_iter().map(|(repository, _)| repository).collect(),
         accounting,
-        against_daemon,
     }));
-}
-
-/// Returns how many times as long a full clone from the bench's host takes as one from git daemon, where both were measured.
-fn against_daemon(repositories: &[(GitRepository, String)], rows: &[Row]) -> Vec<AgainstDaemon> {
-    let ratio = |(index, (repository, _)): (usize, &(GitRepository, String))| {
-        let of = |test: &str| {
-            let is_it = |row: &&Row| row.repository == index && row.case.name == test && row.step == Step::Clone;
-            median(&rows.iter().find(is_it)?.seconds()).filter(|seconds| *seconds > 0.0)
-        };
-        Some(AgainstDaemon { repository: repository.name.clone(), ratio: of("T1")? / of("daemon")? })
-    };
-    repositories.iter().enumerate().filter_map(ratio).collect()
 }
 
 /// Compares what was charged with what the kernel counted.
@@ -148,25 +125,21 @@ fn compare(report: &mut Report, accounting: &Accounting) {
 }
 
 fn describe(report: &mut Report, bench: &GitBench<'_>, server: Option<&str>, rounds: u32) {
-    let (pace, protocol) = (&bench.pace, bench.protocol);
+    let pace = &bench.pace;
     let text = server.map_or_else(
-        || format!("git http-backend on 127.0.0.1, protocol {protocol}, automatic gc off on both sides"),
+        || format!("git http-backend on 127.0.0.1, protocol {PROTOCOL}, automatic gc off on both sides"),
         |url| format!("`{url}`, seen from the client only; received: what the packs take"),
     );
     report.circumstance("Server", text);
-    let usual = if server.is_some() { "the machine's own" } else { "loopback as it is" };
-    report.circumstance("Link", bench.link.map_or_else(|| usual.to_owned(), |link| link.in_words()));
+    report.circumstance("Link", if server.is_some() { "the machine's own" } else { "loopback as it is" });
     let clients = counted(if server.is_some() { 1 } else { u64::from(pace.clients) }, "client");
-    let during =
-        pace.duration.map_or_else(String::new, |duration| format!(" of {} s for each test", duration.as_secs_f64()));
     let pushes = format!(
-        "; one user pushes every {} s and before each fetch; {} fetches after each clone",
-        pace.push_every.as_secs_f64(),
-        pace.fetches
+        "; one user pushes every {} s and before each fetch; {FETCHES} fetches after each clone",
+        PUSH_EVERY.as_secs_f64()
     );
     let pushes = if server.is_some() { "" } else { &pushes };
     let rounds = counted(u64::from(rounds), "round");
-    report.circumstance("Runs", format!("{clients}, {rounds}{during}, the tests in another order in each{pushes}"));
+    report.circumstance("Runs", format!("{clients}, {rounds}, the tests in another order in each{pushes}"));
 }
 
 /// Returns the tables of a repository, as the published experiment has them: clones, then fetches, then looks at the past.
@@ -182,17 +155,9 @@ fn section(repository: &GitRepository, shape: &str, rows: &[&Row]) -> Section {
     lines.extend(repository.branch.as_ref().map(|branch| ("Branch", format!("`{branch}`"))));
     let back = repository.back;
     lines.extend(repository.file.as_ref().map(|file| ("Blamed", format!("`{file}`, {back} commits back"))));
-    let chart = |step: Step| {
-        let of_step = || rows.iter().filter(move |row| row.is_charted(step));
-        let wall = of_step().filter_map(|row| Bar::of_seconds(row.label(), row.side(), row.seconds()));
-        let seconds = |row: &Row| row.server_cpu_ms().iter().map(|ms| ms / 1000.0).collect();
-        let server = of_step().filter_map(|row| Bar::of_seconds(row.label(), row.side(), seconds(row)));
-        let titled = |what, bars| Chart { title: format!("{}: {what}", step.name()), bars, unit: shown };
-        [titled("time for the client", wall.collect()), titled("CPU of the server", server.collect())]
-    };
     let in_words = |row: &Row| format!("{}: {}", row.case.in_words(), row.step.name());
     let tables = [
-        table("Clones", rows, &|row| row.is_charted(Step::Clone), &|row| row.case.in_words()),
+        table("Clones", rows, &|row| row.is_listed_clone(), &|row| row.case.in_words()),
         table(
             "Fetches, each after a push, and resets to what was fetched",
             rows,
@@ -204,7 +169,6 @@ fn section(repository: &GitRepository, shape: &str, rows: &[&Row]) -> Section {
     Section {
         title: repository.name.clone(),
         lines,
-        charts: Step::ALL.into_iter().flat_map(chart).collect(),
         tables: tables.into_iter().filter(|table| !table.lines.is_empty()).collect(),
         note: "",
     }
@@ -230,7 +194,7 @@ fn table(title: &'static str, rows: &[&Row], belongs: &dyn Fn(&Row) -> bool, nam
         title,
         head: HEAD.map(str::to_owned).to_vec(),
         text_columns: 2,
-        lines: of_table.map(|row| (Side::Peer, row.line(name(row)))).collect(),
+        lines: of_table.map(|row| row.line(name(row))).collect(),
         ..Table::default()
     }
 }
@@ -269,7 +233,6 @@ impl Row {
     /// Returns the bytes as the client sees them. Of a server of others, it is the bytes of its packs.
     fn bytes_received(&self) -> Option<u64> {
         let of = |sample: &Sample| match (sample.charge, sample.seen) {
-            (Some(_), _) if self.case.from_daemon => None,
             (Some(charge), _) => Some(charge.bytes_out as f64),
             (None, seen) => Some(seen?.pack_bytes as f64),
         };
@@ -277,9 +240,6 @@ impl Row {
     }
 
     fn bytes_sent(&self) -> Option<u64> {
-        if self.case.from_daemon {
-            return None;
-        }
         median(&self.charges(|charge| charge.bytes_in as f64)).map(|number| number.round() as u64)
     }
 
@@ -287,17 +247,9 @@ impl Row {
         self.samples.iter().filter_map(|sample| Some(value(sample.charge.as_ref()?))).collect()
     }
 
-    fn label(&self) -> String {
-        format!("{} {}", self.case.name, self.case.in_words())
-    }
-
-    fn side(&self) -> Side {
-        if self.case.from_daemon { Side::Peer } else { Side::Calve }
-    }
-
-    /// Returns whether it belongs to the charts of its step: clones that are fetched into later are those of other tests.
-    fn is_charted(&self, step: Step) -> bool {
-        self.step == step && (step != Step::Clone || self.case.fetch.is_none())
+    /// Returns whether it belongs to the table of clones: those that are fetched into later are those of other tests.
+    fn is_listed_clone(&self) -> bool {
+        self.step == Step::Clone && self.case.fetch.is_none()
     }
 
     fn line(&self, name: String) -> Vec<String> {

@@ -19,7 +19,7 @@ pub(crate) struct Repository {
     pub(crate) branch: String,
     /// The file that `git blame` is run on: the one that changed most often in the commits that it looks at. `None`: there is no history.
     pub(crate) file: Option<String>,
-    /// How far back `git checkout HEAD~N` goes.
+    /// How far back `git checkout HEAD~N` goes: [`FARTHEST_BACK`], or to the first commit.
     pub(crate) back: u32,
     pub(crate) shape: Shape,
     pub(crate) bitmaps: bool,
@@ -28,11 +28,12 @@ pub(crate) struct Repository {
     pub(super) template: PathBuf,
 }
 
+/// How many commits back `git checkout` and `git blame` go.
+const FARTHEST_BACK: u32 = 20;
+
 /// How it is to be prepared.
 pub(super) struct Preparation<'a> {
     pub(super) branch: Option<&'a str>,
-    pub(super) bitmaps: bool,
-    pub(super) back: u32,
     /// Fails when the place has not so many bytes more.
     pub(super) check_room: &'a dyn Fn(u64) -> Result<(), BenchError>,
 }
@@ -61,15 +62,9 @@ impl Repository {
         work(&["pack-refs", "--all"], "packing the references")?;
         // The pack is written anew beside the one that there is.
         (wanted.check_room)(pack_bytes(&template))?;
-        let bitmaps = if wanted.bitmaps { "--write-bitmap-index" } else { "--no-write-bitmap-index" };
-        work(&["repack", "-a", "-d", "-q", bitmaps], "packing the repository")?;
+        work(&["repack", "-a", "-d", "-q", "--write-bitmap-index"], "packing the repository")?;
         work(&["commit-graph", "write", "--reachable", "--no-progress"], "writing the commit-graph")?;
-        let back = back(&git(&[
-            "rev-list",
-            "--first-parent",
-            &format!("--max-count={}", u64::from(wanted.back) + 1),
-            &branch,
-        ])?);
+        let back = back(&git(&["rev-list", "--first-parent", &format!("--max-count={}", FARTHEST_BACK + 1), &branch])?);
         let file = if back == 0 { None } else { most_changed(clients, &template, &branch, back)? };
         let shape = Shape::of(clients, &template, &branch)?;
         let packs = template.join("objects/pack");
@@ -91,7 +86,6 @@ impl Repository {
 
 fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), BenchError> {
     let text = match source {
-        Source::Synthetic(wanted) => return wanted.write(template, users.cancel()).map_err(made_up),
         Source::Path(path) => fs_err::canonicalize(path)?.into_os_string(),
         Source::Url(address) => address.for_git().into(),
     };
@@ -112,17 +106,9 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Ben
     let text = format!("`{}` cannot be cloned: {reason}", ShownPath(Path::new(&source.shown())));
     let hint = match source {
         Source::Url(_) => Remedy::TryCloningUrl,
-        _ => Remedy::TryCloningDirectory,
+        Source::Path(_) => Remedy::TryCloningDirectory,
     };
     Err(BenchError::stated(FailureKind::Failed, text, hint))
-}
-
-fn made_up(error: calve_git::Error) -> BenchError {
-    BenchError::stated(
-        FailureKind::Failed,
-        format!("the repository cannot be made: {error}"),
-        Remedy::FreeSpaceOrChooseAnotherPlace,
-    )
 }
 
 fn has_commits(references: &GitOutput) -> bool {

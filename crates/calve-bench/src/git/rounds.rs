@@ -1,7 +1,6 @@
 //! The runs: in each round every test of every repository once, in another order each time, each with the server as it was at first.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,13 +29,12 @@ pub struct Pace {
     pub clients: u32,
     /// How many rounds, with each test once in each.
     pub rounds: Rounds,
-    /// How long the clients of a test go on in a round. `None`: each clones once.
-    pub duration: Option<Duration>,
-    /// After each clone.
-    pub fetches: u32,
-    /// How often the user pushes, beside the pushes that fetches wait for.
-    pub push_every: Duration,
 }
+
+/// After each clone.
+pub(super) const FETCHES: u32 = 3;
+/// How often the user pushes, beside the pushes that fetches wait for.
+pub(super) const PUSH_EVERY: Duration = Duration::from_secs(2);
 
 /// The result of one test of one repository.
 pub(super) struct CaseResult {
@@ -111,9 +109,9 @@ pub(super) fn serve(
     copy(testbed, &repository.template, &pushing)?;
     let operation = testbed.next_operation();
     let seed = u64::from(round) << 32;
-    let url = testbed.url(&name, false);
+    let url = testbed.url(&name);
     let (clients, branch) = (&testbed.clients, &repository.branch);
-    let pusher = Pusher::new(clients, pushing.clone(), branch, url, operation, pace.push_every, seed)?;
+    let pusher = Pusher::new(clients, pushing.clone(), branch, url, operation, seed)?;
     // So that every clone sees the server with something pushed since it was packed.
     pusher.push()?;
     let (clocks, user, began) = (Clocks::now(), own_user_seconds(), Instant::now());
@@ -122,10 +120,9 @@ pub(super) fn serve(
         testbed,
         repository,
         case,
-        url: testbed.url(&name, case.from_daemon),
+        url: testbed.url(&name),
         pusher: &pusher,
         round,
-        fetches: pace.fetches,
         note: &|sample| samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample),
     };
     let worked = work(&client, pace, testbed.cancel);
@@ -144,26 +141,16 @@ pub(super) fn serve(
     delete(&pushing, testbed.cancel)
 }
 
-/// Works until all clients have done what they were to do, or one could not.
+/// Has each client work once.
 fn work(client: &Client<'_>, pace: &Pace, cancel: &CancelToken) -> Result<(), StopReason> {
-    // git's own server is asked by one client at a time, since its requests do not say whose they are.
-    let clients = if client.case.from_daemon { 1 } else { pace.clients };
-    let end = pace.duration.map(|duration| Instant::now() + duration);
-    let stopping = AtomicBool::new(false);
-    let one = || loop {
+    let one = || {
         let done = client.iteration();
-        if done.is_err() {
-            stopping.store(true, Ordering::Relaxed);
-            return done;
-        }
         check_cancelled(cancel)?;
-        if stopping.load(Ordering::Relaxed) || end.is_none_or(|end| Instant::now() >= end) {
-            return Ok(());
-        }
+        done
     };
     thread::scope(|scope| {
         let pushing = scope.spawn(|| client.pusher.work());
-        let working: Vec<_> = (0..clients).map(|_| scope.spawn(one)).collect();
+        let working: Vec<_> = (0..pace.clients).map(|_| scope.spawn(one)).collect();
         let mut all: Result<(), StopReason> = Ok(());
         for client in working {
             let done = client

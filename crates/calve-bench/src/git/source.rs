@@ -7,8 +7,6 @@ use calve_core::ShownPath;
 use calve_git::Git;
 use calve_git::remote::{RepositoryUrl, Transport};
 
-use super::synthetic::SyntheticRepository;
-
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
 
@@ -19,8 +17,6 @@ pub enum Source {
     Path(PathBuf),
     /// A server.
     Url(GitAddress),
-    /// One made up for the bench.
-    Synthetic(SyntheticRepository),
 }
 
 /// A URL that git may be given.
@@ -94,22 +90,12 @@ impl Source {
         match self {
             Self::Path(path) => path.to_string_lossy().into_owned(),
             Self::Url(address) => address.shown(),
-            Self::Synthetic(of) => {
-                format!(
-                    "synthetic {}, {} commits, {} files of {} bytes",
-                    of.shape.name(),
-                    of.commits,
-                    of.files,
-                    of.file_bytes
-                )
-            }
         }
     }
 
     /// Returns the last part of the source.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Synthetic(of) => format!("synthetic-{}", of.shape.name()),
             Self::Path(path) => parse(&path.to_string_lossy()).map_or_else(|_| "repository".into(), |url| named(&url)),
             Self::Url(address) => address.name(),
         }

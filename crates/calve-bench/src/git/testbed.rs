@@ -9,10 +9,8 @@ use calve_core::CancelToken;
 use calve_receipt::bench::Accounting;
 
 use super::clients::{Clients, environment};
-use super::daemon::Daemon;
 use super::host::ledger::{Charge, OperationNumber};
 use super::host::{Host, HostOptions, KEY_HEADER, Treatment};
-use super::link::Link;
 use super::pack_objects;
 use crate::error::{BenchError, FailureKind};
 use crate::machine::children_seconds;
@@ -22,7 +20,6 @@ pub(super) struct Testbed<'a> {
     directory: PathBuf,
     pub(super) clients: Clients<'a>,
     host: Host,
-    daemon: Option<Daemon>,
     pub(super) cancel: &'a CancelToken,
     numbers: AtomicU64,
     operations: AtomicU64,
@@ -30,12 +27,8 @@ pub(super) struct Testbed<'a> {
     pushes: Mutex<Charge>,
 }
 
-/// The options of a testbed.
-pub(super) struct TestbedOptions {
-    pub(super) protocol: u8,
-    pub(super) link: Option<Link>,
-    pub(super) with_daemon: bool,
-}
+/// The version of git's protocol.
+pub(super) const PROTOCOL: u8 = 2;
 
 /// Returns where git looks for the configuration of the bench.
 pub(super) fn home(directory: &Path) -> PathBuf {
@@ -44,26 +37,18 @@ pub(super) fn home(directory: &Path) -> PathBuf {
 
 impl<'a> Testbed<'a> {
     /// Prepares a testbed in a directory where `furnish` was called.
-    pub(super) fn prepare(
-        directory: &Path,
-        options: &TestbedOptions,
-        clients: Clients<'a>,
-        cancel: &'a CancelToken,
-    ) -> Result<Self, BenchError> {
+    pub(super) fn prepare(directory: &Path, clients: Clients<'a>, cancel: &'a CancelToken) -> Result<Self, BenchError> {
         let home = home(directory);
         let key = random_key()?;
         let stand_in = home.join(pack_objects::NAME);
         fs_err::os::unix::fs::symlink(std::env::current_exe()?, &stand_in)?;
-        fs_err::write(home.join(".gitconfig"), configuration(&key, options.protocol, &stand_in))?;
-        let root = directory.join("served");
+        fs_err::write(home.join(".gitconfig"), configuration(&key, &stand_in))?;
         let program = backend(&clients, directory)?;
-        let environment = environment(&home);
         let host = Host::start(HostOptions {
             program,
-            root: root.clone(),
-            environment: environment.clone(),
+            root: directory.join("served"),
+            environment: environment(&home),
             reports: directory.join("reports"),
-            link: options.link,
             decide: Box::new(move |head| match head.header(&KEY_HEADER.to_ascii_lowercase()) {
                 Some(given) if given == key => Treatment::Serve,
                 _ => Treatment::Refuse("403 Forbidden\r\n"),
@@ -77,12 +62,10 @@ impl<'a> Testbed<'a> {
             )
         };
         let host = host.map_err(no_port)?;
-        let daemon = options.with_daemon.then(|| Daemon::start(&root, environment, directory.join("reports/daemon")));
         Ok(Self {
             directory: directory.to_path_buf(),
             clients,
             host,
-            daemon: daemon.transpose().map_err(no_port)?,
             cancel,
             numbers: AtomicU64::new(0),
             operations: AtomicU64::new(1),
@@ -102,11 +85,8 @@ impl<'a> Testbed<'a> {
         (self.directory.join("served").join(&name), name)
     }
 
-    pub(super) fn url(&self, name: &str, from_daemon: bool) -> String {
-        match &self.daemon {
-            Some(daemon) if from_daemon => daemon.url(name),
-            _ => self.host.url(name),
-        }
+    pub(super) fn url(&self, name: &str) -> String {
+        self.host.url(name)
     }
 
     pub(super) fn next_operation(&self) -> OperationNumber {
@@ -114,11 +94,8 @@ impl<'a> Testbed<'a> {
     }
 
     /// Returns the server's cost of an operation that has ended.
-    pub(super) fn take(&self, operation: OperationNumber, from_daemon: bool, has_failed: bool) -> Charge {
-        let charge = match &self.daemon {
-            Some(daemon) if from_daemon => daemon.take(has_failed),
-            _ => self.host.ledger().take(operation),
-        };
+    pub(super) fn take(&self, operation: OperationNumber) -> Charge {
+        let charge = self.host.ledger().take(operation);
         self.charged.lock().unwrap_or_else(PoisonError::into_inner).add(&charge);
         charge
     }
@@ -171,12 +148,12 @@ pub(super) fn furnish(directory: &Path) -> Result<(), BenchError> {
 }
 
 /// Returns git's configuration for both sides, with nothing of the user's.
-fn configuration(key: &str, protocol: u8, stand_in: &Path) -> String {
+fn configuration(key: &str, stand_in: &Path) -> String {
     let hook = pack_objects::quoted(stand_in).replace('\\', r"\\").replace('"', "\\\"");
     format!(
         "[user]\n\tname = Calve\n\temail = calve@localhost\n\
          [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n\
-         [protocol]\n\tversion = {protocol}\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n\
+         [protocol]\n\tversion = {PROTOCOL}\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n\
          [http]\n\treceivepack = true\n\tproxy = \"\"\n\textraHeader = \"{KEY_HEADER}: {key}\"\n\
          [uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n\tpackObjectsHook = \"{hook}\"\n\
          [safe]\n\tdirectory = *\n"

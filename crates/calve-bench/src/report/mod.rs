@@ -1,9 +1,6 @@
-//! The one report of all benches: the document, and the tables and charts of its Markdown and HTML forms.
+//! The one report of all benches: the document, and the tables that a terminal shows.
 
-mod export;
-mod html;
 mod markdown;
-mod plot;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -15,7 +12,6 @@ use calve_receipt::bench::{
 use calve_receipt::human::{duration, size};
 use serde_json::{Value, json};
 
-pub use self::export::{ReportExports, ReportForm};
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, utc};
 use crate::remedy::Remedy;
@@ -24,14 +20,10 @@ use crate::stats::{Summary, outliers};
 /// The report of a bench.
 pub struct Report {
     pub(crate) document: BenchReport,
-    /// The measurement, in a sentence.
-    pub(crate) subject: String,
     /// Facts that a reader must know to judge the numbers.
     pub(crate) circumstances: Vec<(&'static str, String)>,
     pub(crate) sections: Vec<Section>,
     pub(crate) notes: Vec<String>,
-    /// Every run in order, for benches that compare commands.
-    pub(crate) timeline: Vec<Run>,
 }
 
 /// One heading with what belongs to it.
@@ -39,27 +31,8 @@ pub struct Report {
 pub(crate) struct Section {
     pub(crate) title: String,
     pub(crate) lines: Vec<(&'static str, String)>,
-    pub(crate) charts: Vec<Chart>,
     pub(crate) tables: Vec<Table>,
     pub(crate) note: &'static str,
-}
-
-/// A bar for each row.
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) bars: Vec<Bar>,
-    pub(crate) unit: fn(f64) -> String,
-}
-
-/// A bar up to the median, a whisker from the least to the most, a dot for each run.
-pub(crate) struct Bar {
-    /// Text with `code` in it.
-    pub(crate) label: String,
-    /// Stands behind the label where there is something to remark.
-    pub(crate) tag: String,
-    pub(crate) explanation: String,
-    pub(crate) side: Side,
-    pub(crate) values: Vec<f64>,
 }
 
 #[derive(Default)]
@@ -70,18 +43,7 @@ pub(crate) struct Table {
     /// How many columns on the left are text; and the last one may be.
     pub(crate) text_columns: usize,
     pub(crate) ends_with_text: bool,
-    pub(crate) lines: Vec<(Side, Vec<String>)>,
-}
-
-/// A point in the plot of all runs.
-pub(crate) struct Run {
-    pub(crate) command: String,
-    pub(crate) side: Side,
-    pub(crate) position: usize,
-    pub(crate) round: u32,
-    pub(crate) seconds: f64,
-    /// To the median of its command.
-    pub(crate) relative: f64,
+    pub(crate) lines: Vec<Vec<String>>,
 }
 
 impl Report {
@@ -97,7 +59,7 @@ impl Report {
                 date,
                 machine,
                 facts: Facts::default(),
-                conditions: Conditions::Databases {},
+                conditions: Conditions::None {},
                 rounds: 0,
                 versions: BTreeMap::new(),
                 memory_floor_bytes: machine::own_peak_memory_bytes().unwrap_or(0),
@@ -107,10 +69,8 @@ impl Report {
                 warnings: Vec::new(),
                 conclusions: Vec::new(),
             },
-            subject: String::new(),
             sections: Vec::new(),
             notes: Vec::new(),
-            timeline: Vec::new(),
         };
         let cores = report.document.machine.cores;
         if let Some(load) = report.document.machine.load_average_before.filter(|load| *load > cores as f64 / 2.0) {
@@ -192,11 +152,6 @@ impl Report {
         markdown::page(self)
     }
 
-    /// Returns the report as an HTML page that loads nothing.
-    pub fn html(&self) -> String {
-        html::page(self)
-    }
-
     /// Fails when a command failed that is not of others.
     pub fn verdict(&self) -> Result<(), BenchError> {
         let ours = |failure: &&BenchFailure| failure.side != Some(Side::Peer);
@@ -232,16 +187,6 @@ impl Report {
 fn not_run_in_words(not_run: &NotRun) -> String {
     let remedy = not_run.remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
     format!("`{}`: {}{remedy}", not_run.command, not_run.reason)
-}
-
-impl Bar {
-    /// Makes a bar of seconds. `None` if there are no values.
-    pub(crate) fn of_seconds(label: impl Into<String>, side: Side, values: Vec<f64>) -> Option<Self> {
-        let summary = Summary::of(&values)?;
-        let [median, min, max] = [summary.median, summary.min, summary.max].map(shown);
-        let explanation = format!("median {median}, {min} to {max}");
-        Some(Self { label: label.into(), tag: String::new(), explanation, side, values })
-    }
 }
 
 /// One run as hyperfine counts it.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use calve_core::{CloneOptions, ShownPath, clone_tree};
 use calve_receipt::bench::RepositoryFact;
-use calve_receipt::human::{counted, entries};
+use calve_receipt::human::counted;
 
 use crate::comparison;
 use crate::error::{BenchError, FailureKind};
@@ -67,9 +67,7 @@ impl WorktreeBench<'_> {
         let schedule = Schedule::new(&self.setup, self.turns, needs, machine.memory_bytes, &inspect);
         let runs = runs::run(workloads, &schedule, scratch)?;
         let mut report = Report::new("worktree", began, machine);
-        let size = cloned_entries.map_or_else(String::new, |number| format!(", {}", entries(number)));
         let text = format!("`{}`: {}", ShownPath(repository), counted(tracked_files as u64, "tracked file"));
-        report.subject = format!("a worktree of {text}{size}, up to the first `git status`");
         let fact = RepositoryFact { path: calve_receipt::path(repository), tracked_files, entries: cloned_entries };
         report.circumstance("Repository", text);
         report.document.facts.repository = Some(fact);

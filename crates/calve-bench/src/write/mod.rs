@@ -2,13 +2,11 @@
 
 mod descriptors;
 mod engine;
-mod limit;
 mod node;
 mod report;
 mod runs;
 mod ways;
 
-use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 pub use self::engine::EngineRun;
@@ -35,8 +33,6 @@ pub struct WriteBench<'a> {
     pub bytes: u64,
     /// One layout for each number of directories.
     pub directories: &'a [u64],
-    /// The Node.js program; the first one in PATH by default.
-    pub node: Option<&'a Path>,
     /// The names of the ways to run; all when there are none.
     pub only: &'a [String],
     /// How many rounds are counted.
@@ -49,7 +45,7 @@ const SCRIPT: &str = include_str!("ways.mjs");
 impl WriteBench<'_> {
     /// Measures, removes all that was made, and reports.
     pub fn run(&self) -> Result<Report, BenchError> {
-        let node = Node::find(self.node)?;
+        let node = Node::find()?;
         let machine = machine::here();
         let mut ways = ways::all(machine.cores, node.package.is_some());
         let selection = Selection::of(self.only, &ways.iter().map(Way::label).collect::<Vec<_>>())?;
@@ -76,12 +72,11 @@ impl WriteBench<'_> {
                 rounds += 1;
                 round(&runner, scratch, &mut layouts, rounds)?;
             }
-            let trials = limit::try_all_at_once(&runner, scratch, self.files, &ways)?;
             let mut report = Report::new("write", began, machine.clone());
             report.document.rounds = rounds;
             scratch.add_to(&mut report, "Written to")?;
             selection.add_to(&mut report);
-            report::complete(&mut report, node, &layouts, trials, selection.is_all());
+            report::complete(&mut report, node, &layouts, selection.is_all());
             Ok(report)
         })
     }
@@ -97,7 +92,7 @@ fn round(runner: &Runner<'_>, scratch: &mut Scratch<'_>, layouts: &mut [Layout],
             continue;
         }
         let descriptors = if round == 0 { Descriptors::Count } else { Descriptors::Ignore };
-        let ran = runner.run(scratch, row.way.kind, &task, descriptors, None)?;
+        let ran = runner.run(scratch, row.way.kind, &task, descriptors)?;
         let ran = ran.and_then(|outcome| match &outcome.error {
             Some((what, _)) => Err(what.clone()),
             None => Ok(outcome),

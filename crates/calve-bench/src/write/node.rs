@@ -1,18 +1,18 @@
 //! The Node that is measured, and the npm package `calve` that it finds.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use calve_core::ShownPath;
 use serde_json::Value;
 
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
 
+/// The program, of the PATH.
+pub(super) const NODE: &str = "node";
+
 /// A program that runs JavaScript.
 pub(super) struct Node {
-    pub(super) program: OsString,
     /// "Node v22.1.0", "Bun 1.2.0".
     pub(super) version: String,
     pub(super) package: Option<Package>,
@@ -44,21 +44,19 @@ const { node, bun } = process.versions;
 console.log(JSON.stringify({ node, bun, found }));";
 
 impl Node {
-    /// Asks `program`, or the `node` of the PATH.
-    pub(super) fn find(program: Option<&Path>) -> Result<Self, BenchError> {
-        let name = program.map_or_else(|| "node".into(), |path| path.as_os_str().to_owned());
-        let shown = ShownPath(Path::new(&name)).to_string();
-        let mut command = Command::new(&name);
+    /// Asks the `node` of the PATH.
+    pub(super) fn find() -> Result<Self, BenchError> {
+        let mut command = Command::new(NODE);
         command.arg("-e").arg(ASK).args(places()).stdin(Stdio::null());
         let output = command.output().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound if program.is_none() => BenchError::stated(
+            std::io::ErrorKind::NotFound => BenchError::stated(
                 FailureKind::Failed,
                 "`node` is not installed, or not in a directory of the PATH",
                 Remedy::InstallNode,
             ),
             _ => BenchError::stated(
                 FailureKind::Usage,
-                format!("`{shown}` cannot be started: {error}"),
+                format!("`node` cannot be started: {error}"),
                 Remedy::InstallNode,
             ),
         })?;
@@ -67,7 +65,7 @@ impl Node {
         let Some(answer) = answer.filter(|answer| answer["node"].is_string()) else {
             return Err(BenchError::stated(
                 FailureKind::Usage,
-                format!("`{shown}` is not Node: it does not run JavaScript"),
+                "`node` is not Node: it does not run JavaScript",
                 Remedy::InstallNode,
             ));
         };
@@ -79,14 +77,14 @@ impl Node {
         if is_too_old(answer["node"].as_str().unwrap_or_default()) {
             return Err(BenchError::stated(
                 FailureKind::Failed,
-                format!("`{shown}` is {version}, which is too old"),
+                format!("`node` is {version}, which is too old"),
                 Remedy::InstallNode,
             ));
         }
         let found = &answer["found"];
         let package = text(&found["file"])
             .map(|file| Package { file, version: text(&found["version"]).unwrap_or_else(|| "unknown".into()) });
-        Ok(Self { program: name, version, package })
+        Ok(Self { version, package })
     }
 }
 

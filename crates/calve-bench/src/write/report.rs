@@ -1,15 +1,12 @@
 //! The report of `calve bench write`.
 
-use calve_receipt::bench::{
-    AtOnce, AtOnceTrial, BenchFailure, BenchResult, Conditions, ResultDetails, Side, WriteConditions, WriteResult,
-};
+use calve_receipt::bench::{BenchFailure, BenchResult, ResultDetails, WriteResult};
 use calve_receipt::human::{count, size};
 
-use super::limit::{self, Trial};
 use super::node::Node;
 use super::runs::RunResult;
 use super::ways::{Kind, Task, Way, in_words};
-use crate::report::{Bar, Chart, Report, Section, Table, Usage, counted, or_dash, shown, shown_bytes, times};
+use crate::report::{Report, Section, Table, Usage, counted, or_dash, shown, shown_bytes, times};
 use crate::stats::{Summary, median};
 
 /// The same files in so many directories.
@@ -33,13 +30,7 @@ pub(super) fn layout_in_words(directories: u64) -> String {
 }
 
 /// Adds the runs to a report that has its own facts already.
-pub(super) fn complete(
-    report: &mut Report,
-    node: &Node,
-    layouts: &[Layout],
-    trials: Option<(Task, Vec<Trial>)>,
-    is_whole: bool,
-) {
+pub(super) fn complete(report: &mut Report, node: &Node, layouts: &[Layout], is_whole: bool) {
     let calve = env!("CARGO_PKG_VERSION");
     let package = node.package.as_ref().map(|package| package.version.as_str());
     let of_package = package.map_or_else(
@@ -51,7 +42,6 @@ pub(super) fn complete(
     let rounds = counted(u64::from(report.document.rounds), "round");
     report.circumstance("Runs", format!("{rounds}, the ways in another order in each; a process for each run"));
     report.versions([("node".into(), node.version.clone()), ("calve".into(), calve.into())]);
-    report.subject = "Many small files, by the ways that Node has and by Calve's.".into();
     if let Some(version) = package.filter(|version| *version != calve) {
         report.warn("other_version", format!("the npm package is {version}, and this program {calve}"));
     }
@@ -73,17 +63,6 @@ pub(super) fn complete(
         report.sections.push(layout.section());
     }
     report.warn_of_spread(&labelled);
-    if trials.is_none() {
-        report.warn("no_room_for_many", "many files at once were not tried: there is no room for so many".into());
-    }
-    let trials = trials.filter(|(_, trials)| !trials.is_empty());
-    report.sections.extend(trials.as_ref().map(|(task, trials)| trials_section(task, trials)));
-    let at_once = trials.map(|(task, trials)| AtOnce {
-        files: task.files,
-        bytes: task.bytes,
-        trials: trials.iter().map(at_once).collect(),
-    });
-    report.document.conditions = Conditions::Write(WriteConditions { at_once });
     let conclusion = conclusion(layouts, report.document.machine.cores, is_whole);
     report.document.conclusions.push(conclusion);
 }
@@ -130,28 +109,13 @@ impl Layout {
         const KEY: &str = "Ratio: to writeFileSync in a loop. Stall: the longest time that the event loop was blocked, in all runs. \
              Descriptors: the most that were open in a run that was not timed, with those that Node has anyway.";
         let Task { files, bytes, directories } = self.task;
-        let measured = || self.rows.iter().filter(|row| row.failed.is_none());
-        let bar = |row: &Row, values| Bar::of_seconds(row.way.name.clone(), row.way.kind.side(), values);
-        let stalls = |row: &Row| row.samples.iter().filter_map(|outcome| outcome.stall_seconds).collect();
         let head = ["way", "median", "min", "max", "stddev", "ratio", "stall", "descriptors", "memory"];
         Section {
             title: format!("{} files of {}, in {}", count(files), size(bytes), layout_in_words(directories)),
-            charts: vec![
-                Chart {
-                    title: "Time".into(),
-                    bars: measured().filter_map(|row| bar(row, row.seconds())).collect(),
-                    unit: shown,
-                },
-                Chart {
-                    title: "Longest stall of the event loop in each run".into(),
-                    bars: measured().filter_map(|row| bar(row, stalls(row))).collect(),
-                    unit: shown,
-                },
-            ],
             tables: vec![Table {
                 head: head.map(str::to_owned).to_vec(),
                 text_columns: 1,
-                lines: self.rows.iter().map(|row| (row.way.kind.side(), self.line(row))).collect(),
+                lines: self.rows.iter().map(|row| self.line(row)).collect(),
                 ..Table::default()
             }],
             note: KEY,
@@ -192,38 +156,6 @@ impl Row {
     /// Returns the longest stall of all runs.
     fn longest_stall(&self) -> Option<f64> {
         self.samples.iter().filter_map(|outcome| outcome.stall_seconds).reduce(f64::max)
-    }
-}
-
-fn trials_section(task: &Task, trials: &[Trial]) -> Section {
-    let line = |trial: &Trial| {
-        let peak = trial.outcome.as_ref().ok().and_then(|outcome| outcome.peak_descriptors);
-        let cells = vec![trial.way.to_owned(), limit::in_words(trial.limit), or_dash(peak, count), trial.result(task)];
-        (Side::Peer, cells)
-    };
-    Section {
-        title: format!("{} files at once, in one directory", count(task.files)),
-        tables: vec![Table {
-            head: ["way", "limit of open files", "most open", "result"].map(str::to_owned).to_vec(),
-            text_columns: 1,
-            ends_with_text: true,
-            lines: trials.iter().map(line).collect(),
-            ..Table::default()
-        }],
-        ..Section::default()
-    }
-}
-
-fn at_once(trial: &Trial) -> AtOnceTrial {
-    let outcome = trial.outcome.as_ref().ok();
-    let error = outcome.and_then(|outcome| outcome.error.as_ref());
-    AtOnceTrial {
-        command: trial.way,
-        limit: (trial.limit != u64::MAX).then_some(trial.limit),
-        peak_descriptors: outcome.and_then(|outcome| outcome.peak_descriptors),
-        seconds: outcome.filter(|_| error.is_none()).map(|outcome| outcome.usage.seconds),
-        error: error.map(|(what, _)| what).or(trial.outcome.as_ref().err()).cloned(),
-        files_not_written: error.and_then(|(_, failed)| *failed),
     }
 }
 

@@ -1,6 +1,5 @@
 //! One run: started, timed by itself, looked at from outside, and checked.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use calve_core::CancelToken;
@@ -48,14 +47,13 @@ pub(super) struct RunResult {
 }
 
 impl Runner<'_> {
-    /// Runs one, in a shell with `limit` as its limit of open files if there is one. The inner error is the program's, in words.
+    /// Runs one. The inner error is the program's, in words.
     pub(super) fn run(
         &self,
         scratch: &mut Scratch<'_>,
         kind: Kind,
         task: &Task,
         descriptors: Descriptors,
-        limit: Option<u64>,
     ) -> Result<Result<RunResult, String>, BenchError> {
         self.make_room(scratch, task)?;
         let root = scratch.next_run();
@@ -64,7 +62,7 @@ impl Runner<'_> {
         let stderr = scratch.stderr()?;
         scratch.flush()?;
         check_cancelled(self.cancel)?;
-        let argv = limited(kind.argv(task, &root, &result, &self.script, self.node), limit);
+        let argv = kind.argv(task, &root, &result, &self.script, self.node);
         let mut peak_descriptors = None;
         let ran = match descriptors {
             Descriptors::Ignore => process::measure(&argv, &[], stderr, self.cancel),
@@ -108,16 +106,9 @@ impl Runner<'_> {
 }
 
 /// Returns the most room that a task needs: whole blocks, an inode and a name for each file.
-pub(super) fn needs(task: &Task) -> Room {
+fn needs(task: &Task) -> Room {
     let each = task.bytes.div_ceil(4096) * 4096 + 1024;
     Room { bytes: task.files.saturating_mul(each) + (1 << 20), inodes: task.files + task.directories + 100 }
-}
-
-/// Adds a shell that sets both limits of a program, so that the program cannot raise them itself, as Node does.
-fn limited(argv: Vec<OsString>, limit: Option<u64>) -> Vec<OsString> {
-    let Some(limit) = limit else { return argv };
-    let shell = ["sh", "-c", "ulimit -n \"$0\" && exec \"$@\""].map(OsString::from);
-    shell.into_iter().chain([limit.to_string().into()]).chain(argv).collect()
 }
 
 fn outcome(ended: &ProcessResult, answer: &Value, peak_descriptors: Option<u64>) -> RunResult {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use calve_receipt::bench::Side;
 
-use super::node::Node;
+use super::node::{NODE, Node};
 
 /// One way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Kind {
                 let program = std::env::current_exe().map_or_else(|_| "calve".into(), Into::into);
                 vec![program, "__write".into(), self.word().into(), root.into()]
             }
-            _ => vec![node.program.clone(), script.into(), self.word().into(), root.into()],
+            _ => vec![NODE.into(), script.into(), self.word().into(), root.into()],
         };
         argv.extend(numbers);
         argv.push(result.into());

@@ -1,7 +1,6 @@
 //! Reading a template again, all of it.
 
 use std::iter::Peekable;
-use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 
@@ -67,12 +66,7 @@ impl Templates {
     ///
     /// # Errors
     /// Fails with [`TemplateError::Gone`], and with [`TemplateError::Damaged`] if the manifest is not the one that was written.
-    pub fn verify(
-        &self,
-        name: &str,
-        threads: Option<NonZeroUsize>,
-        cancel: &CancelToken,
-    ) -> Result<Verification, Error> {
+    pub fn verify(&self, name: &str, cancel: &CancelToken) -> Result<Verification, Error> {
         let template = self.find(name)?;
         let lock = self.store.hold(&template.version)?;
         let gone = || TemplateError::Gone { name: name.into(), path: template.tree.clone() };
@@ -94,7 +88,7 @@ impl Templates {
             let _ = super::persist_change_time(root.as_fd(), &template.tree);
         }
         let moment = Moment::of_clock();
-        let found = read::read(root.as_fd(), None, threads, cancel)?;
+        let found = read::read(root.as_fd(), None, None, cancel)?;
         let now = Manifest::of(found.entries);
         let mut differences = Vec::new();
         if now.text != written {

@@ -19,9 +19,7 @@ fn share(paths: &[&Path]) -> DedupeReport {
 }
 
 fn plain() -> DedupeOptions {
-    let mut options = DedupeOptions::default();
-    options.min_size = 1;
-    options
+    DedupeOptions::default()
 }
 
 /// The two that can share after the fact.

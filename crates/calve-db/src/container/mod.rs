@@ -106,11 +106,6 @@ impl Container {
         Ok(Self { image: image.clone(), name, home: home.path().to_path_buf(), server: server.to_owned() })
     }
 
-    /// Returns the home of its place.
-    pub(crate) fn home(&self) -> &Path {
-        &self.home
-    }
-
     /// Returns whether its supervisor may have namespaces of its own. In them, podman without privilege could make none of its own, and
     /// Docker's engine would not see the mounts.
     pub(crate) fn may_isolate(&self) -> bool {

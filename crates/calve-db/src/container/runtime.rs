@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use calve_core::CancelToken;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -37,12 +36,6 @@ const LOOKING: [&str; 6] = ["run", "--rm", "--pull=never", "--network=none", "--
 
 /// How long a runtime may take to answer. An engine that hangs is not to keep every command from its work.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The limit for building and removing images.
-const MOST: Duration = Duration::from_secs(1800);
-
-/// How often cancellation is checked while a runtime works.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The prefix of files in the directory of templates that test whether an engine sees that directory.
 const SEEN: &str = ".look-";
@@ -150,15 +143,6 @@ impl Image {
         ask(&self.runtime, self.engine.as_deref(), words)
     }
 
-    /// Runs it for work that may take long and can be cancelled.
-    pub(crate) fn work(
-        &self,
-        words: impl IntoIterator<Item = impl AsRef<OsStr>>,
-        cancel: &CancelToken,
-    ) -> Result<String> {
-        ask_within(&self.runtime, self.engine.as_deref(), words, MOST, cancel)
-    }
-
     /// Runs [`LOOK`] in the image, and returns its output. Also reports whether its containers see `seen`.
     fn look(&self, program: &str, places: &[PathBuf], seen: &Path) -> Result<(String, bool)> {
         let error = match self.look_with(program, places, Some(seen)) {
@@ -241,25 +225,12 @@ fn mounted(path: &Path) -> OsString {
 }
 
 fn ask(runtime: &Path, engine: Option<&str>, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String> {
-    ask_within(runtime, engine, words, PATIENCE, &CancelToken::default())
-}
-
-fn ask_within(
-    runtime: &Path,
-    engine: Option<&str>,
-    words: impl IntoIterator<Item = impl AsRef<OsStr>>,
-    limit: Duration,
-    cancel: &CancelToken,
-) -> Result<String> {
     let mut command = Command::new(runtime);
     command.args(engine.into_iter().flat_map(|engine| ["--host", engine])).args(words);
     command.current_dir("/").env_clear().envs(environment()).stdin(Stdio::null());
-    let ran = output_within(command, limit, cancel).map_err(|error| Error::io(Operation::Run, runtime, error))?;
+    let ran = output(command).map_err(|error| Error::io(Operation::Run, runtime, error))?;
     let Some(output) = ran else {
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
-        let said = format!("it did not answer within {} s", limit.as_secs());
+        let said = format!("it did not answer within {} s", PATIENCE.as_secs());
         return Err(Error::Runtime { runtime: runtime.to_path_buf(), code: None, said });
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -274,23 +245,18 @@ fn ask_within(
     })
 }
 
-/// Runs a command, and returns its output, or `None` if it had to be killed because it took longer, or was cancelled.
-fn output_within(mut command: Command, limit: Duration, cancel: &CancelToken) -> io::Result<Option<Output>> {
+/// Runs a command, and returns its output, or `None` if it had to be killed because it took too long.
+fn output(mut command: Command) -> io::Result<Option<Output>> {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let process = sys::ProcessHandle::open(child.id(), None);
     let (ended, end) = mpsc::channel();
     // Processes that it has started may hold the pipes for longer, so nobody waits for this thread.
     thread::spawn(move || ended.send(child.wait_with_output()));
-    let started = Instant::now();
-    loop {
-        let left = limit.saturating_sub(started.elapsed());
-        match end.recv_timeout(left.min(LOOK_EVERY)) {
-            Ok(output) => return output.map(Some),
-            Err(mpsc::RecvTimeoutError::Timeout) if !left.is_zero() && !cancel.is_cancelled() => {}
-            Err(_) => {
-                process.inspect(|process| process.signal(Signal::KILL));
-                return Ok(None);
-            }
+    match end.recv_timeout(PATIENCE) {
+        Ok(output) => output.map(Some),
+        Err(_) => {
+            process.inspect(|process| process.signal(Signal::KILL));
+            Ok(None)
         }
     }
 }

@@ -4,11 +4,10 @@ pub(crate) mod data;
 mod process;
 mod readiness;
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, CloneOptions, CloneState, RemovalWait, RevertReport, Strategy};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -20,7 +19,7 @@ use self::process::{start, start_in_container};
 use self::readiness::{Notices, ReadinessWait};
 use crate::address::Address;
 use crate::container::{self, ServerProcess};
-use crate::copy_up::{self, LargeFile, OverlayPaths, Watch};
+use crate::copy_up::{self, LargeFile};
 use crate::engine::{Engine, Instance, connection, memory};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -57,21 +56,8 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) starter: Option<BorrowedFd<'a>>,
     pub(crate) owners: Owners<'a>,
     pub(crate) cancel: &'a CancelToken,
-    /// The data directory of its container, if it is in one.
-    pub(crate) container_data: ContainerData<'a>,
     /// Called before the server is started on an overlay that copies files as a whole.
     pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),
-}
-
-/// The source of a container's data directory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ContainerData<'a> {
-    /// The directory of this machine.
-    Bound,
-    /// Something else that is mounted there.
-    Mounted { source: &'a OsStr, option: Option<&'static str> },
-    /// The files of its image.
-    OfImage,
 }
 
 /// The owners, whose end is the server's, as far as descriptors tell: of a socket, and of processes.
@@ -106,13 +92,8 @@ pub(crate) struct RunningServer {
     pub(crate) ready_took: Duration,
     pub(crate) notifies: bool,
     pub(crate) neutralised: Vec<String>,
-    /// When the data directory was there.
-    pub(crate) since: SystemTime,
     /// The files that an overlay will copy as a whole.
     pub(crate) copy_up: Vec<LargeFile>,
-    pub(crate) watch: Option<Watch>,
-    /// Facts about copies that cannot be told, and why.
-    pub(crate) untold: Option<String>,
     /// Unmounted before the files are removed, the second place first: it shows an overlay too.
     pub(crate) seen: ServerView,
     pub(crate) placed: Option<DataClone>,
@@ -132,9 +113,8 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         quietly(wanted.is_ahead, || data_directory(wanted, &place, &data))
     })?;
     let state = recorded(wanted, placed.as_ref(), &data);
-    let since = SystemTime::now();
     let seen = as_seen(wanted)?;
-    let (copy_up, watch, untold) = watched(wanted, placed.as_ref(), &seen.path, since);
+    let copy_up = copied_at_first_open(wanted, placed.as_ref());
     open_up(wanted, &place, &settings)?;
     if *wanted.origin == Origin::Init {
         initialise(wanted, &seen.path.join("data"), &settings, &output)?;
@@ -176,10 +156,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         ready_took: started.elapsed(),
         notifies,
         neutralised,
-        since,
         copy_up,
-        watch,
-        untold,
         placed,
         state,
         seen,
@@ -248,38 +225,16 @@ fn refusals(placed: &DataClone) -> Vec<String> {
     placed.refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
 }
 
-/// Watches an overlay that copies files as a whole, and says which large ones there are.
-fn watched(
-    wanted: &LaunchRequest<'_>,
-    placed: Option<&DataClone>,
-    seen: &Path,
-    since: SystemTime,
-) -> (Vec<LargeFile>, Option<Watch>, Option<String>) {
-    let spec = wanted.spec;
-    let upper = placed.and_then(|placed| placed.overlay.as_ref()?.upper());
-    let (Some(placed), Some(upper), Origin::Template(template)) = (placed, upper, wanted.origin) else {
-        return (Vec::new(), None, None);
-    };
-    if !placed.copies_up && !spec.trace {
-        return (Vec::new(), None, None);
-    }
-    let lower = template.join("data");
-    let copy_up = if placed.copies_up { copy_up::large(&lower) } else { Vec::new() };
-    let mut merged = vec![wanted.files.join("data")];
-    if seen != wanted.files {
-        merged.push(seen.join("data"));
-    }
-    // A report is no reason not to start: what was copied can also be found at the end.
-    let (watch, untold) = match Watch::begin(OverlayPaths { lower, upper, merged, since }, &spec.place) {
-        Ok(watch) => {
-            let untold = watch.untold.clone();
-            (Some(watch), untold)
+/// Returns the large files that an overlay copies as a whole, and tells of them.
+fn copied_at_first_open(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>) -> Vec<LargeFile> {
+    match wanted.origin {
+        Origin::Template(template) if placed.is_some_and(|placed| placed.copies_up) => {
+            let copy_up = copy_up::large(&template.join("data"));
+            (wanted.tell)(StartNotice { name: wanted.spec.name.clone(), copy_up: copy_up.clone() });
+            copy_up
         }
-        Err(error) => (None, Some(error.to_string())),
-    };
-    let (name, place) = (spec.name.clone(), spec.place.clone());
-    (wanted.tell)(StartNotice { name, copy_up: copy_up.clone(), untold: untold.clone(), place });
-    (copy_up, watch, untold)
+        _ => Vec::new(),
+    }
 }
 
 /// Runs work that may take long, such as copying gigabytes, and cancels it when nobody wants the server any more.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use super::{ContainerData, DATA, LaunchRequest};
+use super::{DATA, LaunchRequest};
 use crate::container::{self, Container, Mount, Run, ServerProcess};
 use crate::engine::Instance;
 use crate::error::{Error, Result};
@@ -82,11 +82,7 @@ pub(super) fn start_in_container(
         Mount::readable(settings.path(), settings.path()),
         Mount::readable(&users, Path::new("/etc/passwd")),
     ];
-    match wanted.container_data {
-        ContainerData::Bound => mounts.push(Mount::writable(&data)),
-        ContainerData::Mounted { source, option } => mounts.push(Mount { source, at: &data, option }),
-        ContainerData::OfImage => {}
-    }
+    mounts.push(Mount::writable(&data));
     let line = container.command(&Run {
         command,
         account: wanted.spec.account,

@@ -6,7 +6,6 @@ use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::{Home, find, unix_now};
-use crate::copy_up::CopiedFile;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::private;
@@ -24,22 +23,20 @@ pub struct Ending {
     pub reason: EndReason,
     /// Seconds since 1970.
     pub ended_unix_s: u64,
-    /// The files that its overlay had copied.
-    pub copied: Vec<CopiedFile>,
     pub(crate) log: String,
 }
 
 impl Ending {
     /// Returns the ending of a server whose files are still in `place`.
-    pub(crate) fn of(place: &Path, name: &str, reason: EndReason, copied: Vec<CopiedFile>) -> Self {
+    pub(crate) fn of(place: &Path, name: &str, reason: EndReason) -> Self {
         // Everybody who has tests knows why these have ended.
         let log = if reason == EndReason::OwnerEnded { String::new() } else { crate::log::last_lines(place) };
-        Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), copied, log }
+        Self { name: name.to_owned(), reason, ended_unix_s: unix_now(), log }
     }
 
     /// Keeps it in the directory of logs. The server is gone in any case, so nothing fails when this does.
     pub(crate) fn keep(&self, logs: &Path) {
-        if self.reason != EndReason::OwnerEnded || !self.copied.is_empty() {
+        if self.reason != EndReason::OwnerEnded {
             let _ = private::write_json(&path(logs, &self.name), self);
         }
     }
@@ -72,10 +69,9 @@ pub fn endings(home: &Home) -> Vec<Ending> {
     found
 }
 
-/// Removes endings that are old or too many. Those of which nobody wonders go first.
+/// Removes endings that are old or too many.
 pub(crate) fn sweep(home: &Home) {
-    let mut found = endings(home);
-    found.sort_by_key(|ending| ending.reason == EndReason::OwnerEnded);
+    let found = endings(home);
     let oldest = unix_now().saturating_sub(KEPT_S);
     for (_, old) in found.iter().enumerate().filter(|(at, ending)| *at >= KEPT || ending.ended_unix_s < oldest) {
         forget(home, &old.name);

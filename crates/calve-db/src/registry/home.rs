@@ -42,11 +42,6 @@ impl Home {
         Self { root: calve_home.join("db"), runtime }
     }
 
-    /// Returns the home of another directory, with the same place for short-lived files.
-    pub fn elsewhere(&self, calve_home: &Path) -> Self {
-        Self { root: calve_home.join("db"), runtime: self.runtime.clone() }
-    }
-
     /// Returns the directory of everything that is kept.
     pub(crate) fn path(&self) -> &Path {
         &self.root

@@ -3,13 +3,11 @@
 mod ending;
 mod home;
 pub(crate) mod name;
-mod trace;
 
 pub use ending::{Ending, Log, endings, log};
 pub(crate) use ending::{forget as forget_ending, sweep as sweep_endings};
 pub use home::Home;
 pub(crate) use home::POOL_SUFFIX;
-pub use trace::Trace;
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -38,7 +36,7 @@ const BEGUN: &str = "begun.json";
 /// The file that names a server's container, so that it can be found without a record.
 pub(crate) const CONTAINER: &str = "container.json";
 /// The entries in a place beside the server's own files.
-const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", CONTAINER, "log", "copied"];
+const FILES: &[&str] = &[LOCK, RECORD, BEGUN, "sockets", CONTAINER, "log"];
 /// Directories of templates that are being built. No server has such a name.
 pub(crate) const BUILDING: &str = ".building-";
 /// Directories of data that is only being cloned. No service has such a name.
@@ -71,12 +69,6 @@ pub struct Record {
     /// The files that an overlay copies as a whole when the server first opens them for writing.
     #[serde(default)]
     pub copy_up: Vec<LargeFile>,
-    /// Whether copies of an overlay are watched as they are made.
-    #[serde(default)]
-    pub watched: bool,
-    /// Facts about processes that open files on an overlay that cannot be told, and why.
-    #[serde(default)]
-    pub untold: Option<String>,
     /// How long that took.
     pub clone_ms: f64,
     /// From the start of cloning until it answered.
@@ -128,7 +120,7 @@ impl Record {
     /// Returns whether a second server can be prepared for its next reset: one that costs no disk space, and needs no port.
     pub fn can_prepare(&self) -> bool {
         let is_cheap = self.strategy != Some(Strategy::Copy);
-        self.isolated && self.image.is_none() && !self.watched && self.address.tcp_port.is_none() && is_cheap
+        self.isolated && self.image.is_none() && self.address.tcp_port.is_none() && is_cheap
     }
 
     /// Returns its engine; `None` if this version does not know it.

@@ -29,7 +29,7 @@ impl Supervisor<'_> {
             true => match self.hand_over(&claim) {
                 Ok(()) => {
                     let record = self.record.clone();
-                    Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new(), copied: Vec::new() }))
+                    Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new() }))
                 }
                 Err(error) => Answer::failed(error),
             },

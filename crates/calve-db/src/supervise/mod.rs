@@ -23,14 +23,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
 use crate::container;
-use crate::copy_up::{self, CopiedFile};
 use crate::end_reason::EndReason;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::random;
 use crate::files::{private, trash};
-use crate::launch::{ContainerData, LaunchRequest, Owners, ResetData, RunningServer, launch};
+use crate::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
 use crate::log;
 use crate::messages::{Answer, Origin, Owner, ReadyServer, Request, Spec, StartNotice, receive, send};
 use crate::operation::Operation;
@@ -155,8 +154,6 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         strategy: None,
         refused: Vec::new(),
         copy_up: Vec::new(),
-        watched: false,
-        untold: None,
         clone_ms: 0.0,
         ready_ms: 0.0,
         started_unix_s: now,
@@ -204,7 +201,6 @@ impl<'a> Supervisor<'a> {
             starter: Some(talk.as_fd()),
             owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
             cancel,
-            container_data: ContainerData::Bound,
             tell: &tell,
         };
         if !spec.is_left_to_the_kernel(isolated) {
@@ -242,7 +238,7 @@ impl<'a> Supervisor<'a> {
         };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
-        let ready = ReadyServer { record: supervisor.record.clone(), neutralised, copied: Vec::new() };
+        let ready = ReadyServer { record: supervisor.record.clone(), neutralised };
         Ok((supervisor, ready))
     }
 
@@ -253,8 +249,6 @@ impl<'a> Supervisor<'a> {
         self.record.strategy = launched.strategy;
         self.record.refused.clone_from(&launched.refused);
         self.record.copy_up.clone_from(&launched.copy_up);
-        self.record.watched = launched.watch.is_some();
-        self.record.untold.clone_from(&launched.untold);
         self.record.clone_ms = milliseconds(launched.clone_took);
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
@@ -436,7 +430,6 @@ impl<'a> Supervisor<'a> {
             starter: None,
             owners: self.owners(talk),
             cancel,
-            container_data: ContainerData::Bound,
             tell: &tell,
         })
     }
@@ -459,18 +452,6 @@ impl<'a> Supervisor<'a> {
         sweep::end_children(self.engine, &self.files, server, self.isolated);
     }
 
-    /// Returns the files that its overlay has copied. The server has ended.
-    fn copied(&mut self) -> Vec<CopiedFile> {
-        let seen = self.launched.watch.take().map(copy_up::Watch::end).unwrap_or_default();
-        let upper = self.launched.placed.as_ref().and_then(|placed| placed.overlay.as_ref()?.upper());
-        match (upper, &self.origin) {
-            (Some(upper), Origin::Template(template)) => {
-                copy_up::copied(&template.join("data"), &upper, self.launched.since, seen)
-            }
-            _ => Vec::new(),
-        }
-    }
-
     fn end(&mut self, end: End, talk: &mut UnixStream) {
         self.prepared.forget();
         self.reaper = trash::Reaper::default();
@@ -489,7 +470,6 @@ impl<'a> Supervisor<'a> {
             end => {
                 self.shut_down();
                 self.launched.seen.hide();
-                let copied = self.copied();
                 if let Some(overlay) = self.launched.placed.as_mut().and_then(|placed| placed.overlay.take()) {
                     let _ = overlay.unmount();
                 }
@@ -498,7 +478,7 @@ impl<'a> Supervisor<'a> {
                 self.port = None;
                 runtime::remove(&self.spec.directory, RemovalWait::Yes);
                 if let (End::Unasked(reason), true) = (&end, self.spec.template.is_some() && !self.record.waits) {
-                    Ending::of(self.spec.files(), &self.record.name, *reason, copied.clone()).keep(&self.spec.logs);
+                    Ending::of(self.spec.files(), &self.record.name, *reason).keep(&self.spec.logs);
                 }
                 let removed = self.launched.server.check_removed();
                 match &removed {
@@ -507,7 +487,7 @@ impl<'a> Supervisor<'a> {
                     Err(_) => registry::forget(&self.spec.place),
                 }
                 if let End::Asked(mut asked) = end {
-                    let answer = removed.map_or_else(Answer::failed, |()| Answer::Stopped { copied });
+                    let answer = removed.map_or_else(Answer::failed, |()| Answer::Stopped {});
                     let _ = send(&mut asked, &answer);
                 }
                 let _ = self.spec.place.parent().map(trash::reap);

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
-use crate::launch::{ContainerData, LaunchRequest, RunningServer, launch};
+use crate::launch::{LaunchRequest, RunningServer, launch};
 use crate::messages::Origin;
 use crate::operation::Operation;
 use crate::runtime;
@@ -157,7 +157,6 @@ impl Supervisor<'_> {
                 owners: self.owners(talk),
                 // The token is its own: that the owner has gone is no failure of this.
                 cancel: &CancelToken::default(),
-                container_data: ContainerData::Bound,
                 tell: &|_| (),
             })?;
             self.engine.warm(&address, WARM_IN);

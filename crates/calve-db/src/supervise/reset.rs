@@ -8,7 +8,6 @@ use calve_core::{CancelToken, Choice, RemovalWait, RevertOptions, Strategy};
 
 use super::next_data::NextData;
 use super::{End, Supervisor};
-use crate::copy_up::CopiedFile;
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
 use crate::files::trash;
@@ -31,7 +30,7 @@ impl Supervisor<'_> {
         if let Ok(origin) = &origin
             && let Some(old) = self.swap(origin)
         {
-            let ready = ReadyServer { record: self.record.clone(), neutralised: Vec::new(), copied: Vec::new() };
+            let ready = ReadyServer { record: self.record.clone(), neutralised: Vec::new() };
             let _ = send(&mut from, &Answer::Ready(Box::new(ready)));
             drop(old);
             self.prepared.want(origin.clone());
@@ -42,10 +41,10 @@ impl Supervisor<'_> {
         let answer = match held {
             Err(error) => Answer::failed(error),
             Ok((origin, _held)) => match self.reset(&origin, &from, talk, cancel) {
-                Ok(copied) => {
+                Ok(()) => {
                     self.prepared.want(origin);
                     let record = self.record.clone();
-                    Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new(), copied }))
+                    Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new() }))
                 }
                 Err(error) => {
                     let _ = send(&mut from, &Answer::failed(log::added_to(error, self.spec.files())));
@@ -65,26 +64,18 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns the files that the overlay had copied until then.
-    fn reset(
-        &mut self,
-        origin: &Origin,
-        asked: &UnixStream,
-        talk: &UnixStream,
-        cancel: &CancelToken,
-    ) -> Result<Vec<CopiedFile>> {
+    fn reset(&mut self, origin: &Origin, asked: &UnixStream, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
         let identity = origin.template_identity();
         let next = self.prepared.take_data(origin, &identity);
         self.prepared.forget();
         self.kill();
-        let copied = self.copied();
         let data = self.reset_data(origin, &identity, next, talk, cancel)?;
         self.record.template_identity = identity;
         self.launched = self.launch(origin, &data, asked, talk, cancel)?;
         self.origin = origin.clone();
         self.record.standby = false;
         self.write_record()?;
-        Ok(copied)
+        Ok(())
     }
 
     /// Puts back the data, or takes the present ones away. The server has ended.

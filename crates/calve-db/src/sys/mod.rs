@@ -14,14 +14,9 @@ pub(crate) use linux::*;
 mod portable;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use portable::*;
-#[cfg(not(target_os = "linux"))]
-mod unwatched;
-#[cfg(not(target_os = "linux"))]
-pub(crate) use unwatched::*;
 
-use std::ffi::{CString, OsString};
+use std::ffi::CString;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 
 /// Repeats a call until no signal interrupts it.
 pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
@@ -95,30 +90,4 @@ pub(crate) struct Launch<'a> {
     /// Whether it is the first process of a process namespace, which ends with it.
     #[allow(dead_code, reason = "only Linux has such namespaces")]
     pub(crate) own_processes: bool,
-}
-
-/// A name that came into a directory.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
-pub(crate) struct Appearance {
-    /// The number that [`Appearances::add`] gave for the directory.
-    pub(crate) directory: i32,
-    pub(crate) name: OsString,
-    pub(crate) is_directory: bool,
-}
-
-/// A file that was opened.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
-pub(crate) struct FileOpening {
-    pub(crate) path: PathBuf,
-    pub(crate) thread: u32,
-}
-
-/// A process, and the thread of it where that is known.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only an overlay is watched"))]
-pub(crate) struct ProcessThread {
-    pub(crate) process: u32,
-    /// The command line that `ps` shows, or the program's name.
-    pub(crate) name: String,
-    pub(crate) thread: Option<u32>,
-    pub(crate) thread_name: Option<String>,
 }

@@ -248,3 +248,11 @@ pub(crate) fn stream_socket() -> rustix::io::Result<std::os::fd::OwnedFd> {
 pub(crate) fn hold_name(_: &str) -> rustix::io::Result<Option<std::os::fd::OwnedFd>> {
     Ok(None)
 }
+
+pub(crate) fn memory_bytes(_process: u32) -> Option<u64> {
+    None
+}
+
+pub(crate) fn tree(process: u32) -> Vec<u32> {
+    vec![process]
+}

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::runtimes::Containers;
-use crate::world::{Mariadb, Postgres, User, World, eventually};
+use crate::world::{Mariadb, Postgres, User, World};
 
 fn bench(world: &World) -> crate::world::Run {
     world.calve("bench").args(["db", "--template", "t", "--json"])
@@ -56,9 +56,7 @@ fn every_strategy_that_works_is_measured() {
     {
         let Some(world) = World::on(file_system, User::This) else { return };
         world.template(Postgres);
-        let html = world.path().join("report.html");
-        let ran = bench(&world).args(["--runs", "1", "--duration", "2", "--export-html"]).arg(&html).succeeds();
-        let report = ran.json();
+        let report = bench(&world).args(["--runs", "1", "--duration", "2"]).succeeds().json();
         assert_eq!(strategies(&report, 1), expected, "{report:#}");
         let steps = report["results"].as_array().unwrap().iter().filter(|row| row["step"].is_string());
         let timed = steps.filter(|row| row["ms"]["median"].as_f64().unwrap_or_default() > 0.0).count();
@@ -69,7 +67,6 @@ fn every_strategy_that_works_is_measured() {
         let not_run: Vec<&Value> = report["not_run"].as_array().unwrap().iter().map(|row| &row["why"]).collect();
         assert_eq!(not_run, vec!["refused"; 4 - expected.len()], "{report:#}");
         assert!(median(&report, "copy", "disk_bytes") > 2.0 * median(&report, "overlay", "disk_bytes"), "{report:#}");
-        assert!(fs_err::read_to_string(html).unwrap().contains("first write"));
         // The template was only read, and nothing is left.
         let server = world.start("after");
         assert_eq!(world.rows(Postgres, &server), "1000");
@@ -78,108 +75,27 @@ fn every_strategy_that_works_is_measured() {
     }
 }
 
-/// Images and volumes that benches of this world have made and not removed.
-fn left(containers: &Containers) -> [String; 2] {
-    let filter = format!("label=calve.bench={}", containers.home_label().split_once('=').unwrap().1);
-    [["images"].as_slice(), &["volume", "ls"]]
-        .map(|words| containers.ask(words.iter().copied().chain(["--quiet", "--filter", &filter])))
-}
-
 #[test]
-fn servers_in_containers_are_compared_with_what_podman_does() {
+fn servers_in_containers_are_measured() {
     let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
-    let Some(containers) = Containers::within(world, Postgres) else { return };
-    is_compared(&containers);
-    containers.create(&containers.image).arg("--rebuild").succeeds();
-    let image = ["--image", &containers.image];
-    bench(&containers.world).args(image).fails(2, &["run from the image", "leave out `--image`"]);
+    Containers::within(world, Postgres).iter().for_each(are_measured);
 }
 
-#[test]
-fn servers_in_containers_are_compared_with_what_docker_does() {
-    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-    Containers::of_docker(world, Postgres).iter().for_each(is_compared);
-}
-
-/// Compares them, also for users who may not do everything.
+/// Measures them, also for users who may not do everything.
 #[track_caller]
-pub(crate) fn is_compared(containers: &Containers) {
-    let (world, is_rootless) = (&containers.world, containers.pause.is_some());
-    let runtime = if containers.is_docker { "docker" } else { "podman" };
-    let own = ["an existing directory", "the data in the image"];
-    let overlays = ["a volume of type=overlay", "--volume DIR:DIR:O"];
-    let measure = |more: &[&str]| {
-        let line = bench(world).args(["--runs", "1", "--duration", "0", "--steps", "0"]).args(more);
-        let report = line.succeeds().json();
-        for data in own.iter().chain(&overlays) {
-            let name = format!("{runtime}: {data}");
-            // Docker has no such option.
-            let is_possible = !containers.is_docker || *data != overlays[1];
-            let found = report["results"].as_array().unwrap().iter().find(|row| row["server"] == name.as_str());
-            assert_eq!(found.is_some(), is_possible, "{name}: {report:#}");
-            for key in ["first_query_ms", "first_write_ms", "stop_ms"] {
-                assert!(found.is_none_or(|row| row[key]["median"].as_f64() > Some(0.0)), "{found:#?}");
-            }
-            // By the process at the other end of its socket, and not by the runtime's.
-            assert!(found.is_none_or(|row| row["memory_bytes"]["median"].as_f64() > Some(1e7)), "{found:#?}");
-        }
-        assert_eq!(left(containers), ["", ""]);
-        containers.nothing_left();
-        // Nor of the home that the bench has made for its template.
-        let all = containers.ask(["ps", "--all", "--format", "{{.Labels}}"]);
-        assert!(!all.contains(world.path().to_str().unwrap()), "{all}");
-        report
-    };
+pub(crate) fn are_measured(containers: &Containers) {
+    let (world, runtime) = (&containers.world, if containers.is_docker { "docker" } else { "podman" });
     containers.template();
-    let report = measure(&[]);
-    let image = ["--image", &containers.image, "--runtime", containers.runtime.to_str().unwrap()];
-    if is_rootless {
+    let report = bench(world).args(["--runs", "1", "--duration", "0", "--steps", "0"]).succeeds().json();
+    let alone = row(&report, &format!("{runtime}: an existing directory"));
+    for key in ["first_query_ms", "first_write_ms", "stop_ms"] {
+        assert!(alone[key]["median"].as_f64() > Some(0.0), "{alone:#}");
+    }
+    // By the process at the other end of its socket, and not by the runtime's.
+    assert!(alone["memory_bytes"]["median"].as_f64() > Some(1e7), "{alone:#}");
+    if containers.pause.is_some() {
         assert_eq!(strategies(&report, 0), ["copy"]);
-        return;
     }
-    world.db(["template", "remove", "t"]).succeeds();
-    world.template(Postgres);
-    let report = measure(&image);
-    row(&report, "the server alone: an existing directory");
-    let clone_ms = row(&report, &format!("{runtime}: Calve"))["clone_ms"]["median"].as_f64();
-    assert!(clone_ms > Some(0.0), "{report:#}");
-}
-
-#[test]
-fn what_a_killed_bench_leaves_of_containers_goes_with_the_next_commands() {
-    let on_ext4 = World::on(FileSystem::Ext4, User::This);
-    let Some(containers) = on_ext4.and_then(|world| Containers::within(world, Postgres)) else { return };
-    let world = &containers.world;
-    containers.template();
-    let line = ["--runs", "2", "--duration", "0", "--steps", "0"];
-    let is_there: [&dyn Fn() -> bool; 3] = [
-        // In a container of its own, on a volume of its own, and from an image of its own.
-        &|| containers.ask(["ps", "--all", "--format", "{{.Labels}}"]).contains("bench-"),
-        &|| !left(&containers)[1].is_empty(),
-        &|| !left(&containers)[0].is_empty(),
-    ];
-    for is_there in is_there {
-        let mut child = bench(world).args(line).spawn();
-        while !is_there() {
-            assert!(child.try_wait().unwrap().is_none(), "it ended too early");
-        }
-        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
-        child.wait().unwrap();
-        // A supervisor of Calve's own servers takes a moment to see that its owner has gone.
-        eventually(|| {
-            world.db(["gc"]).succeeds();
-            let names = containers.names();
-            if names.is_empty() { Ok(()) } else { Err(format!("{names:?}")) }
-        });
-        world.nothing_runs();
-    }
-    // Nor does what has the label alone.
-    let label = containers.home_label().replacen("calve.home", "calve.bench", 1);
-    let stranger = format!("not-calve-bench-1-{}", std::process::id());
-    containers.ask(["volume", "create", "--label", &label, &stranger]);
-    bench(world).args(["--runs", "1", "--duration", "0", "--steps", "0"]).succeeds();
-    assert_eq!(left(&containers), ["".to_owned(), stranger.clone()]);
-    containers.ask(["volume", "rm", &stranger]);
     containers.nothing_left();
 }
 

@@ -485,7 +485,7 @@ fn another_user_than_root_needs_subordinate_ids() {
     world.db(["gc"]).succeeds();
     containers.nothing_left();
     // To carry the image takes this user a minute, so it is done once.
-    bench::is_compared(&containers);
+    bench::are_measured(&containers);
 
     fs::write(world.path().join("ids"), "").unwrap();
     containers.create(&containers.image).arg("--rebuild").fails(1, &["subuid", "hint: as root, give this user subordinate ids: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER"]);

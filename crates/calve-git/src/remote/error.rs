@@ -42,15 +42,6 @@ pub enum RemoteError {
         /// Its version, in its words.
         version: String,
     },
-    /// The installed git cannot do what was asked for.
-    #[error("git {version} has no `{feature}`, which came with git {since}")]
-    Missing {
-        version: String,
-        /// The option or command.
-        feature: &'static str,
-        /// The first version that has it.
-        since: &'static str,
-    },
     /// A property that was required does not hold. Nothing was made.
     #[error("the required {property} is not possible: {why}")]
     Refused { property: Property, why: String },
@@ -117,7 +108,7 @@ impl RemoteError {
             Self::Senseless { .. } => Remedy::ReadHelp,
             Self::NoRemote => Remedy::AddRemote,
             Self::NotEmpty(_) => Remedy::ChooseAnotherDirectory,
-            Self::OldGit { .. } | Self::Missing { .. } => Remedy::UpdateGitOrDoWithout,
+            Self::OldGit { .. } => Remedy::UpdateGitOrDoWithout,
             Self::Refused { property: Property::Filter, .. } => Remedy::AllowFiltersOrDropRequirement,
             Self::Refused { property: Property::Depth, .. } => Remedy::ChooseTransportOrDropRequirement,
             Self::NotAsked { .. } => Remedy::ChoosePurposeOrDropRequirement,

@@ -1,6 +1,5 @@
 //! The abilities of the installed git, found out by asking it.
 
-use crate::error::Result;
 use crate::git::Git;
 use crate::remote::error::RemoteError;
 
@@ -11,10 +10,6 @@ pub struct Features {
     pub version: String,
     /// `git clone --revision`: a clone of one commit, named by its id (2.49).
     pub revision: bool,
-    /// `git clone --bundle-uri`: most of a full clone from a static file (2.38).
-    pub bundle_uri: bool,
-    /// `git backfill`: the missing contents of a partial clone, in batches (2.49).
-    pub backfill: bool,
 }
 
 impl Features {
@@ -28,19 +23,11 @@ impl Features {
         if numbers(&version) < (2, 30) {
             return Err(RemoteError::OldGit { version });
         }
-        let clone = usage(git, "clone")?;
-        let has = |option: &str| clone.contains(&format!("--{option}")) || clone.contains(&format!("--[no-]{option}"));
-        let backfill = usage(git, "backfill")?.contains("git backfill");
-        Ok(Features { version, revision: has("revision"), bundle_uri: has("bundle-uri"), backfill })
+        let output = git.output(&["clone", "-h"])?;
+        let clone = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let revision = clone.contains("--revision") || clone.contains("--[no-]revision");
+        Ok(Features { version, revision })
     }
-}
-
-/// Returns the output of `git COMMAND -h`. A command that git does not have is no error: it says so.
-fn usage(git: &Git, command: &str) -> Result<String> {
-    let output = git.output(&[command, "-h"])?;
-    let known = output.status.code() == Some(129);
-    let text = [output.stdout, output.stderr].concat();
-    Ok(if known { String::from_utf8_lossy(&text).into_owned() } else { String::new() })
 }
 
 fn numbers(version: &str) -> (u32, u32) {
@@ -62,8 +49,6 @@ mod tests {
     fn the_installed_git_answers() {
         let features = Features::ask(&Git::at("/")).unwrap();
         assert!(features.version.starts_with(char::is_numeric), "{features:?}");
-        // 2.49 brought the option and the command together.
-        assert_eq!(features.revision, features.backfill, "{features:?}");
-        assert_eq!(features.bundle_uri, numbers(&features.version) >= (2, 38), "{features:?}");
+        assert_eq!(features.revision, numbers(&features.version) >= (2, 49), "{features:?}");
     }
 }

@@ -11,7 +11,6 @@ use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::Step;
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
-use crate::remote::published::{self, Reason};
 use crate::remote::session::{Listener, Maintenance, Prompts, Session};
 use crate::remote::traffic::{Traces, Traffic};
 use crate::remote::url::RepositoryUrl;
@@ -28,8 +27,6 @@ pub struct FetchOptions {
     pub depth: Option<u32>,
     /// Do what costs more than it saves all the same.
     pub force: bool,
-    /// Then fetch the contents that are still missing, in batches.
-    pub backfill: bool,
     /// Whether git may ask for a password.
     pub prompts: Prompts,
     /// Ends it early.
@@ -59,7 +56,7 @@ pub struct FetchReport {
     /// The objects that it leaves on the server.
     pub filter: Option<String>,
     pub commands: Vec<String>,
-    pub reason: Reason,
+    pub reason: &'static str,
     pub traffic: Traffic,
     /// How long it took.
     pub seconds: f64,
@@ -75,7 +72,8 @@ pub struct FetchReport {
 /// As [`fetch`], for what can be known before.
 pub fn plan_fetch(options: &FetchOptions) -> Result<FetchReport, RemoteError> {
     let (state, _) = state_of(&options.directory)?;
-    let (steps, reason) = choose(&state, options, &Features::ask(&Git::at(&options.directory))?)?;
+    Features::ask(&Git::at(&options.directory))?;
+    let (steps, reason) = choose(&state, options)?;
     Ok(receipt(&state, &steps, reason))
 }
 
@@ -86,7 +84,8 @@ pub fn plan_fetch(options: &FetchOptions) -> Result<FetchReport, RemoteError> {
 pub fn fetch(options: &FetchOptions, listener: Listener<'_>) -> Result<FetchReport, RemoteError> {
     let started = Instant::now();
     let (state, git_directory) = state_of(&options.directory)?;
-    let (steps, reason) = choose(&state, options, &Features::ask(&Git::at(&options.directory))?)?;
+    Features::ask(&Git::at(&options.directory))?;
+    let (steps, reason) = choose(&state, options)?;
     let mut receipt = receipt(&state, &steps, reason);
     let traces = Traces::new(&git_directory, state.url.kind())?;
     let session = Session {
@@ -111,7 +110,7 @@ pub fn fetch(options: &FetchOptions, listener: Listener<'_>) -> Result<FetchRepo
     Ok(receipt)
 }
 
-fn receipt(state: &CloneState, steps: &[Step], reason: Reason) -> FetchReport {
+fn receipt(state: &CloneState, steps: &[Step], reason: &'static str) -> FetchReport {
     let spoken = |step: &Step| {
         let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
         std::iter::once("git".to_owned()).chain(words.filter(|word| word != "--progress")).collect::<Vec<_>>().join(" ")
@@ -149,12 +148,23 @@ fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     Ok((state, git_directory))
 }
 
+/// Why `fetch --depth` is refused in a clone that has its whole history.
+const DEPTH_IN_A_FULL_CLONE: &str = "`git fetch --depth` in a clone that has its history makes the server work out and send what is already here, and cuts the history off";
+
+/// Says why a fetch is done as it is done.
+fn reason(shallow: bool, filter: Option<&str>, with_depth: bool) -> &'static str {
+    match (shallow, filter, with_depth) {
+        (true, _, true) => "`git fetch --depth` in a shallow clone has the server count again what is here",
+        (true, _, false) => "a shallow clone is fetched into without a depth: only what is new comes",
+        (false, _, true) => "forced",
+        (false, Some("tree:0"), false) => "a treeless clone asks for trees with every fetch",
+        (false, Some(_), false) => "a partial clone is fetched into in full; contents come when they are checked out",
+        (false, None, false) => "a full clone is fetched into in full: nothing is cheaper",
+    }
+}
+
 /// Chooses the commands, and returns them with the reason for them.
-pub(crate) fn choose(
-    state: &CloneState,
-    options: &FetchOptions,
-    features: &Features,
-) -> Result<(Vec<Step>, Reason), RemoteError> {
+pub(crate) fn choose(state: &CloneState, options: &FetchOptions) -> Result<(Vec<Step>, &'static str), RemoteError> {
     if let Some(bad) = options.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
         return Err(RemoteError::Senseless { why: format!("{bad:?} cannot be the name of a branch or commit") });
     }
@@ -163,7 +173,7 @@ pub(crate) fn choose(
         return Err(RemoteError::Senseless { why: why.into() });
     }
     if options.depth.is_some() && !state.shallow && !options.force {
-        return Err(RemoteError::Costly { why: published::depth_in_a_full_clone() });
+        return Err(RemoteError::Costly { why: DEPTH_IN_A_FULL_CLONE.into() });
     }
     let mut step = Step::inside(["fetch", "--progress"]);
     if let Some(depth) = options.depth {
@@ -173,20 +183,7 @@ pub(crate) fn choose(
     for reference in &options.references {
         step = step.with(reference);
     }
-    let mut steps = vec![step];
-    if options.backfill {
-        if state.filter.is_none() {
-            let why = "nothing is missing from this clone: only a partial clone can be backfilled";
-            return Err(RemoteError::Senseless { why: why.into() });
-        }
-        if !features.backfill {
-            let version = features.version.clone();
-            return Err(RemoteError::Missing { version, feature: "backfill", since: "2.49" });
-        }
-        steps.push(Step::inside(["backfill"]));
-    }
-    let reason = published::fetch_reason(state.shallow, state.filter.as_deref(), options.depth.is_some());
-    Ok((steps, reason))
+    Ok((vec![step], reason(state.shallow, state.filter.as_deref(), options.depth.is_some())))
 }
 
 #[cfg(test)]
@@ -199,54 +196,40 @@ mod tests {
         CloneState { purpose: None, shallow, filter: filter.map(str::to_owned), follows: true, url }
     }
 
-    fn options(depth: Option<u32>, force: bool, backfill: bool) -> FetchOptions {
+    fn options(depth: Option<u32>, force: bool) -> FetchOptions {
         FetchOptions {
             directory: ".".into(),
             references: Vec::new(),
             depth,
             force,
-            backfill,
             prompts: Prompts::Never,
             cancel: CancelToken::default(),
         }
     }
 
-    fn features(backfill: bool) -> Features {
-        Features { version: "2.39.5".into(), revision: backfill, bundle_uri: true, backfill }
-    }
-
     #[test]
     fn a_depth_is_refused_where_it_costs_and_never_added() {
         let commands = |state: &CloneState, options: &FetchOptions| {
-            let (steps, reason) = choose(state, options, &features(true))?;
+            let (steps, reason) = choose(state, options)?;
             Ok::<_, RemoteError>(receipt(state, &steps, reason).commands)
         };
         for filter in [None, Some("blob:none")] {
-            let error = commands(&state(false, filter), &options(Some(1), false, false)).unwrap_err();
+            let error = commands(&state(false, filter), &options(Some(1), false)).unwrap_err();
             assert!(matches!(error, RemoteError::Costly { .. }), "{error}");
-            let forced = commands(&state(false, filter), &options(Some(1), true, false)).unwrap();
+            let forced = commands(&state(false, filter), &options(Some(1), true)).unwrap();
             assert_eq!(forced, ["git fetch --depth=1 origin"]);
-            assert_eq!(commands(&state(false, filter), &options(None, false, false)).unwrap(), ["git fetch origin"]);
+            assert_eq!(commands(&state(false, filter), &options(None, false)).unwrap(), ["git fetch origin"]);
         }
-        assert_eq!(commands(&state(true, None), &options(None, false, false)).unwrap(), ["git fetch origin"]);
-        assert_eq!(
-            commands(&state(true, None), &options(Some(2), false, false)).unwrap(),
-            ["git fetch --depth=2 origin"]
-        );
-        let partial = commands(&state(false, Some("blob:none")), &options(None, false, true)).unwrap();
-        assert_eq!(partial, ["git fetch origin", "git backfill"]);
+        assert_eq!(commands(&state(true, None), &options(None, false)).unwrap(), ["git fetch origin"]);
+        assert_eq!(commands(&state(true, None), &options(Some(2), false)).unwrap(), ["git fetch --depth=2 origin"]);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let refused = |state: &CloneState, options: &FetchOptions| {
-            choose(state, options, &features(false)).unwrap_err().to_string()
-        };
-        refused(&state(false, None), &options(None, false, true));
-        assert!(refused(&state(false, Some("blob:none")), &options(None, false, true)).contains("2.49"));
+        let refused = |state: &CloneState, options: &FetchOptions| choose(state, options).unwrap_err().to_string();
         let alone = CloneState { follows: false, ..state(true, None) };
-        assert!(refused(&alone, &options(None, false, false)).contains("name the branch"));
-        let mut option = options(None, false, false);
+        assert!(refused(&alone, &options(None, false)).contains("name the branch"));
+        let mut option = options(None, false);
         option.references = vec!["--upload-pack=x".into()];
         refused(&state(false, None), &option);
     }

@@ -27,7 +27,7 @@ fn generated() -> Value {
         WorktreePruneReceipt WorktreeRemoveReceipt WorktreeRemovePlanReceipt WorktreeRemoveReceipts
         EnvironmentReceipt ServicesReceipt
         GitCloneReceipt GitClonePlanReceipt GitFetchReceipt GitFetchPlanReceipt GitAdviceReceipt
-        DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTemplatePushReceipt DbTemplatePullReceipt DbTraceReceipt DbGcReceipt
+        DbServerReceipt DbServersReceipt DbTemplateReceipt DbTemplatesReceipt DbTemplatePushReceipt DbTemplatePullReceipt DbGcReceipt
         DbPoolsReceipt DbMarkReceipt DbMarksReceipt DbPromoteReceipt
         RunReceipt VolumesReceipt
         ErrorReceipt

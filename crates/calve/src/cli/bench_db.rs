@@ -1,16 +1,13 @@
 //! `calve bench db`: its options.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::report::ReportArguments;
 
 /// Measure what a database server on a clone of a template costs, by every strategy that works there
 ///
-/// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. `--image` adds containers:
-/// Calve's, and the runtime's own with the data in the image, on an overlay volume, or with podman's `:O`. The servers of a template that was
-/// made from an image are all in containers. Each run clones the template, starts a server, asks one query, writes ten
+/// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. The servers of a template
+/// that was made from an image are all in containers. Each run clones the template, starts a server, asks one query, writes ten
 /// times, writes for some seconds by pgbench or `sysbench oltp_write_only` where that is installed, and stops the server. Reports
 /// times, the transactions per second with the worst latency of each second, and the disk space and memory of a server. Then it times
 /// commands as a whole: a start that finds a standby, and resets to the template and to a mark.
@@ -21,7 +18,6 @@ use super::report::ReportArguments;
 Examples:
   calve bench db --template shop
   calve bench db --template shop --duration 0 --runs 20     without a write load
-  calve bench db --template shop --image mysql:9            in containers too
   calve bench db --template shop --write 'UPDATE carts SET items = items + 1 WHERE id = 7'
 
 Exit codes: 0 measured, 1 failed, or a strategy that works there did, 2 usage, 130 interrupted.")]
@@ -38,21 +34,12 @@ pub(crate) struct BenchDbArguments {
     /// The duration of the write load; 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=3600))]
     pub(crate) duration: u64,
-    /// The number of its clients
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) clients: u32,
     /// How often each kind of server is started
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
     /// The number of timed starts with a standby, and of each kind of reset; 0 for none [default: the number of runs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) steps: Option<u32>,
-    /// Also measure servers in containers of this image
-    #[arg(long, value_name = "IMAGE")]
-    pub(crate) image: Option<String>,
-    /// The program that runs containers [default: podman or docker, whichever has the image]
-    #[arg(long, value_name = "PROGRAM", requires = "image")]
-    pub(crate) runtime: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
 }

@@ -30,7 +30,6 @@ pub(crate) enum DbCommand {
     List(ListArguments),
     Logs(LogsArguments),
     Promote(PromoteArguments),
-    Trace(TraceArguments),
     Url(UrlArguments),
     Gc(GcArguments),
 }
@@ -94,9 +93,6 @@ pub(crate) struct TemplateCreateArguments {
     /// Print the template as JSON on stdout (schema calve.db.template/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but errors, and what COMMAND prints
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// The command that fills it
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<OsString>,
@@ -110,9 +106,6 @@ pub(crate) struct TemplateRemoveArguments {
     /// The names of the templates
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// Send a template to an OCI registry
@@ -166,12 +159,6 @@ pub(crate) struct ServerOptions {
     /// The time that it may stay: 90s, 30m, 12h, 7d, or none
     #[arg(long, value_name = "DURATION", value_parser = ttl, default_value = "12h")]
     pub(crate) ttl: Ttl,
-    /// Say on stderr which files an overlay copies as a whole, at the moment it has done so, and who opened them
-    #[arg(long, conflicts_with = "quiet")]
-    pub(crate) trace: bool,
-    /// Print nothing but errors and the result
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// Start a server on a clone of a template, and print its URL
@@ -230,9 +217,6 @@ pub(crate) struct ResetArguments {
     /// Print the servers as JSON on stdout (schema calve.db.servers/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// Keep servers waiting, so that `calve db start` and `calve db run` take one at once
@@ -240,7 +224,7 @@ pub(crate) struct ResetArguments {
 /// Starts servers of TEMPLATE that wait, and returns when they do. Whenever one is taken, a process in the background starts the next.
 /// Without --size, lists the pools. A pool takes as many servers as the memory and the disk permit. Its servers end when nobody takes one
 /// for a while (--idle), when the template changes, and with the session in which the pool was made (see setsid(2)), such as that of a
-/// terminal or a CI job. `--tcp`, `--strategy` and `--trace` always start a new server.
+/// terminal or a CI job. `--tcp` and `--strategy` always start a new server.
 ///
 /// With `[db.TEMPLATE] standby = N` in a project's `.calve.toml`, `calve db start TEMPLATE` and `calve db run TEMPLATE` make the pool themselves.
 #[derive(Debug, Args)]
@@ -264,9 +248,6 @@ pub(crate) struct PoolArguments {
     /// Print the pools as JSON on stdout (schema calve.db.pools/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// Keep the present state of a server, to go back to it
@@ -284,9 +265,6 @@ pub(crate) struct MarkArguments {
     /// Print the mark as JSON on stdout (schema calve.db.mark/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// List the marks of a server, the oldest first
@@ -309,9 +287,6 @@ pub(crate) struct UnmarkArguments {
     /// The names of the marks
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// End servers, and remove their files
@@ -326,9 +301,6 @@ pub(crate) struct StopArguments {
     /// Print the stopped servers as JSON on stdout (schema calve.db.servers/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// List servers, or templates
@@ -376,21 +348,6 @@ pub(crate) struct PromoteArguments {
     pub(crate) json: bool,
 }
 
-/// Follow what the overlay of a server copies
-///
-/// On an overlay without reflinks a file is copied as a whole when the server first opens it for writing. Prints a line for each copy,
-/// past ones too, until the server ends or Ctrl-C. As root it names the thread that opened the file; otherwise only if the
-/// process has just one.
-#[derive(Debug, Args)]
-pub(crate) struct TraceArguments {
-    /// Which server
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-    /// Do not follow: print what was copied so far as JSON on stdout (schema calve.db.trace/1)
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Print how a server is reached
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -417,9 +374,6 @@ pub(crate) struct GcArguments {
     /// Print what was found as JSON on stdout (schema calve.db.gc/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// How long a server may stay; `None` is for good.

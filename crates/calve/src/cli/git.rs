@@ -57,21 +57,12 @@ pub(crate) struct GitCloneArguments {
     /// Check out this directory of the repository, and the files beside it and above (may be given several times)
     #[arg(long, value_name = "PATH")]
     pub(crate) sparse: Vec<String>,
-    /// Take most of a full clone from a static file, at a URL or path (git 2.38)
-    #[arg(long, value_name = "URI")]
-    pub(crate) bundle_uri: Option<String>,
     /// Fail (exit code 3) unless the server honours this: filter, depth
     #[arg(long, value_name = "PROPERTY", value_parser = NameParser(&["filter", "depth"], property), hide_possible_values = true)]
     pub(crate) require: Vec<Property>,
-    /// Show the measurements behind the choice
-    #[arg(long)]
-    pub(crate) explain: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print nothing but errors and warnings
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the receipt as JSON on stdout (schema calve.git-clone/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -95,18 +86,9 @@ pub(crate) struct GitFetchArguments {
     /// Do what is refused for its cost all the same
     #[arg(long)]
     pub(crate) force: bool,
-    /// Then fetch the contents that a partial clone lacks, in batches (git 2.49)
-    #[arg(long)]
-    pub(crate) backfill: bool,
-    /// Show the measurements behind the choice
-    #[arg(long)]
-    pub(crate) explain: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print nothing but errors and warnings
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the receipt as JSON on stdout (schema calve.git-fetch/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -118,7 +100,7 @@ pub(crate) struct GitFetchArguments {
 /// Every sentence names the numbers behind it: those of `calve bench git`, or the published ones.
 #[derive(Debug, Args)]
 pub(crate) struct GitAdviseArguments {
-    /// Numbers that `calve bench git --export-json FILE` has written [default: the published ones]
+    /// A file with what `calve bench git --json` printed [default: the published ones]
     #[arg(long, value_name = "FILE")]
     pub(crate) bench: Option<PathBuf>,
     /// The number of jobs that the fleet runs in a day

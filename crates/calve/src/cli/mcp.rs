@@ -18,14 +18,4 @@ pub(crate) struct McpArguments {
     /// A directory in a repository to serve (may be given several times)
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) repository: Vec<PathBuf>,
-    /// Maximum size of a tool's result in bytes
-    #[arg(long, value_name = "N", default_value_t = calve_agent::mcp::RESULT_BYTES, value_parser = result_bytes)]
-    pub(crate) result_bytes: usize,
-}
-
-fn result_bytes(text: &str) -> Result<usize, String> {
-    let number: Option<usize> = text.parse().ok();
-    number
-        .filter(|number| (500..=1_000_000).contains(number))
-        .ok_or_else(|| "it is a number from 500 to 1000000".into())
 }

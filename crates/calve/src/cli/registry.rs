@@ -1,11 +1,8 @@
 //! Options of `calve template` and `calve db template` for OCI registries.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-
-use super::threads;
 
 #[derive(Debug, Args)]
 pub(crate) struct PushOptions {
@@ -42,10 +39,4 @@ pub(crate) struct TransferOptions {
     /// Reach the registry without encryption: only one on this machine
     #[arg(long)]
     pub(crate) plain_http: bool,
-    /// Number of worker threads, 1 to 64 [default: 4]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }

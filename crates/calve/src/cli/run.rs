@@ -37,9 +37,6 @@ pub(crate) struct RunArguments {
     /// Print what CMD changed in text files as a unified diff on stdout, for `git apply`. What CMD prints goes to stderr
     #[arg(long, conflicts_with = "json")]
     pub(crate) diff: bool,
-    /// Print nothing but errors, and what CMD prints
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// The command to run
     #[arg(value_name = "CMD", last = true, required = true)]
     pub(crate) command: Vec<OsString>,

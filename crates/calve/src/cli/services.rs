@@ -5,9 +5,6 @@ use clap::Args;
 // No doc comment: it would be the help of `calve up`.
 #[derive(Debug, Args)]
 pub(crate) struct ServicesArguments {
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the services as JSON on stdout (schema calve.services/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -36,9 +33,6 @@ pub(crate) struct ResetServiceArguments {
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the services as JSON on stdout (schema calve.services/1)
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,11 +1,8 @@
 //! The command line of `calve du`, `calve dedupe` and `calve reshare`.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-
-use super::threads;
 
 /// Show what trees take up, share, and would free if deleted
 ///
@@ -22,9 +19,6 @@ pub(crate) struct DuArguments {
     /// Leave out other file systems below a PATH
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
-    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 /// Share the blocks of files with equal contents
@@ -40,30 +34,18 @@ pub(crate) struct DedupeArguments {
     /// Say what would be shared, and share nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print what was done as JSON on stdout (schema calve.dedupe/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Leave smaller files alone; bytes, or with K, M or G (1,024 each)
-    #[arg(long, value_name = "N", value_parser = size, default_value = "1")]
-    pub(crate) min_size: u64,
     /// Share only with files in DIR, which are not touched (may be given several times)
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Vec<PathBuf>,
-    /// Then also share equal ranges, of 64 KiB and more, inside different files
-    #[arg(long)]
-    pub(crate) blocks: bool,
     /// Neither use nor keep what was found out about files
     #[arg(long)]
     pub(crate) no_cache: bool,
     /// Leave out other file systems below a PATH
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
-    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 /// Let a clone that was rebuilt share with its source again
@@ -81,15 +63,9 @@ pub(crate) struct ReshareArguments {
     /// Say what would be shared, and share nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print what was done as JSON on stdout (schema calve.reshare/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Number of worker threads, 1 to 64 [default: as many as processors, at most 8]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 /// Parses a size in bytes, which may have a unit: "64K" is 65,536.

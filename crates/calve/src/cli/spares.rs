@@ -12,7 +12,12 @@ pub(crate) enum SparesCommand {
     Refill(RefillArguments),
     Pause(PauseArguments),
     Remove(RemoveArguments),
-    Watch(WatchArguments),
+    /// Watch the directories that there are spares of, so that handing one over need not look at every entry
+    ///
+    /// Runs until Ctrl-C; one process for a user is enough. It notes what changes in those directories, with at most a quarter of the user's
+    /// inotify watches, and tells `calve cp` and `calve worktree add`. What it does not know for sure, they look up themselves, as without it.
+    /// Linux only.
+    Watch,
 }
 
 /// Keep spares of a directory ready, and build them now
@@ -98,23 +103,8 @@ pub(crate) struct RemoveArguments {
     pub(crate) output: Output,
 }
 
-/// Watch the directories that there are spares of, so that handing one over need not look at every entry
-///
-/// Runs until Ctrl-C; one process for a user is enough. It notes what changes in those directories, with at most a quarter of the user's
-/// inotify watches, and tells `calve cp` and `calve worktree add`. What it does not know for sure, they look up themselves, as without it.
-/// Linux only.
-#[derive(Debug, Args)]
-pub(crate) struct WatchArguments {
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the spares as JSON on stdout (schema calve.spares/1)
     #[arg(long)]
     pub(crate) json: bool,

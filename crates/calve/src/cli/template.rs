@@ -1,12 +1,10 @@
 //! The command line of `calve template`.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::registry::{PullOptions, PushOptions};
-use super::threads;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TemplateCommand {
@@ -49,12 +47,6 @@ pub(crate) struct MakeOptions {
     /// Keep it in a hidden directory in DIRECTORY [default: $CALVE_HOME if that is on DIR's file system, else beside DIR]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) at: Option<PathBuf>,
-    /// Number of worker threads, 1 to 64 [default: one for each processor, at most 8]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the report as JSON on stdout (schema calve.template.create/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -90,12 +82,6 @@ pub(crate) struct VerifyArguments {
     /// The name of the template
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Number of worker threads, 1 to 64 [default: one for each processor, at most 8]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the result as JSON on stdout (schema calve.template.verify/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -125,9 +111,6 @@ pub(crate) struct RemoveArguments {
     /// The names of the templates
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print what was removed as JSON on stdout (schema calve.template.remove/1)
     #[arg(long)]
     pub(crate) json: bool,

@@ -66,9 +66,6 @@ pub(crate) struct AttachArguments {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) root: Root,
-    /// Print a mount unit with which systemd attaches the volume at every start, and do nothing
-    #[arg(long, conflicts_with_all = ["print", "json"])]
-    pub(crate) print_unit: bool,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -131,9 +128,6 @@ pub(crate) struct Root {
 
 #[derive(Debug, Args)]
 pub(crate) struct Output {
-    /// Print nothing but the result and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the volume as JSON on stdout (schema calve.volumes/1)
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,5 @@
 //! `calve worktree`.
 
-use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -87,15 +86,9 @@ pub(crate) struct AddArguments {
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print nothing but the path and errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print the receipt as JSON on stdout (schema calve.worktree-add/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Number of worker threads, 1 to 64 [default: as for `calve cp`]
-    #[arg(long, value_name = "N", value_parser = super::threads)]
-    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 /// Accepts a path that can lead to nothing but a file of the worktree's own.
@@ -166,9 +159,6 @@ pub(crate) struct RemoveWorktreeArguments {
     /// Say what would be removed, lost and moved aside, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print nothing but errors
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
     /// Print what was done as JSON on stdout (schema calve.worktree-remove/1; several: calve.worktree-removals/1)
     #[arg(long)]
     pub(crate) json: bool,
@@ -264,7 +254,7 @@ pub(crate) struct CheckArguments {
 #[command(after_help = "\
 Examples:
   calve bench worktree --repository . --into ..
-  calve bench worktree --repository app --into /mnt/scratch --runs 5 --export-html report.html")]
+  calve bench worktree --repository app --into /mnt/scratch --runs 5")]
 pub(crate) struct BenchWorktreeArguments {
     /// The main worktree of a repository, with what git ignores in it
     #[arg(long, value_name = "DIR", default_value = ".")]

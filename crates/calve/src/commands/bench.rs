@@ -10,7 +10,6 @@ use calve_bench::write::{EngineRun, WriteBench};
 use calve_bench::{BenchError, BenchSetup, Report, Turns};
 use calve_core::{CancelToken, Error};
 
-use super::bench_report::Outlet;
 use crate::cli::report::ReportArguments;
 use crate::cli::{BenchCommand, BenchRunArguments, WriteArguments};
 use crate::failure::Failure;
@@ -32,7 +31,6 @@ pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Fa
                 files: arguments.files,
                 bytes: arguments.size,
                 directories: &arguments.directories,
-                node: arguments.node.as_deref(),
                 only: &arguments.only,
                 rounds: Rounds::Exactly(arguments.runs),
             };
@@ -43,22 +41,27 @@ pub(crate) fn run(command: &BenchCommand, cancel: &CancelToken) -> Result<(), Fa
     result.map_err(|failure| if cancel.is_cancelled() { Error::Interrupted.into() } else { failure })
 }
 
-/// Measures in a directory, and reports where that was asked for.
+/// Measures in a directory, prints the report, and fails when one of the commands in it did.
 pub(super) fn reported(
     arguments: &ReportArguments,
     into: &Path,
     cancel: &CancelToken,
     measure: impl FnOnce(BenchSetup<'_>) -> Result<Report, BenchError>,
 ) -> Result<(), Failure> {
-    let outlet = Outlet::of(arguments)?;
     let report = measure(BenchSetup {
         into,
-        say: &|line| outlet.say(line),
+        say: &|line| {
+            output::note(line);
+        },
         warn: &output::say,
         hint: crate::wording::bench::hint,
         cancel,
     })?;
-    outlet.finish(&report)
+    match arguments.json {
+        true => output::json(&report.json())?,
+        false => output::result(&report.markdown())?,
+    }
+    Ok(report.verdict()?)
 }
 
 fn in_turns(
@@ -68,7 +71,6 @@ fn in_turns(
 ) -> Result<(), Failure> {
     let turns = Turns {
         rounds: arguments.runs.map_or(Rounds::Fitting, Rounds::Exactly),
-        warmup: arguments.warmup,
         cache: if arguments.cold { Cache::cold()? } else { Cache::Warm },
     };
     reported(&arguments.report, &arguments.into, cancel, |setup| measure(setup, turns))

@@ -5,10 +5,10 @@ use std::time::Duration;
 use calve_core::CancelToken;
 
 use super::bench::reported;
-use super::db::{home, runtimes, search, supervisor};
+use super::db::{home, supervisor};
 use crate::cli::bench_db::BenchDbArguments;
 use crate::failure::{FAILED, Failure};
-use calve_bench::db::{ContainerImage, DatabaseBench};
+use calve_bench::db::DatabaseBench;
 
 pub(crate) fn run(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (home, supervisor) = (home()?, supervisor()?);
@@ -26,14 +26,7 @@ pub(crate) fn run(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<
             write: arguments.write.as_deref(),
             runs: arguments.runs,
             steps: arguments.steps.unwrap_or(arguments.runs),
-            clients: arguments.clients,
             duration: Duration::from_secs(arguments.duration),
-            image: arguments.image.as_deref().map(|name| ContainerImage {
-                name,
-                runtime: arguments.runtime.clone(),
-                runtimes: runtimes(),
-                search: search(),
-            }),
         };
         bench.run()
     })

@@ -25,8 +25,8 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), F
     let mut worst = 0;
     for (src, dst) in &targets {
         let done = match arguments.dry_run {
-            true => plan_one(src, dst, arguments, &options).map(|receipt| planned.plans.push(receipt)),
-            false => one(src, dst, arguments, &options).map(|receipt| made.clones.push(receipt)),
+            true => plan_one(src, dst, &options).map(|receipt| planned.plans.push(receipt)),
+            false => one(src, dst, &options).map(|receipt| made.clones.push(receipt)),
         };
         match done {
             Ok(()) => {}
@@ -49,18 +49,18 @@ pub(crate) fn run(arguments: &CpArguments, cancel: &CancelToken) -> Result<(), F
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }
 
-fn plan_one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
+fn plan_one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<PlanReceipt, Failure> {
     let plan = with_source(src, options, home::directory, |src, options| plan(src, dst, options));
     let plan = plan.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
-    if !arguments.quiet {
+    if !output::is_quiet() {
         output::say(&clone_receipt::plan_sentence(src, dst, &plan));
         warn_of_shared_index(src);
     }
     Ok(PlanReceipt::new(src, dst, &plan))
 }
 
-fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) -> Result<CloneReceipt, Failure> {
-    let watch = Watch::start("cloned", &options.progress, arguments.quiet);
+fn one(src: &Path, dst: &Path, options: &CloneOptions) -> Result<CloneReceipt, Failure> {
+    let watch = Watch::start("cloned", &options.progress);
     let report = with_source(src, options, home::directory, |src, options| clone_tree(src, dst, options));
     drop(watch);
     let mut report = report.map_err(|error| Failure::Clone { error, src: src.to_path_buf() })?;
@@ -70,7 +70,7 @@ fn one(src: &Path, dst: &Path, arguments: &CpArguments, options: &CloneOptions) 
     if report.spares_wanted {
         spares::start_refill();
     }
-    if !arguments.quiet {
+    if !output::is_quiet() {
         output::say(&clone_receipt::sentence(&report));
         for line in clone_receipt::attention(&report) {
             output::say(&line);

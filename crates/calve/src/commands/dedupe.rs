@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calve_core::{CancelToken, DedupeMode, DedupeOptions, Error, Granularity, Mounts, Progress, dedupe};
+use calve_core::{CancelToken, DedupeMode, DedupeOptions, Error, Mounts, Progress, dedupe};
 
 use crate::cli::DedupeArguments;
 use crate::failure::Failure;
@@ -16,15 +16,12 @@ pub(super) const INTERRUPTED: &str = "the files shared so far stay shared; run t
 pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DedupeOptions::default();
     options.mode = if arguments.dry_run { DedupeMode::DryRun } else { DedupeMode::Share };
-    options.granularity = if arguments.blocks { Granularity::Blocks } else { Granularity::Files };
-    options.min_size = arguments.min_size;
     options.against.clone_from(&arguments.against);
-    options.cache = if arguments.no_cache { None } else { cache(arguments.quiet) };
+    options.cache = if arguments.no_cache { None } else { cache() };
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
-    options.threads = arguments.threads;
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
-    let watch = Watch::start("compared", &options.progress, arguments.quiet);
+    let watch = Watch::start("compared", &options.progress);
     let report = dedupe(&arguments.paths, &options);
     drop(watch);
     let report = match report {
@@ -34,20 +31,18 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     if arguments.json {
         output::json(&DedupeReceipt::new(&report, arguments.dry_run, &arguments.paths))?;
     }
-    if !arguments.quiet {
+    if !output::is_quiet() {
         space_receipt::sharing_sentences(&report, arguments.dry_run).iter().for_each(|line| output::say(line));
     }
     space_receipt::complete(report.unreadable)
 }
 
 /// Returns where hashes are kept; without a home they are not.
-fn cache(quiet: bool) -> Option<std::path::PathBuf> {
+fn cache() -> Option<std::path::PathBuf> {
     match home::directory() {
         Ok(home) => Some(home.join("hashes")),
         Err(why) => {
-            if !quiet {
-                output::say(&format!("warning: hashes are not kept for the next run: {why}"));
-            }
+            output::note(&format!("warning: hashes are not kept for the next run: {why}"));
             None
         }
     }

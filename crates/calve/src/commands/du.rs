@@ -22,11 +22,10 @@ pub(crate) fn taken(paths: &[PathBuf], cancel: &CancelToken) -> Result<u64, Fail
 pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DiskUsageOptions::default();
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
-    options.threads = arguments.threads;
     options.scratch = Some(std::env::temp_dir());
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
-    let watch = Watch::start("looked at", &options.progress, false);
+    let watch = Watch::start("looked at", &options.progress);
     let usage = disk_usage(&arguments.paths, &options);
     drop(watch);
     let usage = usage?;

@@ -6,9 +6,7 @@ use crate::cli::mcp::McpArguments;
 use crate::failure::{FAILED, Failure};
 
 pub(crate) fn run(arguments: &McpArguments) -> Result<(), Failure> {
-    let mut options = ServerOptions::new(arguments.repository.clone(), std::env::current_exe()?);
-    options.result_bytes = arguments.result_bytes;
-    serve(options).map_err(|error| {
+    serve(ServerOptions::new(arguments.repository.clone(), std::env::current_exe()?)).map_err(|error| {
         let hint = match error {
             ServeError::NoDirectory { .. } => "name a directory in a repository with `--repository`",
             _ => "it is started by an agent, which speaks JSON-RPC on stdin: `calve hook install` sets that up",

@@ -4,7 +4,6 @@ pub(crate) mod ahead;
 pub(crate) mod bench;
 pub(crate) mod bench_db;
 pub(crate) mod bench_git;
-mod bench_report;
 pub(crate) mod completions;
 pub(crate) mod cp;
 pub(crate) mod db;

@@ -20,8 +20,8 @@ pub(super) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), F
         let may_try = !arguments.dry_run && !before.is_empty();
         let failure = may_try.then(|| try_again(&directory, cancel)).transpose()?.flatten();
         let after = if arguments.dry_run { before.clone() } else { pending_trash(&directory)? };
-        if before.is_empty() && !arguments.quiet {
-            output::say(&format!("nothing waits to be deleted in `{}`", ShownPath(&directory)));
+        if before.is_empty() {
+            output::note(&format!("nothing waits to be deleted in `{}`", ShownPath(&directory)));
         }
         for trash in &before {
             let left = after.iter().find(|left| left.path == trash.path);
@@ -33,9 +33,7 @@ pub(super) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), F
             let mut receipt = PendingReceipt::new(trash, state);
             receipt.reason = failure.as_ref().filter(|error| is_about(error, &trash.path)).map(Error::to_string);
             receipts.pending.push(receipt);
-            if !arguments.quiet {
-                output::say(&sentence(&trash.path, state, arguments.dry_run));
-            }
+            output::note(&sentence(&trash.path, state, arguments.dry_run));
         }
         if let Some(error) = failure {
             failed = true;

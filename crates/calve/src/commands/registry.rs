@@ -11,7 +11,7 @@ use calve_receipt::human::{duration, size};
 use calve_receipt::{PullFields, PushFields};
 
 use crate::cli::registry::{PullOptions, PushOptions, TransferOptions};
-use crate::failure::{Failure, REFUSED, USAGE};
+use crate::failure::{Failure, REFUSED};
 use crate::progress_bar::Watch;
 use crate::{output, wording};
 
@@ -23,15 +23,15 @@ pub(super) fn push(
 ) -> Result<PushFields, Failure> {
     let reference = reference(&given.reference, &given.key, &given.transfer)?;
     let mut options = calve_oci::PushOptions::default();
-    options.template = template_options(&given.transfer, cancel);
-    options.connection = connection()?;
+    options.template = template_options(cancel);
+    options.connection = connection();
     let started = Instant::now();
-    let watch = Watch::start("pushed", &options.template.progress, given.transfer.quiet);
+    let watch = Watch::start("pushed", &options.template.progress);
     let pushed = send(&reference, &options);
     drop(watch);
     let pushed = pushed?;
     let elapsed = started.elapsed();
-    if !given.transfer.quiet {
+    if !output::is_quiet() {
         let (sent, image, took) = (size(pushed.sent_bytes), size(pushed.image_bytes), duration(elapsed));
         let how = match pushed.kept_layers {
             0 => String::new(),
@@ -65,15 +65,15 @@ impl<'a> Pull<'a> {
     pub(super) fn start(given: &'a PullOptions, cancel: &CancelToken) -> Result<Self, Failure> {
         let reference = reference(&given.reference, &given.if_key, &given.transfer)?;
         let mut options = calve_oci::PullOptions::default();
-        options.template = template_options(&given.transfer, cancel);
-        options.connection = connection()?;
+        options.template = template_options(cancel);
+        options.connection = connection();
         let name = given.name.clone().unwrap_or_else(|| reference.name().to_owned());
         Ok(Self { given, reference, name, options, started: Instant::now() })
     }
 
     /// Shows a counter until it is dropped.
     pub(super) fn watch(&self) -> Watch {
-        Watch::start("pulled", &self.options.template.progress, self.given.transfer.quiet)
+        Watch::start("pulled", &self.options.template.progress)
     }
 
     /// Converts an error. If nothing has been pushed for the files of `--if-key`, a script sees by the code that it has to make the template.
@@ -99,7 +99,7 @@ impl<'a> Pull<'a> {
         reused: u64,
     ) -> PullFields {
         let elapsed = self.started.elapsed();
-        if !self.given.transfer.quiet {
+        if !output::is_quiet() {
             let (name, reference) = (&self.name, &self.reference);
             let text = if up_to_date {
                 format!("the template `{name}` is up to date with {reference}")
@@ -131,28 +131,20 @@ fn reference(text: &str, key: &[PathBuf], options: &TransferOptions) -> Result<R
     Ok(reference.with_key(&files)?)
 }
 
-fn template_options(given: &TransferOptions, cancel: &CancelToken) -> TemplateOptions {
+fn template_options(cancel: &CancelToken) -> TemplateOptions {
     let mut options = TemplateOptions::default();
-    options.threads = given.threads;
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     options
 }
 
-/// How long a connection may be silent, in seconds.
-const TIMEOUT: &str = "CALVE_REGISTRY_TIMEOUT";
-
-fn connection() -> Result<ConnectionOptions, Failure> {
+fn connection() -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
     options.credentials = credential_files();
-    if let Some(seconds) = env::var_os(TIMEOUT).filter(|value| !value.is_empty()) {
-        // As a clock can count, which `u64` is not.
-        let parsed = seconds.to_str().and_then(|seconds| seconds.parse::<u32>().ok()).filter(|&seconds| seconds > 0);
-        let silence = parsed.map(|seconds| Duration::from_secs(seconds.into()));
-        let (text, hint) = (format!("`{TIMEOUT}` is not a number of seconds"), "set it to 60, or leave it unset");
-        options.silence = Some(silence.ok_or_else(|| Failure::stated(USAGE, text, hint))?);
-    }
-    Ok(options)
+    // For the tests, which do not wait for a minute.
+    let silence = env::var("CALVE_TEST_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
+    options.silence = silence.map(Duration::from_secs);
+    options
 }
 
 /// Returns where podman and docker keep credentials, in the order in which podman looks for them.

@@ -19,11 +19,9 @@ pub(crate) fn run(arguments: &ReshareArguments, cancel: &CancelToken) -> Result<
     };
     let mut options = DedupeOptions::default();
     options.mode = if arguments.dry_run { DedupeMode::DryRun } else { DedupeMode::Share };
-    options.min_size = 1;
-    options.threads = arguments.threads;
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
-    let watch = Watch::start("compared", &options.progress, arguments.quiet);
+    let watch = Watch::start("compared", &options.progress);
     let report = reshare(&src, &arguments.dst, &options);
     drop(watch);
     let report = match report {
@@ -33,7 +31,7 @@ pub(crate) fn run(arguments: &ReshareArguments, cancel: &CancelToken) -> Result<
     if arguments.json {
         output::json(&ReshareReceipt::new(&report, arguments.dry_run, &src, &arguments.dst))?;
     }
-    if !arguments.quiet {
+    if !output::is_quiet() {
         space_receipt::sharing_sentences(&report, arguments.dry_run).iter().for_each(|line| output::say(line));
     }
     space_receipt::complete(report.unreadable)

@@ -57,13 +57,11 @@ fn one(
             Err(Error::Missing(_)) if arguments.force => return Ok(()),
             other => other?,
         }
-        if !arguments.quiet {
-            output::say(&format!("would remove `{}`", ShownPath(path)));
-        }
+        output::note(&format!("would remove `{}`", ShownPath(path)));
         receipts.would_remove.get_or_insert_default().push(receipt_path(path));
         return Ok(());
     }
-    let watch = Watch::start("deleted", &options.progress, arguments.quiet);
+    let watch = Watch::start("deleted", &options.progress);
     let removed = remove_tree(path, options);
     drop(watch);
     let report = match removed {
@@ -75,7 +73,7 @@ fn one(
     if let Some(trashed) = &report.trashed {
         reap::start(&trashed.parent);
     }
-    if !arguments.quiet {
+    if !output::is_quiet() {
         output::say(&sentence(&report));
         for warning in &report.warnings {
             output::say(&format!("warning: {}", warning.message));

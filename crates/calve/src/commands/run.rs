@@ -77,8 +77,8 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
 
 /// Returns whether the user is asked what to do with the changes.
 fn asks(arguments: &RunArguments) -> bool {
-    let RunArguments { keep, apply, discard, json, diff, quiet, .. } = arguments;
-    keep.is_none() && ![apply, discard, json, diff, quiet].contains(&&true) && consent::can_ask()
+    let RunArguments { keep, apply, discard, json, diff, .. } = arguments;
+    keep.is_none() && ![apply, discard, json, diff].contains(&&true) && !output::is_quiet() && consent::can_ask()
 }
 
 /// Counts the changes. A file that has become a directory is a deleted one; directories count where nothing else has changed in kind.
@@ -158,7 +158,7 @@ fn settle(
     beginning: Option<&Beginning>,
 ) -> Result<CommandOutcome, Failure> {
     let told = summary(&copy.changes);
-    if !arguments.quiet {
+    if !output::is_quiet() {
         tell_of_copying(copy);
     }
     if let (false, Some(beginning)) = (arguments.apply, beginning) {
@@ -188,7 +188,7 @@ fn settle(
     if arguments.json {
         let kept = outcome.kept.as_deref();
         output::json(&RunReceipt::new(code, kept, outcome.is_applied, copy.overlay.tree(), &copy.changes))?;
-    } else if !arguments.diff && !arguments.quiet {
+    } else if !arguments.diff && !output::is_quiet() {
         output::say(&match (arguments.apply, outcome.is_applied) {
             (true, true) => format!("applied: {told}"),
             (true, false) => format!("the command failed, so nothing is applied: {told}"),

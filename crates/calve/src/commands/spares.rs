@@ -39,12 +39,10 @@ pub(crate) fn run(command: &SparesCommand, cancel: &CancelToken) -> Result<(), F
         SparesCommand::Remove(arguments) => {
             let source = source(&arguments.src)?;
             known(store()?.remove(&source, cancel)?, &source)?;
-            if !arguments.output.quiet {
-                output::say(&format!("removed the spares of `{}`", ShownPath(source.name())));
-            }
+            output::note(&format!("removed the spares of `{}`", ShownPath(source.name())));
             if arguments.output.json { json(&RefillReport::default(), &[]) } else { Ok(()) }
         }
-        SparesCommand::Watch(arguments) => watch::run(arguments, cancel),
+        SparesCommand::Watch => watch::run(cancel),
     }
 }
 
@@ -145,7 +143,7 @@ pub(crate) fn keep_requested(added: &AddReport) -> Option<String> {
 
 fn refill(source: Option<SpareSource>, output: &Output, cancel: &CancelToken) -> Result<(), Failure> {
     let progress = Arc::new(Progress::default());
-    let watch = Watch::start("cloned", &progress, output.quiet);
+    let watch = Watch::start("cloned", &progress);
     let report = store()?.refill(&options(source.clone(), Background::No, &progress, cancel));
     drop(watch);
     let mut report = report?;
@@ -216,7 +214,7 @@ fn list(as_json: bool) -> Result<(), Failure> {
 fn tell(report: &RefillReport, source: Option<&SpareSource>, output: &Output) -> Result<(), Failure> {
     let mut sets = store()?.list(directory)?;
     sets.retain(|set| source.is_none_or(|source| set.source == *source));
-    if !output.quiet {
+    if !output::is_quiet() {
         sets.iter().for_each(|set| output::say(&sentence(set)));
     }
     if output.json { json(report, &sets) } else { Ok(()) }

@@ -77,16 +77,15 @@ fn make(
     let mut options = TemplateOptions::default();
     options.exclude.clone_from(&given.exclude);
     options.at.clone_from(&given.at);
-    options.threads = given.threads;
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let started = Instant::now();
-    let watch = Watch::start("cloned", &options.progress, given.quiet);
+    let watch = Watch::start("cloned", &options.progress);
     let created = make(&options);
     drop(watch);
     let created = created?;
     clear_away(&created.swept);
-    if !given.quiet {
+    if !output::is_quiet() {
         let Template { name, strategy, bytes, .. } = &created.template;
         let (number, bytes) = (entries(created.template.entries), size(*bytes));
         let elapsed = duration(started.elapsed());
@@ -152,7 +151,7 @@ fn show(templates: &Templates, arguments: &ShowArguments) -> Result<(), Failure>
 
 fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let started = Instant::now();
-    let verification = templates.verify(&arguments.name, arguments.threads, cancel)?;
+    let verification = templates.verify(&arguments.name, cancel)?;
     let elapsed = started.elapsed();
     if arguments.json {
         output::json(&TemplateVerifyReceipt::new(&verification, elapsed))?;
@@ -161,9 +160,7 @@ fn verify(templates: &Templates, arguments: &VerifyArguments, cancel: &CancelTok
     }
     let (name, number) = (&arguments.name, entries(verification.entries));
     if verification.differences.is_empty() {
-        if !arguments.quiet {
-            output::say(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
-        }
+        output::note(&format!("the template `{name}` is as it was made: {number}, in {}", duration(elapsed)));
         return Ok(());
     }
     let different = verification.differences.len() as u64;
@@ -184,9 +181,7 @@ fn remove(templates: &Templates, arguments: &RemoveArguments) -> Result<(), Fail
     let mut removed = TemplateRemoveReceipt { names: Vec::new() };
     for name in &arguments.names {
         clear_away(&templates.remove(name)?);
-        if !arguments.quiet {
-            output::say(&format!("removed the template `{name}`"));
-        }
+        output::note(&format!("removed the template `{name}`"));
         removed.names.push(name.clone());
     }
     if arguments.json { output::json(&removed) } else { Ok(()) }

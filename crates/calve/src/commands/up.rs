@@ -38,7 +38,7 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
         Err(Failure::stated(REFUSED, text, "`--yes` puts it back to its template all the same"))
     };
     let reset = services.reset(arguments.service.as_deref(), consent, cancel)?;
-    let printed = ServicesArguments { quiet: arguments.quiet, json: arguments.json };
+    let printed = ServicesArguments { json: arguments.json };
     report(&root, &services, &printed, "reset", &[reset])
 }
 
@@ -90,7 +90,7 @@ fn report(
     done: &str,
     names: &[String],
 ) -> Result<(), Failure> {
-    if !arguments.quiet {
+    if !output::is_quiet() {
         if services.is_empty() {
             output::say(NONE);
         }

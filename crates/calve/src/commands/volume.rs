@@ -3,14 +3,14 @@
 use calve_core::{CancelToken, ShownPath};
 use calve_receipt::human::size;
 use calve_receipt::{VolumeProblem, VolumeReceipt, VolumesReceipt, path};
-use calve_volume::{Error, ExaminedProblem, NewVolume, Volume, VolumePlan, VolumeState, Volumes, WayToRoot};
+use calve_volume::{Error, ExaminedProblem, NewVolume, VolumePlan, VolumeState, Volumes, WayToRoot};
 
 use crate::cli::volume::{
     AttachArguments, CreateArguments, DetachArguments, DoctorArguments, GrowArguments, ListArguments, Output,
     RemoveArguments, VolumeCommand,
 };
 use crate::failure::{FAILED, Failure, REFUSED};
-use crate::{consent, home, output, sys, wording};
+use crate::{consent, home, output, wording};
 
 pub(crate) fn run(command: &VolumeCommand, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home::directory().map_err(|why| {
@@ -73,10 +73,7 @@ fn list(volumes: &Volumes, arguments: &ListArguments) -> Result<(), Failure> {
 }
 
 fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure> {
-    let AttachArguments { name, root, print_unit, output } = arguments;
-    if *print_unit {
-        return output::result(&unit(&volumes.find(name)?));
-    }
+    let AttachArguments { name, root, output } = arguments;
     let plan = volumes.attach(name)?;
     if root.print {
         return print(&plan);
@@ -93,33 +90,6 @@ fn attach(volumes: &Volumes, arguments: &AttachArguments) -> Result<(), Failure>
         return document(output, vec![receipt(&listed)]);
     }
     output::path(&listed.volume.mount_point)
-}
-
-/// Returns the unit for systemd, with the name that its file must have (systemd.mount(5)).
-fn unit(volume: &Volume) -> String {
-    let Volume { name, image, mount_point, .. } = volume;
-    let [what, place] = [image, mount_point].map(|path| path.display().to_string().replace('%', "%%"));
-    let options = volume.options().join(",");
-    format!(
-        "# /etc/systemd/system/{}.mount\n[Unit]\nDescription=The volume {name} of calve\n\n[Mount]\nWhat={what}\nWhere={place}\nType=btrfs\n\
-         Options=loop,{options}\n\n[Install]\nWantedBy=local-fs.target\n",
-        escaped(sys::path_bytes(mount_point)),
-    )
-}
-
-/// Escapes a path into the name of a unit (systemd-escape(1)).
-fn escaped(path: &[u8]) -> String {
-    let mut name = String::new();
-    for &byte in path.strip_prefix(b"/").unwrap_or(path) {
-        match byte {
-            b'/' => name.push('-'),
-            b'.' if name.is_empty() => name += "\\x2e",
-            b':' | b'_' | b'.' => name.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => name.push(char::from(byte)),
-            byte => name += &format!("\\x{byte:02x}"),
-        }
-    }
-    name
 }
 
 fn detach(volumes: &Volumes, arguments: &DetachArguments) -> Result<(), Failure> {
@@ -254,8 +224,8 @@ fn print(plan: &VolumePlan<'_>) -> Result<(), Failure> {
 }
 
 fn say(output: &Output, text: impl FnOnce() -> String) {
-    if !output.quiet && !output.json {
-        output::say(&text());
+    if !output.json {
+        output::note(&text());
     }
 }
 

@@ -32,8 +32,6 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::ChooseOtherCommandsOrPlace => "name other commands with `--only`, or another place with `--into`",
         Remedy::RunByHand => "the report has the other results; run the command by hand to see more",
         Remedy::MeasureWarm => "emptying the caches takes root, on Linux; or measure with warm caches",
-        Remedy::NameFileForEachForm => "name a file of its own for each",
-        Remedy::ChooseWritableReport => "name a file in a directory that is there and that you may write to",
 
         Remedy::InstallGit => "install git 2.30 or later, and have it on the PATH",
         Remedy::InstallAllOfGit => "install the whole of git: the bench serves repositories with it",
@@ -63,8 +61,7 @@ fn fixed(remedy: &Remedy) -> &'static str {
             ProgramSource::Node => "install Node.js",
             _ => "install it with the system's package manager",
         },
-        Remedy::InstallNode => "install Node 18.17 or later, or name its program with `--node`",
-        Remedy::OmitImage => "leave out `--image`",
+        Remedy::InstallNode => "install Node 18.17 or later, and have it on the PATH",
         Remedy::ChangeQuery => "give another statement with `--query`",
         Remedy::ChangeWrite => "give a statement that writes with `--write`",
         // `Remedy` is non-exhaustive.

@@ -149,11 +149,11 @@ fn of_system(remedy: &Remedy) -> Option<&'static str> {
             "it exists already: permit that it is overwritten, or give another path"
         }
         Remedy::ChooseWritableFileSystem => "that file system is mounted read-only: choose another place",
-        Remedy::RaiseOpenFiles => "raise the limit of open files (ulimit -n 4096), or lower `--threads`",
+        Remedy::RaiseOpenFiles => "raise the limit of open files (ulimit -n 4096)",
         Remedy::RaiseSystemOpenFiles => RAISE_SYSTEM_OPEN_FILES,
-        Remedy::FreeMemory => "free some memory, or lower `--threads`",
+        Remedy::FreeMemory => "free some memory",
         Remedy::WaitForLease => "another program holds a lease on it: try again when it has released it",
-        Remedy::RaiseProcesses => "raise the limit of processes (ulimit -u), or lower `--threads`",
+        Remedy::RaiseProcesses => "raise the limit of processes (ulimit -u)",
         Remedy::CheckDevice => "the device or file system reported a failure; look at the kernel's log (dmesg)",
         _ => return None,
     })

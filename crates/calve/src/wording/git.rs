@@ -125,7 +125,7 @@ fn add(remedy: &Remedy) -> Option<&'static str> {
         Remedy::CommitOrLeaveChanges => "commit or stash the change, or leave `--dirty` out",
         Remedy::ChooseAnotherPath => "name another place with `--path`, or remove what is there",
         Remedy::GoOnline => {
-            "go online and run it again; `calve git fetch --backfill` gets all that is missing, for good"
+            "go online, and run it again"
         }
         Remedy::GiveNewPath => "give the path of a directory that does not exist yet",
         Remedy::CheckWorktree => "check what is there now: something has changed it meanwhile",

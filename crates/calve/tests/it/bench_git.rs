@@ -8,19 +8,50 @@ mod trouble;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use calve_testkit::git;
+use calve_testkit::{SplitMix64, git};
 use serde_json::Value;
 
 use crate::program::{Calve, calve};
+use crate::spot::Spot;
 
 /// `calve bench git ... --into INTO`, of one round without words.
 fn bench_git<S: AsRef<OsStr>>(into: impl AsRef<Path>, arguments: impl IntoIterator<Item = S>) -> Calve {
-    calve(["bench", "git", "--into"]).arg(into.as_ref()).args(["-q", "--iterations", "1"]).args(arguments)
+    calve(["bench", "git", "--into"]).arg(into.as_ref()).args(["-q", "--runs", "1"]).args(arguments)
 }
 
-/// A made-up repository that takes no time.
-const TINY: [&str; 6] =
-    ["--synthetic=small", "--commits=40", "--files=30", "--file-size=2000", "--fetches=2", "--back=5"];
+/// A repository made up by `git fast-import`, the same each time: so many files, of which each commit after the first changes one of five.
+/// Contents that do not compress.
+fn made_up(spot: &Spot, commits: u32, files: u32, bytes: usize) -> String {
+    let mut stream = Vec::new();
+    let mut random = SplitMix64::new(1);
+    for commit in 0..commits {
+        let time = 1_577_836_800 + u64::from(commit) * 3600;
+        stream.extend(format!("commit refs/heads/main\ncommitter A <a@b> {time} +0000\ndata 1\nx\n").into_bytes());
+        let changed = commit % files.min(5);
+        let changed = if commit == 0 { 0..files } else { changed..changed + 1 };
+        for file in changed {
+            stream.extend(format!("M 644 inline d{}/f{file}\ndata {}\n", file % 3, 2 * bytes).into_bytes());
+            stream.extend(random.bytes(bytes).iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
+            stream.push(b'\n');
+        }
+    }
+    let at = spot.join("made-up");
+    git(&**spot, ["init", "-q", "--bare", "-b", "main", "made-up"]);
+    fs_err::write(spot.join("stream"), stream).unwrap();
+    let mut import = std::process::Command::new("git");
+    import
+        .arg("-C")
+        .arg(&at)
+        .args(["fast-import", "--quiet"])
+        .stdin(fs_err::File::open(spot.join("stream")).unwrap().into_file());
+    assert!(import.status().unwrap().success());
+    format!("--repo={}", at.display())
+}
+
+/// One that takes no time.
+fn tiny(spot: &Spot) -> String {
+    made_up(spot, 40, 30, 1000)
+}
 
 /// A repository with so many commits, each of which changes a file.
 fn repository(at: impl AsRef<Path>, commits: u32) {

@@ -15,14 +15,15 @@ fn bench(spot: &Spot) -> Calve {
     calve(["bench", "write", "--files", "40", "--size", "100", "--runs", "1"]).within(spot)
 }
 
-/// A program that answers as Node 22 does when asked for its version, and else does `body`. `$2` is the way, `$3` the new directory,
+/// A directory with a `node` that answers as Node 22 does when asked for its version, and else does `body`. `$2` is the way, `$3` the new directory,
 /// `$7` the file for the result.
 fn fake_node(spot: &Spot, version: &str, body: &str) -> PathBuf {
-    let path = spot.join("fake-node");
+    let path = spot.join("fake/node");
+    fs_err::create_dir_all(spot.join("fake")).unwrap();
     let answer = format!("{{\"node\":\"{version}\",\"found\":null}}");
     let text = format!("#!/bin/sh\nPATH=/usr/bin:/bin\n[ \"$1\" = -e ] && {{ echo '{answer}'; exit; }}\n{body}\n");
     write_program(&path, text);
-    path
+    spot.join("fake")
 }
 
 fn of<'a>(report: &'a Value, list: &str, command: &str) -> Vec<&'a Value> {
@@ -35,9 +36,7 @@ fn every_way_is_measured_in_every_layout() {
         return;
     }
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    let exports = ["--export-json", "r.json", "--export-markdown", "r.md", "--export-html", "r.html"];
-    let ran = bench(&spot).args(["--json", "--directories", "1,4"]).args(exports).succeeds();
-    let report = ran.json();
+    let report = bench(&spot).args(["--json", "--directories", "1,4"]).succeeds().json();
     assert_eq!((&report["schema"], &report["bench"]), (&"calve.bench/1".into(), &"write".into()));
     assert!(report["versions"]["node"].as_str().unwrap().starts_with("Node v"), "{}", report["versions"]);
     assert_eq!(report["failed"], Value::Array(vec![]), "{report:#}");
@@ -54,11 +53,6 @@ fn every_way_is_measured_in_every_layout() {
     let of_loop = of(&report, "results", "writeFileSync in a loop")[0];
     assert_eq!(of_loop["ratio_to_loop"], 1.0);
     assert!(of_loop["longest_stall"].as_f64().unwrap() > 0.0, "{of_loop:#}");
-    // 4,000 files at once: Node either runs out of descriptors or does not need so many; Calve never does.
-    let at_once = &report["at_once"];
-    assert_eq!(at_once["files"], 4000);
-    let ours = at_once["trials"].as_array().unwrap().iter().find(|trial| trial["command"] == "calve's engine").unwrap();
-    assert_eq!((&ours["error"], &ours["limit"]), (&Value::Null, &1024.into()));
     assert!(report["conclusions"][0].as_str().unwrap().starts_with("Threads "), "{}", report["conclusions"]);
     assert!(report["facts"]["npm_package"].is_null());
     // A deviation takes two runs.
@@ -68,67 +62,46 @@ fn every_way_is_measured_in_every_layout() {
     // Of so short a run the kernel may count all in one of them.
     let [user, system] = ["user", "system"].map(|key| of_loop[key].as_f64().unwrap());
     assert!(user + system > 0.0, "{of_loop:#}");
-    let exported = |name: &str| fs_err::read_to_string(spot.join(name)).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&exported("r.json")).unwrap(), report);
-    let (markdown, html) = (exported("r.md"), exported("r.html"));
-    assert!(
-        markdown.starts_with("# calve bench write\n") && markdown.contains("| writeFileSync in a loop "),
-        "{markdown}"
-    );
-    assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"), "{html}");
-    for words in [
-        "40 files of 100 B, in 4 directories",
-        "Promise.all of writeFile",
-        "4,000 files at once",
-        "class=\"chart\"",
-        "Longest stall",
-    ] {
-        assert!(html.contains(words), "no {words:?} in {html}");
-    }
-    spot.holds(&["r.html", "r.json", "r.md"]);
+    spot.holds(&[]);
 }
 
 #[test]
 fn people_get_tables_and_a_sentence() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     let node = fake_node(&spot, "22.0.0", "exit 23");
-    let table = bench(&spot).args(["-q", "--node"]).arg(&node).succeeds();
+    let table = bench(&spot).args(["-q"]).env("PATH", &node).succeeds();
     assert_eq!(table.stderr, "");
-    for words in ["| way ", "20 directories\n", "Node v22.0.0", "npm install calve", "at once", "stall", " failed |"] {
+    for words in ["| way ", "20 directories\n", "Node v22.0.0", "npm install calve", "stall", " failed |"] {
         assert!(table.stdout.contains(words), "no {words:?} in {}", table.stdout);
     }
     assert!(table.stdout.trim_end().lines().last().unwrap().starts_with("- Threads "), "{}", table.stdout);
-    spot.holds(&["fake-node"]);
+    spot.holds(&["fake"]);
 }
 
 #[test]
 fn what_cannot_be_measured_is_refused_before_anything_is_made() {
     let spot = Spot::anywhere();
     spot.tree("").file("file", b"1").dir("empty");
-    bench(&spot).env("PATH", spot.join("empty")).fails(1).says(&["`node` is not installed", "--node"]).hints();
-    bench(&spot).args(["--node", "/bin/true"]).fails(2).says(&["`/bin/true` is not Node"]).hints();
-    bench(&spot).args(["--node", "missing/node"]).fails(2).says(&["`missing/node` cannot be started"]).hints();
-    bench(&spot).args(["--node", "./file"]).fails(2).says(&["`./file` cannot be started"]).hints();
+    bench(&spot).env("PATH", spot.join("empty")).fails(1).says(&["`node` is not installed"]).hints();
+    let with = |body: &str| {
+        write_program(spot.join("empty/node"), body);
+        bench(&spot).env("PATH", spot.join("empty"))
+    };
+    with("#!/bin/true\n").fails(2).says(&["`node` is not Node"]).hints();
+    with("\n#!/none\n").run().says(&["`node`"]).hints();
+    fs_err::remove_file(spot.join("empty/node")).unwrap();
     let old = fake_node(&spot, "16.20.2", "exit 0");
-    bench(&spot).arg("--node").arg(&old).fails(1).says(&["Node v16.20.2, which is too old"]).hints();
+    bench(&spot).env("PATH", &old).fails(1).says(&["Node v16.20.2, which is too old"]).hints();
     for (option, value) in
         [("--files", "0"), ("--files", "many"), ("--size", "x"), ("--directories", "0"), ("--runs", "0")]
     {
         calve(["bench", "write", option, value]).within(&spot).fails(2).says(&[option]);
     }
     let node = fake_node(&spot, "22.0.0", "exit 0");
-    let twice = ["--export-json", "r", "--export-html", "r", "--node"];
-    bench(&spot).args(twice).arg(&node).fails(2).says(&["`r` is named for two forms"]).hints();
-    bench(&spot)
-        .args(["--export-json", "missing/r", "--node"])
-        .arg(&node)
-        .fails(1)
-        .says(&["cannot be written"])
-        .hints();
     for (into, code, words) in [("missing", 1, "`missing` does not exist"), ("file", 2, "is not a directory")] {
-        bench(&spot).args(["--into", into, "--node"]).arg(&node).fails(code).says(&[words]).hints();
+        bench(&spot).args(["--into", into]).env("PATH", &node).fails(code).says(&[words]).hints();
     }
-    spot.holds(&["empty", "fake-node", "file"]);
+    spot.holds(&["empty", "fake", "file"]);
 }
 
 #[test]
@@ -141,7 +114,7 @@ fn a_node_that_fails_is_reported_and_the_rest_is_measured() {
         *) exit 23;;
     esac";
     let node = fake_node(&spot, "22.0.0", body);
-    let ran = bench(&spot).args(["--json", "--directories", "1", "--node"]).arg(&node).succeeds();
+    let ran = bench(&spot).args(["--json", "--directories", "1"]).env("PATH", &node).succeeds();
     let report = ran.json();
     let reason = |command: &str| of(&report, "failed", command)[0]["reason"].as_str().unwrap().to_owned();
     assert_eq!(reason("writeFileSync in a loop"), "killed by SIGSEGV: out of luck");
@@ -153,14 +126,14 @@ fn a_node_that_fails_is_reported_and_the_rest_is_measured() {
     assert!(of(&report, "results", "calve's engine, 1 thread")[0]["ratio_to_loop"].is_null());
     let failures = report["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == "failed").count();
     assert_eq!(failures, 5, "{:#}", report["warnings"]);
-    spot.holds(&["fake-node"]);
+    spot.holds(&["fake"]);
 }
 
 #[test]
 fn only_the_named_ways_are_run() {
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
     let node = fake_node(&spot, "22.0.0", "exit 23");
-    let of = |names: &str| bench(&spot).args(["--json", "--directories", "1", "--only", names, "--node"]).arg(&node);
+    let of = |names: &str| bench(&spot).args(["--json", "--directories", "1", "--only", names]).env("PATH", &node);
     let commands = |report: &Value| {
         let rows = ["results", "failed"].into_iter().flat_map(|list| report[list].as_array().unwrap());
         let mut names: Vec<String> = rows.map(|row| row["command"].as_str().unwrap().to_owned()).collect();
@@ -173,9 +146,6 @@ fn only_the_named_ways_are_run() {
         report["facts"]["commands_chosen"],
         serde_json::json!(["writeFileSync in a loop", "calve's engine 2 threads"])
     );
-    // Of many at once, that which is measured.
-    let trials = |report: &Value| report["at_once"]["trials"].as_array().map(Vec::len);
-    assert_eq!(trials(&report), Some(1), "{report:#}");
     assert!(report["conclusions"][0].as_str().unwrap().contains("were not asked for"), "{}", report["conclusions"]);
     // A first word means all ways that begin with it.
     let report = of("calve's,worker").succeeds().json();
@@ -186,19 +156,17 @@ fn only_the_named_ways_are_run() {
     );
     assert!(report["conclusions"][0].as_str().unwrap().starts_with("Threads "), "{}", report["conclusions"]);
     let report = of("await").succeeds().json();
-    assert_eq!((commands(&report), trials(&report)), (vec!["await writeFile in a loop".to_owned()], None));
-    assert!(!report["warnings"].to_string().contains("no_room_for_many"), "{}", report["warnings"]);
+    assert_eq!(commands(&report), ["await writeFile in a loop"]);
     of("await,sync")
         .fails(2)
         .says(&["`sync` names no command", "`Promise.all`", "`worker threads with their start`"])
         .hints();
     of("").fails(2).says(&["names no command"]).hints();
-    let table = bench(&spot).args(["-q", "--only", "await", "--node"]).arg(&node).succeeds();
+    let table = bench(&spot).args(["-q", "--only", "await"]).env("PATH", &node).succeeds();
     for words in ["only those asked for: `await writeFile in a loop`", "20 directories\n"] {
         assert!(table.stdout.contains(words), "no {words:?} in {}", table.stdout);
     }
-    assert!(!table.stdout.contains("at once"), "{}", table.stdout);
-    spot.holds(&["fake-node"]);
+    spot.holds(&["fake"]);
 }
 
 #[test]
@@ -206,14 +174,9 @@ fn too_little_room_is_noticed() {
     let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 4 << 20) else { return };
     let spot = Spot::at(volume);
     let node = fake_node(&spot, "22.0.0", "exit 1");
-    let ran = calve(["bench", "write", "--files", "5000", "--size", "1", "--node"]).arg(&node).within(&spot).fails(1);
+    let ran = calve(["bench", "write", "--files", "5000", "--size", "1"]).env("PATH", &node).within(&spot).fails(1);
     ran.says(&["a run needs 26.6 MB", "are free", "--into"]).hints();
-    spot.holds(&["fake-node"]);
-    // Enough for the files, and not for a hundred times as many.
-    let report = bench(&spot).args(["--json", "--node"]).arg(&node).succeeds().json();
-    let codes: Vec<_> = report["warnings"].as_array().unwrap().iter().map(|warning| warning["code"].clone()).collect();
-    assert!(report["at_once"].is_null() && codes.contains(&"no_room_for_many".into()), "{report:#}");
-    spot.holds(&["fake-node"]);
+    spot.holds(&["fake"]);
 }
 
 #[test]
@@ -221,7 +184,7 @@ fn an_interruption_ends_node_and_removes_everything() {
     for signal in [Signal::INT, Signal::TERM] {
         let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
         let node = fake_node(&spot, "22.0.0", "mkdir \"$3\"; sleep 1000 & echo $$ $! > \"$3/pids\"; wait");
-        let running = bench(&spot).arg("--node").arg(&node).start();
+        let running = bench(&spot).env("PATH", &node).start();
         let mut pids = String::new();
         eventually("a run has begun", || {
             let runs = leftovers(&spot).into_iter().flat_map(|place| fs_err::read_dir(spot.join(place)));
@@ -237,7 +200,7 @@ fn an_interruption_ends_node_and_removes_everything() {
         let ran = running.wait();
         ran.ended(130);
         assert_eq!(ran.stdout, "");
-        spot.holds(&["fake-node"]);
+        spot.holds(&["fake"]);
         let is_there = |pid: &str| std::path::Path::new("/proc").join(pid).exists();
         eventually("what was started is gone", || !pids.split_whitespace().any(is_there));
     }

@@ -211,7 +211,7 @@ fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {
         for (calls, error) in [("ioctl", "EPERM"), ("ioctl", "EACCES"), ("pread64", "EACCES"), ("openat", "EACCES")] {
             for nth in 1..=12 {
                 let mut command = Command::new(PROGRAM);
-                command.args(["dedupe", "--json", "--no-cache", "--threads", "1"]).args(&roots);
+                command.args(["dedupe", "--json", "--no-cache"]).args(&roots);
                 let injection = Injection { syscalls: calls, fault: Fault::Error(error), nth };
                 let Some(outcome) = run_injected(&command, injection) else { return };
                 roots.iter().zip(&before).for_each(|(root, before)| before.assert_unchanged(root));
@@ -279,9 +279,9 @@ fn memory_hardly_grows_with_the_number_of_files() {
         };
         // Of an inode a bit, and of an extent up to 48 bytes, which for a million extents and more go to a file. Of two
         // threads, however many processors there are: each has its own arenas.
-        let of_du = grows(&["du", "--threads", "2", "--json"]);
+        let of_du = grows(&["du", "--json"]);
         assert!(of_du < 200.0, "{}: {of_du} bytes a file", file_system.name());
-        let of_dedupe = grows(&["dedupe", "--threads", "2", "-q", "-n", "--no-cache"]);
+        let of_dedupe = grows(&["dedupe", "-q", "-n", "--no-cache"]);
         assert!(of_dedupe < 400.0, "{}: {of_dedupe} bytes a file", file_system.name());
     }
 }

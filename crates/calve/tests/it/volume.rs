@@ -371,36 +371,6 @@ fn sudo_that_refuses_changes_nothing() {
 }
 
 #[test]
-fn the_unit_is_one_that_systemd_takes() {
-    let Some(host) = Host::new(512 * MIB) else { return };
-    if !require_program("systemd-analyze") {
-        return;
-    }
-    let at = host.path().join("a-place with 100%");
-    fs_err::create_dir(&at).unwrap();
-    host.calve(["create", "work", "--size", "256M", "--at", at.to_str().unwrap()]).succeeds();
-    let unit = host.calve(["attach", "work", "--print-unit"]).succeeds().stdout;
-    let file = Path::new(unit.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap());
-    assert_eq!(file.parent(), Some(Path::new("/etc/systemd/system")));
-    let name = file.file_name().unwrap().to_str().unwrap();
-    assert_eq!(system(&["systemd-escape", "-p", "--suffix=mount", at.to_str().unwrap()]).trim_end(), name);
-    let file = host.path().join(name);
-    fs_err::write(&file, &unit).unwrap();
-    // It fails for what the unit itself has wrong, such as a name that is not that of the mount point.
-    system(&["systemd-analyze", "verify", "--recursive-errors=no", file.to_str().unwrap()]);
-    // What systemd would run.
-    let setting = |name: &str| {
-        let line = unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        line.unwrap().replace("%%", "%")
-    };
-    system(&["mount", "-t", &setting("Type"), "-o", &setting("Options"), &setting("What"), &setting("Where")]);
-    assert_eq!(host.listed("work")["attached"], true);
-    assert_eq!(host.attach("work"), at);
-    assert_eq!(host.findings("work"), []);
-    host.detach("work");
-}
-
-#[test]
 fn a_full_host_leaves_a_volume_writable() {
     let Some(host) = Host::new(1024 * MIB) else { return };
     host.calve(["create", "work", "--size", "400M"]).succeeds();

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::ledger::Charge;
 use super::request::{Body, Extent, Head};
-use super::stream::OutgoingBytes;
+use super::stream::send;
 use crate::git::pack_objects;
 
 /// The program of the host, and its place.
@@ -50,7 +51,7 @@ impl Backend {
         &self,
         head: &Head,
         body: &mut Body<'_>,
-        out: &mut OutgoingBytes,
+        out: &TcpStream,
         number: u64,
         most_bytes: u64,
         started: &dyn Fn(Pid),
@@ -114,7 +115,7 @@ impl Backend {
 fn relay(
     running: &mut BackendProcess,
     body: &mut Body<'_>,
-    out: &mut OutgoingBytes,
+    out: &TcpStream,
     most_bytes: u64,
     charge: &mut Charge,
 ) -> io::Result<()> {
@@ -146,7 +147,7 @@ fn feed(mut stdin: ChildStdin, first: &[u8], body: &mut Body<'_>) -> io::Result<
 }
 
 /// Sends everything in chunks, so that the connection can go on, and without the last chunk.
-fn respond(mut stdout: ChildStdout, out: &mut OutgoingBytes, mut left: u64, charge: &mut Charge) -> io::Result<()> {
+fn respond(mut stdout: ChildStdout, out: &TcpStream, mut left: u64, charge: &mut Charge) -> io::Result<()> {
     let mut buffer = vec![0; 128 << 10];
     let mut filled = 0;
     let (mut head, mut from) = loop {
@@ -169,7 +170,7 @@ fn respond(mut stdout: ChildStdout, out: &mut OutgoingBytes, mut left: u64, char
             parts.extend([size.as_bytes(), bytes, b"\r\n"]);
         }
         charge.bytes_out += parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        out.send(&parts)?;
+        send(out, &parts)?;
         if from + bytes.len() < filled {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }

@@ -25,8 +25,7 @@ use self::cgi::{Backend, LAST_CHUNK, PATIENCE};
 use self::ledger::{Charge, Ledger, OperationNumber};
 pub use self::request::Head;
 use self::request::{Body, CountingReader};
-use self::stream::{IncomingBytes, OutgoingBytes};
-use super::link::Link;
+use self::stream::send;
 
 /// At one time. Others wait to be accepted.
 const MOST_CONNECTIONS: usize = 256;
@@ -45,8 +44,6 @@ pub struct HostOptions {
     pub environment: Vec<(OsString, OsString)>,
     /// An existing directory for what `git pack-objects` took.
     pub reports: PathBuf,
-    /// A slower link than loopback.
-    pub link: Option<Link>,
     /// Decides about each request.
     pub decide: Box<dyn Fn(&Head) -> Treatment + Send + Sync>,
 }
@@ -74,7 +71,6 @@ pub struct Host {
 struct HostState {
     backend: Backend,
     decide: Box<dyn Fn(&Head) -> Treatment + Send + Sync>,
-    link: Option<Link>,
     ledger: Ledger,
     stopping: AtomicBool,
     requests: AtomicU64,
@@ -100,11 +96,10 @@ impl Host {
         let address = listener.local_addr()?;
         // A loopback that is down lets a program listen, and nobody connect: neither a client nor, at the end, this host.
         TcpStream::connect(address)?;
-        let HostOptions { program, root, environment, reports, link, decide } = options;
+        let HostOptions { program, root, environment, reports, decide } = options;
         let shared = Arc::new(HostState {
             backend: Backend { program, root, environment, reports },
             decide,
-            link,
             ledger: Ledger::default(),
             stopping: AtomicBool::new(false),
             requests: AtomicU64::new(0),
@@ -200,14 +195,11 @@ impl HostState {
     fn serve(&self, socket: TcpStream, number: u64) -> io::Result<()> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(PATIENCE))?;
-        let mut incoming = CountingReader::new(IncomingBytes::of(socket.try_clone()?, self.link));
-        let mut out = OutgoingBytes::of(socket, self.link);
-        let served = self.requests(&mut incoming, &mut out, number);
-        out.finish();
-        served
+        let mut incoming = CountingReader::new(socket.try_clone()?);
+        self.requests(&mut incoming, &socket, number)
     }
 
-    fn requests(&self, incoming: &mut CountingReader, out: &mut OutgoingBytes, number: u64) -> io::Result<()> {
+    fn requests(&self, incoming: &mut CountingReader, out: &TcpStream, number: u64) -> io::Result<()> {
         loop {
             incoming.bytes = 0;
             let Some(head) = Head::read(incoming)? else { return Ok(()) };
@@ -216,7 +208,7 @@ impl HostState {
                 Treatment::Cut(bytes) => bytes,
                 Treatment::Refuse(status) => {
                     let end = "Content-Length: 0\r\nConnection: close\r\n\r\n";
-                    return out.send(&[b"HTTP/1.1 ", status.as_bytes(), end.as_bytes()]);
+                    return send(out, &[b"HTTP/1.1 ", status.as_bytes(), end.as_bytes()]);
                 }
                 // Until the client has gone, or the host ends.
                 Treatment::Stall => return io::copy(incoming, &mut io::sink()).map(drop),
@@ -224,7 +216,7 @@ impl HostState {
             let mut bytes_out = 0;
             if head.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
                 let going_on = b"HTTP/1.1 100 Continue\r\n\r\n";
-                out.send(&[going_on])?;
+                send(out, &[going_on])?;
                 bytes_out += going_on.len() as u64;
             }
             let mut body = Body { extent: head.body()?, from: &mut *incoming };
@@ -243,7 +235,7 @@ impl HostState {
             charge.bytes_out += bytes_out + LAST_CHUNK.len() as u64;
             self.charge(&head, &charge);
             answered?;
-            out.send(&[LAST_CHUNK])?;
+            send(out, &[LAST_CHUNK])?;
             if !head.keeps_open {
                 return Ok(());
             }

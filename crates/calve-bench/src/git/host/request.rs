@@ -2,8 +2,6 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::stream::IncomingBytes;
-
 /// More is no request of git's.
 const LONGEST_HEAD: usize = 64 << 10;
 const MOST_HEADERS: usize = 64;
@@ -149,13 +147,13 @@ impl Read for Body<'_> {
 
 /// The client's side of a connection, with a count of what was read of it.
 pub(super) struct CountingReader {
-    inner: BufReader<IncomingBytes>,
+    inner: BufReader<Box<dyn Read + Send>>,
     pub(super) bytes: u64,
 }
 
 impl CountingReader {
-    pub(super) fn new(incoming: IncomingBytes) -> Self {
-        Self { inner: BufReader::with_capacity(64 << 10, incoming), bytes: 0 }
+    pub(super) fn new(incoming: impl Read + Send + 'static) -> Self {
+        Self { inner: BufReader::with_capacity(64 << 10, Box::new(incoming)), bytes: 0 }
     }
 }
 
@@ -189,7 +187,7 @@ mod tests {
         let length = b"POST /a/git-upload-pack HTTP/1.1\r\nContent-Length: 4\r\n\r\n0000GET / HTTP/1.1\r\n\r\n";
         let chunks = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4;x=y\r\n0000\r\na\r\n0123456789\r\n0\r\nA: b\r\n\r\n";
         calve_testkit::fuzz(&[get, length, chunks], |input| {
-            let mut from = CountingReader::new(IncomingBytes::bytes(input));
+            let mut from = CountingReader::new(io::Cursor::new(input.to_vec()));
             // As many requests as there are on one connection.
             while let Ok(Some(head)) = Head::read(&mut from) {
                 let Ok(extent) = head.body() else { break };
@@ -208,7 +206,7 @@ mod tests {
         let endless =
             [b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n".to_vec(), b"A: b\r\n".repeat(1 << 16)]
                 .concat();
-        let mut from = CountingReader::new(IncomingBytes::bytes(&endless));
+        let mut from = CountingReader::new(io::Cursor::new(endless));
         let head = Head::read(&mut from).unwrap().unwrap();
         let mut body = Body { extent: head.body().unwrap(), from: &mut from };
         assert!(io::copy(&mut body, &mut io::sink()).is_err());

@@ -35,8 +35,6 @@ pub(super) struct Sharing {
     pub(super) hashed: (u64, u64),
     groups: u64,
     bytes: u64,
-    pub(super) ranges: u64,
-    pub(super) range_bytes: u64,
     differing_count: u64,
 }
 
@@ -53,14 +51,12 @@ impl Sharing {
             hashed: (0, 0),
             groups: 0,
             bytes: 0,
-            ranges: 0,
-            range_bytes: 0,
             differing_count: 0,
         }
     }
 
     pub(super) fn shared_files(&self) -> u64 {
-        self.count(Fate::Shared) + self.ranges
+        self.count(Fate::Shared)
     }
 
     fn count(&self, fate: Fate) -> u64 {
@@ -122,8 +118,7 @@ impl Sharing {
         report.groups = self.groups;
         report.shared_files = self.count(Fate::Shared);
         report.already_files = self.count(Fate::Already);
-        report.shared_bytes = self.bytes + self.range_bytes;
-        report.shared_ranges = self.ranges;
+        report.shared_bytes = self.bytes;
         if finder.method == Method::Paths {
             report.differing_files = self.differing_count;
         }

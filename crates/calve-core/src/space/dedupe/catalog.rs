@@ -53,7 +53,6 @@ pub(super) struct SharedCatalog {
 
 pub(super) struct Collector<'a> {
     shared: &'a SharedCatalog,
-    min_size: u64,
     items: Vec<Item>,
     names: Vec<u8>,
     directory: u32,
@@ -65,10 +64,9 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    pub(super) fn new(shared: &'a SharedCatalog, min_size: u64) -> Self {
+    pub(super) fn new(shared: &'a SharedCatalog) -> Self {
         Self {
             shared,
-            min_size,
             items: Vec::new(),
             names: Vec::new(),
             directory: u32::MAX,
@@ -98,7 +96,7 @@ impl SpaceVisitor for Collector<'_> {
         }
         self.files += 1;
         let size = measure::size(stat);
-        if size < self.min_size || size == 0 || measure::allocated(stat) == 0 {
+        if size == 0 || measure::allocated(stat) == 0 {
             return;
         }
         if !can_share(here.volume) {

@@ -71,7 +71,7 @@ impl Reader {
     }
 }
 
-pub(super) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], position: u64) -> sys::Result<usize> {
+fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], position: u64) -> sys::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
         match sys::retry(|| rustix::io::pread(file, &mut buffer[read..], position + read as u64))? {

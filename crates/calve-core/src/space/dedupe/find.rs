@@ -11,7 +11,7 @@ use super::content::{Content, Reader};
 use super::pieces::FileGroups;
 use super::share::{CHANGED, INLINE, address_of, extents_of};
 use super::turns::{Turns, for_each};
-use super::{DedupeMode, DedupeOptions, Granularity};
+use super::{DedupeMode, DedupeOptions};
 use crate::reason::LeftReason;
 use crate::space::volumes::Volume;
 use crate::space::walk::reason;
@@ -100,9 +100,6 @@ impl<'a> Finder<'a> {
         let differing = sharing.take_differing();
         if self.method == Method::Contents && !differing.is_empty() {
             self.second_round(&classes, differing, sharing);
-        }
-        if self.options.granularity == Granularity::Blocks && !self.stopped() {
-            super::blocks::share_blocks(self, sharing);
         }
     }
 

@@ -2,7 +2,6 @@
 //! nothing but the place of the bytes can change, whatever other programs do at the same time.
 
 mod apply;
-mod blocks;
 mod cache;
 mod catalog;
 mod content;
@@ -43,26 +42,12 @@ pub enum DedupeMode {
     DryRun,
 }
 
-/// The comparison to make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Granularity {
-    /// Whole files.
-    #[default]
-    Files,
-    /// Whole files, and then equal ranges of 64 KiB and more inside different files.
-    Blocks,
-}
-
 /// How to share. `DedupeOptions::default()` is what most callers want.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct DedupeOptions {
     /// Whether to share at all.
     pub mode: DedupeMode,
-    /// Whole files, or parts of them too.
-    pub granularity: Granularity,
-    /// Smaller files are left alone.
-    pub min_size: u64,
     /// Trees to share with: nothing in them changes its place, and only what is also in one of them is shared.
     pub against: Vec<PathBuf>,
     /// A directory that keeps what was found out about files for the next run.
@@ -107,8 +92,6 @@ pub struct DedupeReport {
     pub already_files: u64,
     /// Files of the same path and size that hold something else (only with [`crate::reshare`]).
     pub differing_files: u64,
-    /// Ranges shared inside different files.
-    pub shared_ranges: u64,
     /// Free space that was won, by statvfs(3) before and after. Other programs move it too. `None` in a dry run.
     pub gained_bytes: Option<i64>,
     /// The files that were left alone, and why.
@@ -135,18 +118,13 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
 
 /// Makes the files of `dst` share again with those of the same path in `src`, where they hold the same. Nothing is hashed.
 ///
-/// As [`dedupe`] with `src` to share with; `granularity` and `cache` are of no meaning. The two may not be the same
+/// As [`dedupe`] with `src` to share with; `cache` is of no meaning. The two may not be the same
 /// ([`Error::Same`]).
 pub fn reshare(src: &Path, dst: &Path, options: &DedupeOptions) -> Result<DedupeReport, Error> {
     if Source::open(src)?.identity() == Source::open(dst)?.identity() {
         return Err(Error::Same { src: src.to_path_buf(), dst: dst.to_path_buf() });
     }
-    let options = DedupeOptions {
-        against: vec![src.to_path_buf()],
-        granularity: Granularity::Files,
-        cache: None,
-        ..options.clone()
-    };
+    let options = DedupeOptions { against: vec![src.to_path_buf()], cache: None, ..options.clone() };
     run(&[src, dst], &options, Method::Paths)
 }
 
@@ -167,7 +145,7 @@ fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<Dedup
         cancel: &options.cancel,
         troubles: &troubles,
     };
-    let collectors = walk.run(|| Collector::new(&collecting, options.min_size))?;
+    let collectors = walk.run(|| Collector::new(&collecting))?;
     let mut report =
         DedupeReport { files: collectors.iter().map(|collector| collector.files).sum(), ..DedupeReport::default() };
     let elsewhere: u64 = collectors.iter().map(|collector| collector.elsewhere).sum();

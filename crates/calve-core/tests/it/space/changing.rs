@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use calve_core::Granularity;
 use calve_testkit::{SplitMix64, Tree};
 use fs_err as fs;
 
@@ -113,7 +112,6 @@ fn writers_and_readers_never_notice() {
             // On a busy machine a run takes long.
             let enough = |runs, shared| runs > 3 && shared > 0 && begin.elapsed() > Duration::from_secs(4);
             while !enough(runs, shared) && begin.elapsed() < Duration::from_secs(300) {
-                options.granularity = if runs % 3 == 2 { Granularity::Blocks } else { Granularity::Files };
                 shared += calve_core::dedupe(&[&root], &options).unwrap().shared_files;
                 runs += 1;
                 if shared == 0 {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use calve_core::{CloneOptions, DedupeMode, Error, Granularity, LeftReason, clone_tree, reshare};
+use calve_core::{CloneOptions, DedupeMode, Error, LeftReason, clone_tree, reshare};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint, rounds, spawn_written};
 use fs_err as fs;
 
@@ -106,25 +106,6 @@ fn only_what_is_in_the_other_tree_is_shared_with_it() {
         let report = calve_core::dedupe(&[&root], &options).unwrap();
         assert_eq!(report.shared_files, 1, "{report:?}");
         assert!(is_shared(&root.join("y")) && !is_shared(&root.join("p")));
-    }
-}
-
-#[test]
-fn equal_ranges_inside_different_files_are_shared() {
-    for volume in volumes() {
-        let common = SplitMix64::new(1).bytes(1 << 20);
-        let with = |seed: u64| [SplitMix64::new(seed).bytes(128 << 10), common.clone()].concat();
-        let root = volume.path().join("tree");
-        Tree::new(&root).file("a", with(2)).file("b", with(3)).file("c", SplitMix64::new(9).bytes(300_000));
-        volume.settle();
-        let before = fingerprint(&root);
-        let mut options = plain();
-        options.granularity = Granularity::Blocks;
-        let report = calve_core::dedupe(&[&root], &options).unwrap();
-        assert_eq!((report.shared_bytes, report.shared_ranges), (1 << 20, 1), "{report:?}");
-        before.assert_unchanged(&root);
-        let again = calve_core::dedupe(&[&root], &options).unwrap();
-        assert_eq!(again.shared_bytes, 0, "{again:?}");
     }
 }
 

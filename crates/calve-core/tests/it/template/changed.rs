@@ -34,7 +34,7 @@ fn a_clone_by_file_finds_any_entry_that_was_changed() {
             assert_eq!(*told, name);
             assert!(found.starts_with(tree.join(path)), "{index}: {}", found.display());
             assert!(!fixture.path("dst").exists());
-            let verification = fixture.templates().verify(&name, None, &CancelToken::default()).unwrap();
+            let verification = fixture.templates().verify(&name, &CancelToken::default()).unwrap();
             assert_ne!(verification.differences, []);
             // Clones of it keep failing, until it is refreshed.
             template_error(fixture.clone(&name, "dst"));
@@ -54,7 +54,7 @@ fn a_change_below_the_root_of_a_subvolume_is_found_by_verifying() {
     let tree = fixture.create("shop", "source").template.tree;
     fs::write(tree.join("deep/a"), "x").unwrap();
     fixture.clone("shop", "dst").unwrap();
-    let differences = fixture.templates().verify("shop", None, &CancelToken::default()).unwrap().differences;
+    let differences = fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences;
     assert_eq!(differences.iter().map(|found| found.path.to_str().unwrap()).collect::<Vec<_>>(), ["deep/a"]);
     fs::write(tree.join("new"), "").unwrap();
     template_error(fixture.clone("shop", "dst2"));
@@ -68,7 +68,7 @@ fn a_change_that_was_taken_back_is_accepted_by_verifying() {
     fs::set_permissions(tree.join("d/a"), Permissions::from_mode(0o600)).unwrap();
     fs::set_permissions(tree.join("d/a"), Permissions::from_mode(0o644)).unwrap();
     template_error(fixture.clone("shop", "dst"));
-    assert_eq!(fixture.templates().verify("shop", None, &CancelToken::default()).unwrap().differences, []);
+    assert_eq!(fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences, []);
     fixture.clone("shop", "dst").unwrap();
 }
 
@@ -81,7 +81,7 @@ fn a_template_that_was_moved_with_its_home_is_accepted_by_verifying() {
     fs::remove_dir_all(fixture.home()).unwrap();
     fs::rename(fixture.path("moved"), fixture.home()).unwrap();
     template_error(fixture.clone("shop", "dst"));
-    assert_eq!(fixture.templates().verify("shop", None, &CancelToken::default()).unwrap().differences, []);
+    assert_eq!(fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences, []);
     fixture.clone("shop", "dst").unwrap();
     assert_same(fixture.path("source"), fixture.path("dst"));
 }
@@ -99,7 +99,7 @@ fn a_template_is_unchanged_after_a_restart() {
         // Nor is one that was moved away and back, once that was verified.
         fs::rename(&tree, fixture.path("moved")).unwrap();
         fs::rename(fixture.path("moved"), &tree).unwrap();
-        assert_eq!(fixture.templates().verify("shop", None, &CancelToken::default()).unwrap().differences, []);
+        assert_eq!(fixture.templates().verify("shop", &CancelToken::default()).unwrap().differences, []);
         fixture.volume.restart();
         fixture.clone("shop", "dst2").unwrap();
     }
@@ -113,7 +113,7 @@ fn a_damaged_manifest_or_record_is_told_and_refreshing_repairs_a_manifest() {
     fs::set_permissions(template.manifest(), Permissions::from_mode(0o600)).unwrap();
     fs::write(template.manifest(), "#mtree\n").unwrap();
     assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::Changed { .. }));
-    let verified = fixture.templates().verify("shop", None, &CancelToken::default());
+    let verified = fixture.templates().verify("shop", &CancelToken::default());
     assert!(matches!(template_error(verified), TemplateError::Damaged { .. }));
     fixture.templates().refresh("shop", None, &TemplateOptions::default()).unwrap();
     fixture.clone("shop", "dst").unwrap();
@@ -134,7 +134,7 @@ fn a_template_without_files_is_told() {
     fs::remove_dir_all(&template.tree).unwrap();
     assert!(matches!(template_error(fixture.clone("shop", "dst")), TemplateError::Gone { .. }));
     assert!(matches!(
-        template_error(fixture.templates().verify("shop", None, &CancelToken::default())),
+        template_error(fixture.templates().verify("shop", &CancelToken::default())),
         TemplateError::Gone { .. }
     ));
     fixture.templates().remove("shop").unwrap();

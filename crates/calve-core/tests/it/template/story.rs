@@ -10,7 +10,7 @@ use crate::cloning::{is_subvolume, only, options};
 /// The verification finds nothing to complain about.
 #[track_caller]
 fn assert_sound(fixture: &TemplateFixture, name: &str) {
-    let verification = fixture.templates().verify(name, None, &calve_core::CancelToken::default()).unwrap();
+    let verification = fixture.templates().verify(name, &calve_core::CancelToken::default()).unwrap();
     assert_eq!(verification.differences, []);
 }
 
@@ -199,7 +199,7 @@ fn differences_are_named_by_path_and_kind() {
     fs::remove_file(tree.join("b")).unwrap();
     fs::write(tree.join("d/new"), "1").unwrap();
     fs_err::File::open(&tree).unwrap().into_file().set_modified(root).unwrap();
-    let verification = fixture.templates().verify("shop", None, &calve_core::CancelToken::default()).unwrap();
+    let verification = fixture.templates().verify("shop", &calve_core::CancelToken::default()).unwrap();
     let told: Vec<_> = verification
         .differences
         .iter()

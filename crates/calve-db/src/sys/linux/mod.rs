@@ -6,7 +6,6 @@ mod peer;
 mod process;
 mod segment;
 mod spawn;
-mod watch;
 mod who;
 
 pub(crate) use calve_core::lower_priority;
@@ -19,10 +18,7 @@ pub(crate) use process::{
 };
 pub(crate) use segment::{read_segment, remove_segment, remove_shared, segments};
 pub(crate) use spawn::{Server, collect_orphan, spawn};
-pub(crate) use watch::{Appearances, FileOpenings, stamp};
-pub(crate) use who::{
-    descendants, flag_names, is_for_writing, memory_bytes, open_files, open_flags, process, tree, who,
-};
+pub(crate) use who::{descendants, memory_bytes, tree};
 
 use std::io;
 use std::os::fd::AsFd;

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use calve_core::{BuildPaths, CancelToken, ShownPath, build_tree};
 
 use crate::git::Git;
-use crate::redact::Url;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::clone::recipe::{Property, Recipe, RecipeRequest, Step, Tip, choose};
 use crate::remote::clone::verify::{MissingObjects, Verdict, count_missing, verify};
@@ -33,8 +32,6 @@ pub struct GitCloneOptions {
     pub tip: Tip,
     /// The directories of the repository to check out; all when there are none.
     pub sparse: Vec<String>,
-    /// Where most of a full clone may come from.
-    pub bundle_uri: Option<Url>,
     /// The properties that must hold, or nothing is made.
     pub require: Vec<Property>,
     /// Whether git may ask for a password.
@@ -54,7 +51,6 @@ impl GitCloneOptions {
             purpose,
             tip: Tip::Default,
             sparse: Vec::new(),
-            bundle_uri: None,
             require: Vec::new(),
             prompts: Prompts::Never,
             count_for: Duration::from_secs(3),
@@ -101,10 +97,9 @@ pub struct GitCloneReport {
 /// As [`clone_repository`], for what can be known before.
 pub fn plan_clone(options: &GitCloneOptions) -> Result<(Recipe, Features), RemoteError> {
     let features = Features::ask(&Git::at("/"))?;
-    let GitCloneOptions { purpose, url, tip, sparse, bundle_uri, .. } = options;
-    let bundle_uri = bundle_uri.as_ref();
+    let GitCloneOptions { purpose, url, tip, sparse, .. } = options;
     let is_shallow = is_shallow_directory(url);
-    let recipe = choose(&RecipeRequest { purpose: *purpose, url, tip, sparse, bundle_uri, is_shallow }, &features)?;
+    let recipe = choose(&RecipeRequest { purpose: *purpose, url, tip, sparse, is_shallow }, &features)?;
     if is_shallow && recipe.filter.is_none() && options.require.contains(&Property::Filter) {
         let why = format!("`{url}` is shallow, and git can make no partial clone of a shallow repository");
         return Err(RemoteError::Refused { property: Property::Filter, why });

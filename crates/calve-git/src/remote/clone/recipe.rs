@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-use crate::redact::{self, Url};
+use crate::redact;
 use crate::remote::clone::purpose::Purpose;
 use crate::remote::error::RemoteError;
 use crate::remote::features::Features;
-use crate::remote::published::{self, Reason};
 use crate::remote::url::{RepositoryUrl, Transport};
 
 /// The objects that a partial clone leaves on the server.
@@ -81,11 +80,9 @@ pub struct Recipe {
     pub tip: Tip,
     /// The directories that are checked out; all when there are none.
     pub sparse: Vec<String>,
-    /// Where most of a full clone comes from, as a static file.
-    pub bundle_uri: Option<Url>,
     pub url: RepositoryUrl,
-    /// Why this is the right one, with the numbers that say so.
-    pub reason: Reason,
+    /// Why this is the right one.
+    pub reason: &'static str,
 }
 
 /// One command.
@@ -106,15 +103,14 @@ pub(crate) struct RecipeRequest<'w> {
     pub(crate) url: &'w RepositoryUrl,
     pub(crate) tip: &'w Tip,
     pub(crate) sparse: &'w [String],
-    pub(crate) bundle_uri: Option<&'w Url>,
     /// The source's history is cut off. In a partial clone of it, git would look for the rest without end.
     pub(crate) is_shallow: bool,
 }
 
 /// Chooses the recipe for a purpose, with the git that is there.
 pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<Recipe, RemoteError> {
-    check(wanted, features)?;
-    let RecipeRequest { purpose, url, tip, sparse, bundle_uri, is_shallow } = wanted.clone();
+    check(wanted)?;
+    let RecipeRequest { purpose, url, tip, sparse, is_shallow } = wanted.clone();
     let sparsely = !sparse.is_empty();
     let (filter, depth) = match purpose {
         Purpose::Dev => (sparsely.then_some(Filter::Blobs), None),
@@ -129,7 +125,7 @@ pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<
         Tip::Revision(_) => Start::InitAndFetch,
         _ => Start::Clone,
     };
-    let by_protocol = filter.is_some() || depth.is_some() || bundle_uri.is_some();
+    let by_protocol = filter.is_some() || depth.is_some();
     Ok(Recipe {
         purpose,
         start,
@@ -137,13 +133,31 @@ pub(crate) fn choose(wanted: &RecipeRequest<'_>, features: &Features) -> Result<
         depth,
         tip: tip.clone(),
         sparse: sparse.to_vec(),
-        bundle_uri: bundle_uri.cloned(),
         url: if by_protocol { url.over_the_protocol() } else { url.clone() },
-        reason: published::recipe_reason(purpose, sparsely),
+        reason: reason(purpose, sparsely),
     })
 }
 
-fn check(wanted: &RecipeRequest<'_>, features: &Features) -> Result<(), RemoteError> {
+fn reason(purpose: Purpose, sparsely: bool) -> &'static str {
+    match purpose {
+        Purpose::Dev if sparsely => {
+            "few directories of a repository that stays: all commits and trees, and contents only of what is checked out"
+        }
+        Purpose::Dev => "a clone that stays: the full one costs most once, and fetches into it cost least",
+        Purpose::Ci => {
+            "one commit, thrown away: nothing is cheaper than a shallow clone, as long as nobody fetches into it; it has no tags and no history, \
+             so that `git describe` needs `--for history`"
+        }
+        Purpose::History => {
+            "history without the old contents: all commits and trees, so that logs and merge bases need no server"
+        }
+        Purpose::Blobs => {
+            "large contents stay on the server until they are checked out, and fetches cost about as much as in a full clone"
+        }
+    }
+}
+
+fn check(wanted: &RecipeRequest<'_>) -> Result<(), RemoteError> {
     let senseless = |why: String| Err(RemoteError::Senseless { why });
     match wanted.tip {
         Tip::Revision(id) => {
@@ -165,20 +179,6 @@ fn check(wanted: &RecipeRequest<'_>, features: &Features) -> Result<(), RemoteEr
             return senseless(format!("{path:?} is not a directory of the repository"));
         }
     }
-    if let Some(uri) = wanted.bundle_uri {
-        if wanted.purpose != Purpose::Dev || !wanted.sparse.is_empty() {
-            let why = "a bundle holds everything, so it is only for full clones";
-            return senseless(why.to_owned());
-        }
-        let text = uri.as_os_str().to_string_lossy();
-        if text.starts_with('-') || text.contains(char::is_control) {
-            return senseless(format!("`{uri}` cannot be the URI of a bundle"));
-        }
-        if !features.bundle_uri {
-            let version = features.version.clone();
-            return Err(RemoteError::Missing { version, feature: "clone --bundle-uri", since: "2.38" });
-        }
-    }
     Ok(())
 }
 
@@ -198,11 +198,6 @@ impl Recipe {
                     if self.start == Start::Clone {
                         step = step.with("--single-branch");
                     }
-                }
-                if let Some(uri) = &self.bundle_uri {
-                    let mut option = OsString::from("--bundle-uri=");
-                    option.push(uri.as_os_str());
-                    step = step.with(option);
                 }
                 step = match (&self.tip, self.start) {
                     (Tip::Branch(name), _) => step.with(format!("--branch={name}")),
@@ -324,14 +319,13 @@ mod tests {
     const ID: &str = "0123456789012345678901234567890123456789";
 
     fn features(new: bool) -> Features {
-        Features { version: "2.39.5".into(), revision: new, bundle_uri: new, backfill: new }
+        Features { version: "2.39.5".into(), revision: new }
     }
 
     fn lines(purpose: Purpose, tip: Tip, sparse: &[&str], new: bool) -> Vec<String> {
         let url = RepositoryUrl::parse(OsStr::new("https://me:secret@example.org/a b.git")).unwrap();
         let sparse: Vec<_> = sparse.iter().map(|path| (*path).to_owned()).collect();
-        let wanted =
-            RecipeRequest { purpose, url: &url, tip: &tip, sparse: &sparse, bundle_uri: None, is_shallow: false };
+        let wanted = RecipeRequest { purpose, url: &url, tip: &tip, sparse: &sparse, is_shallow: false };
         choose(&wanted, &features(new)).unwrap().spoken(Path::new("it's"))
     }
 
@@ -382,20 +376,15 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
-        let bundle = Url::new("https://example.org/bundle?sig=secret");
-        let refused = |purpose, tip: &Tip, sparse: &[String], bundle_uri, new| {
-            let wanted = RecipeRequest { purpose, url: &url, tip, sparse, bundle_uri, is_shallow: false };
-            choose(&wanted, &features(new)).unwrap_err().to_string()
+        let refused = |purpose, tip: &Tip, sparse: &[String]| {
+            let wanted = RecipeRequest { purpose, url: &url, tip, sparse, is_shallow: false };
+            choose(&wanted, &features(true)).unwrap_err()
         };
-        refused(Purpose::Ci, &Tip::Revision("HEAD".into()), &[], None, true);
-        refused(Purpose::Ci, &Tip::Revision(ID[1..].into()), &[], None, true);
-        refused(Purpose::Ci, &Tip::Branch("--upload-pack=x".into()), &[], None, true);
+        refused(Purpose::Ci, &Tip::Revision("HEAD".into()), &[]);
+        refused(Purpose::Ci, &Tip::Revision(ID[1..].into()), &[]);
+        refused(Purpose::Ci, &Tip::Branch("--upload-pack=x".into()), &[]);
         for path in ["", "/", "../x", "a/../b", "a\nb"] {
-            refused(Purpose::Dev, &Tip::Default, &[path.into()], None, true);
+            refused(Purpose::Dev, &Tip::Default, &[path.into()]);
         }
-        let secret = refused(Purpose::Ci, &Tip::Default, &[], Some(&bundle), true);
-        assert!(!secret.contains("secret"), "{secret}");
-        let old = refused(Purpose::Dev, &Tip::Default, &[], Some(&bundle), false);
-        assert!(old.contains("2.39.5") && old.contains("2.38"), "{old}");
     }
 }

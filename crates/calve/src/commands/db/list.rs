@@ -1,6 +1,6 @@
 //! `calve db list`.
 
-use super::{copies, home};
+use super::home;
 use crate::cli::db::ListArguments;
 use crate::failure::Failure;
 use crate::{db_receipt, output};
@@ -27,12 +27,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
         ));
     }
     for ending in endings {
-        let copied = if ending.copied.is_empty() {
-            String::new()
-        } else {
-            format!("; its overlay had copied {}", copies::sum(&ending.copied))
-        };
-        text.push_str(&format!("{:widest$}  {}{copied}\n", ending.name, ending.reason));
+        text.push_str(&format!("{:widest$}  {}\n", ending.name, ending.reason));
     }
     output::result(&text)
 }

@@ -1,6 +1,6 @@
 //! `calve db logs`.
 
-use super::{copies, home};
+use super::home;
 use crate::cli::db::LogsArguments;
 use crate::failure::Failure;
 use crate::output;
@@ -9,7 +9,6 @@ pub(crate) fn run(arguments: &LogsArguments) -> Result<(), Failure> {
     let log = calve_db::log(&home()?, &arguments.name)?;
     if let Some(ending) = &log.ending {
         output::say(&format!("`{}` {}", ending.name, ending.reason));
-        copies::tell(&ending.copied);
     }
     // Clients choose part of what is in it.
     let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);

@@ -12,7 +12,7 @@ use calve_receipt::{DbMarkReceipt, DbMarksReceipt};
 pub(crate) fn add(arguments: &MarkArguments) -> Result<(), Failure> {
     let started = Instant::now();
     let mark = calve_db::mark(&home()?, &arguments.server, &arguments.name)?;
-    if !arguments.quiet {
+    if !output::is_quiet() {
         let took = duration(started.elapsed());
         output::say(&format!("marked `{}` as `{}` in {took}", arguments.server, arguments.name));
     }
@@ -39,9 +39,7 @@ pub(crate) fn remove(arguments: &UnmarkArguments) -> Result<(), Failure> {
     let home = home()?;
     for name in &arguments.names {
         calve_db::unmark(&home, &arguments.server, name)?;
-        if !arguments.quiet {
-            output::say(&format!("removed the mark `{name}`"));
-        }
+        output::note(&format!("removed the mark `{name}`"));
     }
     Ok(())
 }

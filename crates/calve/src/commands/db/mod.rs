@@ -15,7 +15,6 @@ mod start;
 mod stop;
 pub(crate) mod supervise;
 mod template;
-mod trace;
 mod url;
 
 use std::env;
@@ -48,7 +47,6 @@ pub(crate) fn run(command: &DbCommand, cancel: &CancelToken) -> Result<(), Failu
         DbCommand::List(arguments) => list::run(arguments),
         DbCommand::Logs(arguments) => logs::run(arguments),
         DbCommand::Promote(arguments) => promote::run(arguments, cancel),
-        DbCommand::Trace(arguments) => trace::run(arguments, cancel),
         DbCommand::Url(arguments) => url::run(arguments),
         DbCommand::Gc(arguments) => gc::run(arguments),
     }

@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &PoolArguments, cancel: &CancelToken) -> Result<(),
             if cancel.is_cancelled() {
                 return Err(calve_db::Error::Interrupted.into());
             }
-            if !arguments.quiet {
+            if !output::is_quiet() {
                 let text = pool.as_ref().map_or_else(|| format!("the template `{template}` has no pool"), told);
                 output::say(&text);
             }

@@ -41,7 +41,7 @@ pub(super) fn pull(arguments: &TemplatePullArguments, cancel: &CancelToken) -> R
     let directory = crate::home::directory()
         .map_err(|why| Failure::stated(FAILED, why, "set CALVE_HOME to a directory of your own"))?;
     let home = home()?;
-    let mut say = super::template::saying(&pull.name, arguments.pull.transfer.quiet);
+    let mut say = super::template::saying(&pull.name);
     // Before the image is looked up: another pull that has to be waited for may have a newer one.
     let lock = NameLock::wait(&home, &pull.name, &mut say, cancel)?;
     let templates = Templates::open(&directory);

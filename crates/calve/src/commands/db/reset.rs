@@ -15,16 +15,15 @@ pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
     let mut servers = Vec::new();
     for name in &arguments.names {
         let mut announce = |starting: &StartNotice| {
-            if !arguments.quiet {
+            if !output::is_quiet() {
                 copies::announce(starting);
             }
         };
         let reset = calve_db::reset(&home, name, arguments.to.as_deref(), &mut announce)?;
         let record = reset.record;
-        if !arguments.quiet {
+        if !output::is_quiet() {
             let how = if record.standby { "a standby" } else { record.strategy_name() };
             output::say(&format!("reset `{name}` by {how} in {}", duration(reset.took)));
-            copies::tell(&reset.copied);
         }
         servers.push(db_receipt::server(&record));
     }

@@ -3,7 +3,6 @@
 use calve_core::CancelToken;
 use calve_db::{Error, Ownership};
 
-use super::copies::{self, CopyPrinter};
 use super::{command_for, home, pool, start};
 use crate::cli::db::RunArguments;
 use crate::failure::{FAILED, Failure};
@@ -14,7 +13,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     options.owner = Ownership::Caller;
     let home = home()?;
     pool::configure(&home, &arguments.template, &options)?;
-    let (owned, following) = start::started(&home, &arguments.template, &arguments.server, &options)?;
+    let owned = start::started(&home, &arguments.template, &options)?;
     pool::refill(&home, &arguments.template);
     let address = &owned.record.address;
     let Some(mut command) = command_for(address, &arguments.command)? else {
@@ -36,22 +35,11 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     };
     let code = end.map(|(code, _)| code);
     if arguments.keep_on_failure && code.is_some() {
-        end_of(following);
         let record = owned.keep()?;
         output::say(&format!("the server `{}` is kept: {}", record.name, record.address.url));
         output::say(&format!("end it with: calve db stop {}", record.name));
     } else {
-        let copied = owned.stop();
-        end_of(following);
-        if !arguments.server.quiet {
-            copies::tell(&copied?);
-        }
+        owned.stop()?;
     }
     code.map_or(Ok(()), |code| Err(Failure::Reported(code)))
-}
-
-fn end_of(following: Option<CopyPrinter>) {
-    if let Some(following) = following {
-        following.end();
-    }
 }

@@ -3,8 +3,7 @@
 use calve_core::CancelToken;
 use calve_db::{Home, OwnedServer, Ownership, StartOptions};
 
-use super::copies::{self, CopyPrinter};
-use super::{home, pool, supervisor, unswept_home};
+use super::{copies, home, pool, supervisor, unswept_home};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output};
@@ -18,11 +17,7 @@ pub(crate) fn run(arguments: &StartArguments, cancel: &CancelToken) -> Result<()
     }
     let home = if may_wait_for_a_sweep(arguments, &options)? { unswept_home()? } else { home()? };
     pool::configure(&home, &arguments.template, &options)?;
-    let (owned, following) = started(&home, &arguments.template, &arguments.server, &options)?;
-    if let Some(following) = following {
-        following.end();
-        output::say(&format!("trace: what comes later is shown by `calve db trace {}`", owned.record.name));
-    }
+    let owned = started(&home, &arguments.template, &options)?;
     if arguments.json {
         output::json(&DbServerReceipt { server: db_receipt::server(&owned.record) })?;
     } else {
@@ -44,42 +39,15 @@ pub(super) fn options(server: &ServerOptions, cancel: &CancelToken) -> StartOpti
     options.tcp = server.tcp;
     options.ttl = server.ttl.0;
     options.strategy = server.strategy;
-    options.trace = server.trace;
     options.cancel = cancel.clone();
     options
 }
 
-/// Starts it, and says meanwhile what an overlay will copy, and with `--trace` what it has.
-pub(super) fn started(
-    home: &Home,
-    template: &str,
-    server: &ServerOptions,
-    options: &StartOptions,
-) -> Result<(OwnedServer, Option<CopyPrinter>), Failure> {
-    let mut following = None;
-    let owned = calve_db::start(home, template, options, &supervisor()?, &mut |starting| {
-        if !server.quiet {
+/// Starts it, and says before what an overlay will copy.
+pub(super) fn started(home: &Home, template: &str, options: &StartOptions) -> Result<OwnedServer, Failure> {
+    Ok(calve_db::start(home, template, options, &supervisor()?, &mut |starting| {
+        if !output::is_quiet() {
             copies::announce(starting);
         }
-        if server.trace {
-            following = Some(CopyPrinter::begin(starting));
-        }
-    });
-    match owned {
-        Ok(owned) => {
-            if server.trace && following.is_none() {
-                output::say(&format!(
-                    "trace: a clone by {}: nothing is copied as a whole",
-                    owned.record.strategy_name()
-                ));
-            }
-            Ok((owned, following))
-        }
-        Err(error) => {
-            if let Some(following) = following {
-                following.end();
-            }
-            Err(error.into())
-        }
-    }
+    })?)
 }

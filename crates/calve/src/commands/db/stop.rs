@@ -2,7 +2,7 @@
 
 use calve_db::Error;
 
-use super::{copies, home};
+use super::home;
 use crate::cli::db::StopArguments;
 use crate::db_receipt;
 use crate::failure::Failure;
@@ -22,10 +22,7 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
     for name in &names {
         match calve_db::stop(&home, name) {
             Ok(stopped) => {
-                if !arguments.quiet {
-                    output::say(&format!("stopped `{name}` in {}", duration(stopped.took)));
-                    copies::tell(&stopped.copied);
-                }
+                output::note(&format!("stopped `{name}` in {}", duration(stopped.took)));
                 servers.push(db_receipt::server(&stopped.record));
             }
             // Its owner ended, or it got too old, in this moment.

@@ -29,7 +29,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
     options.runtimes = runtimes();
     options.search = search();
     options.directory = env::current_dir()?;
-    let mut say = saying(&arguments.name, arguments.quiet);
+    let mut say = saying(&arguments.name);
     let mut run = |server: &OwnedServer| command(arguments, server);
     let mut caller = Caller { say: &mut say, run: &mut run, cancel };
     let home = home()?;
@@ -40,7 +40,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
         super::pool::refill(&home, &arguments.name);
     }
     let template = &built.template;
-    if !arguments.quiet {
+    if !output::is_quiet() {
         let what = if built.reused { "is there, made of the same" } else { "is made" };
         let (files, bytes) = (count(template.files), size(template.bytes));
         output::say(&format!("the template `{}` {what}: {files} files, {bytes}", template.name));
@@ -52,16 +52,14 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
 }
 
 /// Says the events of making the template `name`.
-pub(super) fn saying(name: &str, quiet: bool) -> impl FnMut(BuildEvent) {
+pub(super) fn saying(name: &str) -> impl FnMut(BuildEvent) {
     move |said| {
         let text = match said {
             BuildEvent::Waiting => format!("waiting for another process that makes the template `{name}`"),
             BuildEvent::Unfinished(what) => format!("warning: {what}"),
             BuildEvent::Neutralised(what) => format!("in the template: {what}"),
         };
-        if !quiet {
-            output::say(&text);
-        }
+        output::note(&text);
     }
 }
 
@@ -94,9 +92,7 @@ pub(crate) fn remove(arguments: &TemplateRemoveArguments) -> Result<(), Failure>
     let home = home()?;
     for name in &arguments.names {
         calve_db::remove_template(&home, name)?;
-        if !arguments.quiet {
-            output::say(&format!("removed the template `{name}`"));
-        }
+        output::note(&format!("removed the template `{name}`"));
         reap_trash(&home)?;
     }
     Ok(())

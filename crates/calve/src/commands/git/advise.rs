@@ -49,11 +49,11 @@ fn document(numbers: Numbers, sentences: Vec<Sentence>, jobs: u64) -> GitAdviceR
     GitAdviceReceipt { source: numbers.source, jobs, sentences: sentences.into_iter().map(sentence).collect() }
 }
 
-/// Reads what `calve bench git --export-json` wrote.
+/// Reads what `calve bench git --json` printed.
 fn numbers_in(file: &Path) -> Result<Numbers, Failure> {
     let unusable = |why: &str| {
         let text = format!("`{}` has no numbers to advise by: {why}", ShownPath(file));
-        Failure::stated(FAILED, text, "name a file that `calve bench git --export-json FILE` has written")
+        Failure::stated(FAILED, text, "name a file with what `calve bench git --json` printed")
     };
     let bytes = fs_err::read(file).map_err(|error| unusable(&error.to_string()))?;
     let report: Value =

@@ -19,18 +19,16 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result
         if arguments.json {
             return output::json(&git_receipt::plan(&recipe, &git, &request.dst));
         }
-        return output::result(&git_receipt::plan_text(&recipe, &request.dst, arguments.explain));
+        return output::result(&git_receipt::plan_text(&recipe, &request.dst));
     }
-    if !arguments.quiet {
-        output::say(&git_receipt::plan_text(&recipe, &request.dst, arguments.explain).trim_end().replace('\n', "\n  "));
-    }
-    let line = Line::new(arguments.quiet);
+    output::note(&git_receipt::plan_text(&recipe, &request.dst).trim_end().replace('\n', "\n  "));
+    let line = Line::new();
     let receipt = clone_repository(&request, &|text| line.show(text));
     drop(line);
     let receipt = receipt.map_err(failure)?;
     for notice in &receipt.notices {
         let is_warning = notice.code.is_warning();
-        if is_warning || !arguments.quiet {
+        if is_warning || !output::is_quiet() {
             output::say(&format!("{}: {}", if is_warning { "warning" } else { "note" }, wording::git::notice(notice)));
         }
     }
@@ -40,9 +38,7 @@ pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result
             ShownPath(&request.dst)
         ));
     }
-    if !arguments.quiet {
-        output::say(&git_receipt::clone_sentence(&receipt, &request.dst));
-    }
+    output::note(&git_receipt::clone_sentence(&receipt, &request.dst));
     if arguments.json {
         return output::json(&git_receipt::clone(&receipt, &request.dst));
     }
@@ -64,7 +60,6 @@ fn request(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<GitClo
         (None, None) => Tip::Default,
     };
     request.sparse.clone_from(&arguments.sparse);
-    request.bundle_uri = arguments.bundle_uri.clone().map(calve_git::Url::new);
     request.require.clone_from(&arguments.require);
     request.prompts = prompts();
     request.cancel = cancel.clone();

@@ -15,29 +15,26 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
         references: arguments.references.clone(),
         depth: arguments.depth,
         force: arguments.force,
-        backfill: arguments.backfill,
         prompts: prompts(),
         cancel: cancel.clone(),
     };
     let plan = plan_fetch(&request).map_err(failure)?;
-    let what = git_receipt::fetch_text(&plan, arguments.explain);
+    let what = git_receipt::fetch_text(&plan);
     if arguments.dry_run {
         if arguments.json {
             return output::json(&GitFetchPlanReceipt { plan: git_receipt::fetch_plan(&plan) });
         }
         return output::result(&what);
     }
-    if !arguments.quiet {
-        output::say(what.trim_end());
-    }
-    let line = Line::new(arguments.quiet);
+    output::note(what.trim_end());
+    let line = Line::new();
     let receipt = fetch(&request, &|text| line.show(text));
     drop(line);
     let receipt = receipt.map_err(failure)?;
     for notice in &receipt.notices {
         output::say(&format!("warning: {}", notice.message));
     }
-    if !arguments.quiet {
+    if !output::is_quiet() {
         receipt.updated.iter().for_each(|line| output::say(&format!("  {line}")));
         output::say(&git_receipt::fetch_sentence(&receipt));
     }

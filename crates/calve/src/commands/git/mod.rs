@@ -11,7 +11,7 @@ use calve_git::remote::{Prompts, RemoteError};
 
 use crate::cli::git::GitCommand;
 use crate::failure::{FAILED, Failure, INTERRUPTED, REFUSED, USAGE};
-use crate::wording;
+use crate::{output, wording};
 
 pub(crate) fn run(command: &GitCommand, cancel: &CancelToken) -> Result<(), Failure> {
     match command {
@@ -24,10 +24,7 @@ pub(crate) fn run(command: &GitCommand, cancel: &CancelToken) -> Result<(), Fail
 fn failure(error: RemoteError) -> Failure {
     let code = match &error {
         RemoteError::Url { .. } | RemoteError::Senseless { .. } | RemoteError::NoName(_) => USAGE,
-        RemoteError::Refused { .. }
-        | RemoteError::NotAsked { .. }
-        | RemoteError::Missing { .. }
-        | RemoteError::Costly { .. } => REFUSED,
+        RemoteError::Refused { .. } | RemoteError::NotAsked { .. } | RemoteError::Costly { .. } => REFUSED,
         RemoteError::Interrupted => INTERRUPTED,
         _ => FAILED,
     };
@@ -47,8 +44,8 @@ struct Line {
 }
 
 impl Line {
-    fn new(quiet: bool) -> Line {
-        Line { shown: !quiet && stderr().is_terminal() }
+    fn new() -> Line {
+        Line { shown: !output::is_quiet() && stderr().is_terminal() }
     }
 
     fn show(&self, text: &str) {

@@ -4,16 +4,13 @@ use calve_core::{CancelToken, ShownPath, UntrackedReason, WatchEnd, WatchNote, W
 use calve_receipt::human::counted;
 
 use super::store;
-use crate::cli::spares::WatchArguments;
 use crate::failure::{FAILED, Failure};
 use crate::output;
 
-pub(crate) fn run(arguments: &WatchArguments, cancel: &CancelToken) -> Result<(), Failure> {
+pub(crate) fn run(cancel: &CancelToken) -> Result<(), Failure> {
     let mut told = |note: WatchNote<'_>| {
-        if !arguments.quiet
-            && let Some(text) = sentence(note)
-        {
-            output::say(&text);
+        if let Some(text) = sentence(note) {
+            output::note(&text);
         }
     };
     let mut options = WatchOptions { told: &mut told, end: WatchEnd::Never, cancel: cancel.clone() };

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     let options = options(arguments, cancel)?;
     if arguments.dry_run {
         let planned = worktree::plan(&options)?;
-        if !arguments.quiet {
+        if !output::is_quiet() {
             say_plan(&planned);
         }
         return if arguments.json { output::json(&plan_receipt(&planned)) } else { Ok(()) };
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
             AgentAnswer::Make(its) => turn = Some(its),
         }
     }
-    let watch = Watch::start("cloned", &options.clone.progress, arguments.quiet);
+    let watch = Watch::start("cloned", &options.clone.progress);
     let (mut hook, mut source) = (None, None);
     let mut ahead = EarlyClones::default();
     let added = worktree::add_after(&options, |upcoming| {
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
         spares::start_refill();
     }
     added.elapsed = started.elapsed();
-    if !arguments.quiet {
+    if !output::is_quiet() {
         say(&added, arguments.detach);
         let clones = std::iter::once(&added.clone).chain(&added.spares);
         clones.filter_map(|clone| clone_receipt::changed(&clone.changed)).for_each(|line| output::say(&line));
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     }
     let environment = environment
         .map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure) } else { failure })?;
-    if !arguments.quiet {
+    if !output::is_quiet() {
         say_environment(&environment)?;
     }
     if let Some((text, main)) = hook {
@@ -213,7 +213,6 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     options.ignored = if arguments.no_ignored { IgnoredEntries::Leave } else { IgnoredEntries::Carry };
     options.changes = if arguments.dirty { UncommittedChanges::Carry } else { UncommittedChanges::Leave };
     options.trust = if arguments.trust { Trust::Yes } else { Trust::No };
-    options.clone.threads = arguments.threads;
     options.clone.inlined = if arguments.json { InlinedBytes::Counted } else { InlinedBytes::WithShared };
     options.clone.spares = home::spares();
     options.clone.progress = Arc::new(Progress::default());

@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &ConvertArguments, cancel: &CancelToken) -> Result<
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let start = super::here()?.join(&arguments.path);
-    let watch = Watch::start("cloned", &options.progress, false);
+    let watch = Watch::start("cloned", &options.progress);
     let converted = worktree::convert(&start, &options);
     drop(watch);
     let converted = converted?;

@@ -27,11 +27,9 @@ fn hook(worktree: &Worktree, arguments: &RemoveWorktreeArguments, cancel: &Cance
         return Ok(false);
     }
     if !arguments.trust && worktree.provenance.is_untrusted() {
-        if !arguments.quiet {
-            output::say(
-                "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
-            );
-        }
+        output::note(
+            "no hook was run: this worktree is from a pull request that is not trusted (`--trust` runs its hook)",
+        );
         return Ok(false);
     }
     let Some(text) = Config::of_worktree(&worktree.path)?.hooks.pre_remove else { return Ok(false) };
@@ -155,7 +153,7 @@ fn one(
     let mut program = Program { arguments, cancel: &options.remove.cancel, leaving: None };
     if arguments.dry_run {
         let plan = worktree::plan_removal(options, &mut program)?;
-        if !arguments.quiet {
+        if !output::is_quiet() {
             say_plan(&plan, options.branch);
         }
         return Ok(WorktreeRemoval::Planned(WorktreeRemovePlanReceipt {
@@ -180,7 +178,7 @@ fn one(
         reap::start(&trashed.parent);
     }
     let unfinished = removed.unfinished.take().map(Failure::from).or(services.err());
-    if !arguments.quiet || unfinished.is_some() {
+    if !output::is_quiet() || unfinished.is_some() {
         say(&removed, options.branch);
     }
     if let Some(failure) = unfinished {

@@ -46,7 +46,7 @@ fn a_disk_that_others_fill_meanwhile_ends_the_bench_and_everything_it_made_is_re
     // Outside of the bench's own directory: nothing that it may delete.
     let programs = Programs::none().real("cp").script("cpz", &fill("$(dirname \"$1\")/filler"));
     for runs in ["1", "3"] {
-        let command = bench_of("tree", ".").args(["--runs", runs, "--export-json", "r.json"]).within(&spot);
+        let command = bench_of("tree", ".").args(["--runs", runs]).within(&spot);
         let ran = command.env("PATH", programs.path()).fails(1);
         ran.says(&["a run needs", "are free", "free some there"]).hints();
         spot.holds(&["filler", "tree"]);
@@ -104,7 +104,7 @@ fn an_interruption_while_the_tree_is_copied_to_the_place_removes_everything() {
     let (Some(elsewhere), Some(spot)) = (Spot::on(FileSystem::Tmpfs), Spot::on(FileSystem::Ext4)) else { return };
     // As many files as keep it busy until the signal comes.
     calve_testkit::wide(elsewhere.join("tree"), 20_000);
-    let running = bench_of(elsewhere.join("tree"), &spot).args(["--export-json", "r.json"]).within(&spot).start();
+    let running = bench_of(elsewhere.join("tree"), &spot).within(&spot).start();
     eventually("it copies", || {
         leftovers(&spot)
             .iter()

@@ -34,30 +34,6 @@ fn paths_that_make_no_sense_are_refused_before_anything_is_made() {
 }
 
 #[test]
-fn reports_that_could_not_be_written_are_noticed_first() {
-    let spot = Spot::anywhere();
-    spot.tree("tree").file("a", b"1");
-    spot.tree("").file("old.json", b"precious").dir("directory");
-    for (option, path) in [
-        ("--export-json", "missing/r.json"),
-        ("--export-markdown", "directory"),
-        ("--export-html", "/proc/r.html"),
-        ("--export-html", "tree/a/r.html"),
-    ] {
-        let exports = ["--export-json", "old.json", option, path];
-        let command = bench_of("tree", ".").args(if option == "--export-json" { &exports[2..] } else { &exports[..] });
-        let ran = command.within(&spot).fails(1);
-        assert!(!ran.stderr.contains("round"), "measured first: {}", ran.stderr);
-        ran.says(&["cannot be written", path]).hints();
-    }
-    // Nothing is lost of a report that is there already, whatever goes wrong before there is a new one.
-    bench_of("missing", ".").args(["--export-json", "old.json"]).within(&spot).fails(1);
-    assert_eq!(fs_err::read_to_string(spot.join("old.json")).unwrap(), "precious");
-    bench_of("missing", ".").args(["--export-json", "new.json"]).within(&spot).fails(1);
-    spot.holds(&["directory", "old.json", "tree"]);
-}
-
-#[test]
 fn too_little_room_is_noticed_early() {
     let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 30 << 20) else { return };
     let spot = Spot::at(volume);
@@ -181,8 +157,7 @@ fn an_interruption_kills_what_runs_and_removes_everything() {
         spot.tree("tree").file("a", b"1");
         let before = fingerprint(spot.join("tree"));
         let programs = Programs::none().script("cpz", ENDLESS);
-        let exports = ["--export-json", "r.json"];
-        let running = bench_of("tree", ".").args(exports).within(&spot).env("PATH", programs.path()).start();
+        let running = bench_of("tree", ".").within(&spot).env("PATH", programs.path()).start();
         let mut pids = String::new();
         eventually("the program runs", || {
             for place in leftovers(&spot) {

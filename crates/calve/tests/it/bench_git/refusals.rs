@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use calve_testkit::{FileSystem, Volume, fingerprint};
 
-use super::{TINY, bench_git, git, repository};
+use super::{bench_git, git, made_up, repository, tiny};
 use crate::program::calve;
 use crate::spot::Spot;
 
@@ -90,14 +90,10 @@ fn options_that_make_no_sense_are_refused() {
     refused(&[], "--repo");
     refused(&["--repo=source", "--tests=T11"], "T1 to T10");
     refused(&["--repo=source", "--tests=T5-T2"], "greater test first");
-    refused(&["--repo=source", "--net=fast"], "100mbit,20ms");
     refused(&["--repo=source", "--concurrency=0"], "1..=64");
-    refused(&["--repo=source", "--duration=1s", "--iterations=1"], "--iterations");
-    refused(&["--repo=source", "--duration=1"], "30s");
-    refused(&["--repo=source", "--bitmaps=maybe"], "maybe");
-    refused(&["--repo=source", "--commits=5"], "--synthetic");
-    refused(&["--synthetic=huge"], "small, middle and blobs");
-    refused(&["--server=https://localhost/a", "--net=1mbit"], "--net");
+    refused(&["--repo=source", "--runs=0"], "--runs");
+    refused(&["--server=https://localhost/a", "--repo=source"], "--repo");
+    refused(&["--server=https://localhost/a", "--concurrency=2"], "--concurrency");
     refused(&["--server=https://localhost/a", "--tests=T5-T10"], "T1 to T4");
     // A path knows no filter and no depth.
     refused(&["--server=source"], "git takes no notice");
@@ -118,14 +114,14 @@ fn a_repository_with_one_commit_has_no_past_to_look_at() {
 fn too_little_room_is_noticed_early() {
     let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 24 << 20) else { return };
     let spot = Spot::at(volume);
-    // 12 MB in a pack, and 12 MB checked out.
-    let arguments = ["--synthetic=blobs", "--commits=1", "--files=12", "--file-size=1M"];
-    let ran = bench_git(".", arguments).within(&spot).fails(1);
+    let elsewhere = Spot::anywhere();
+    // 6 MB in a pack, and 12 MB checked out, beside what a copy and a push take.
+    let ran = bench_git(".", [made_up(&elsewhere, 1, 12, 1 << 19)]).within(&spot).fails(1);
     ran.says(&["a run needs", "are free", "--into"]).hints();
     spot.holds(&[]);
     // And what does not fit at all.
-    let arguments = ["--synthetic=blobs", "--commits=1", "--files=60", "--file-size=1M"];
-    bench_git(".", arguments).within(&spot).fails(1).hints();
+    let elsewhere = Spot::anywhere();
+    bench_git(".", [made_up(&elsewhere, 1, 60, 1 << 20)]).within(&spot).fails(1).hints();
     spot.holds(&[]);
 }
 
@@ -133,8 +129,11 @@ fn too_little_room_is_noticed_early() {
 fn a_disk_that_fills_up_meanwhile_is_told() {
     let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 40 << 20) else { return };
     let spot = Spot::at(volume);
-    let arguments = ["bench", "git", "--into", ".", "--synthetic=blobs", "--commits=1", "--files=2", "--file-size=1M"];
-    let mut running = calve(arguments).args(["--tests=T1", "--iterations=100000", "--back=0"]).within(&spot).start();
+    let elsewhere = Spot::anywhere();
+    let mut running = calve(["bench", "git", "--into", ".", "--tests=T1", "--runs=100000"])
+        .arg(made_up(&elsewhere, 1, 2, 1 << 19))
+        .within(&spot)
+        .start();
     crate::spot::eventually("it clones", || {
         let place = crate::spot::leftovers(&spot).pop();
         place.is_some_and(|place| {
@@ -163,9 +162,9 @@ fn a_disk_that_fills_up_meanwhile_is_told() {
 fn a_place_that_is_none_is_refused() {
     let spot = Spot::anywhere();
     fs_err::write(spot.join("file"), "").unwrap();
-    bench_git("missing", TINY).within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
-    bench_git("file", TINY).within(&spot).fails(2).says(&["is not a directory"]).hints();
-    let ran = bench_git(".", TINY).arg("--export-json=missing/r.json").within(&spot).fails(1);
-    ran.says(&["cannot be written"]).hints();
+    let elsewhere = Spot::anywhere();
+    let tiny = [tiny(&elsewhere)];
+    bench_git("missing", &tiny).within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
+    bench_git("file", &tiny).within(&spot).fails(2).says(&["is not a directory"]).hints();
     spot.holds(&["file"]);
 }

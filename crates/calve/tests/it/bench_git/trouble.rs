@@ -8,16 +8,15 @@ use std::path::Path;
 use calve_testkit::write_program;
 use rustix::process::Signal;
 
-use super::{bench_git, git, repository};
+use super::{bench_git, git, repository, tiny};
 use crate::process::send;
 use crate::program::{RunningProgram, calve};
 use crate::spot::{Spot, eventually, leftovers};
 
 /// A bench that goes on until it is stopped.
-fn endless(spot: &Spot) -> RunningProgram {
-    let arguments =
-        ["bench", "git", "--into", ".", "--synthetic=small", "--commits=60", "--files=40", "--concurrency=3"];
-    calve(arguments).args(["--tests=T1-T10", "--iterations=100000", "--against-daemon"]).within(spot).start()
+fn endless(spot: &Spot, repository: &str) -> RunningProgram {
+    let arguments = ["bench", "git", "--into", ".", "--concurrency=3", "--runs=100000", repository];
+    calve(arguments).within(spot).start()
 }
 
 /// The ports of 127.0.0.1 that the process listens on.
@@ -58,10 +57,11 @@ fn processes(directory: &Path) -> Vec<String> {
 fn an_interruption_leaves_no_process_no_port_and_no_file() {
     for signal in [Signal::INT, Signal::TERM] {
         let spot = Spot::anywhere();
-        let running = endless(&spot);
+        let elsewhere = Spot::anywhere();
+        let running = endless(&spot, &tiny(&elsewhere));
         eventually("the clients work", || processes(&spot).len() > 6);
         let ports = ports(running.id());
-        assert_eq!(ports.len(), 2, "the host's and git daemon's");
+        assert_eq!(ports.len(), 1, "the host's");
         send(running.id(), signal);
         let ran = running.wait();
         ran.ended(130);
@@ -76,44 +76,12 @@ fn an_interruption_leaves_no_process_no_port_and_no_file() {
     }
 }
 
-/// The `git fast-import` that works in a directory.
-fn importing(directory: &Path) -> Option<u32> {
-    let directory = fs_err::canonicalize(directory).unwrap();
-    let all = fs_err::read_dir("/proc").unwrap().flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).find(|id| {
-        let line = fs_err::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        let at = fs_err::read_link(format!("/proc/{id}/cwd")).unwrap_or_default();
-        String::from_utf8_lossy(&line).starts_with("git\0")
-            && at.starts_with(&directory)
-            && String::from_utf8_lossy(&line).contains("fast-import")
-    })
-}
-
-#[test]
-fn an_interruption_while_the_repository_is_made_is_one() {
-    // Ctrl-C reaches git as well, `kill` only the bench.
-    for (signal, reaches_git) in [(Signal::INT, true), (Signal::TERM, false)] {
-        let spot = Spot::anywhere();
-        let arguments = ["bench", "git", "--into", ".", "--synthetic=middle", "--commits=400000", "--tests=T2"];
-        let running = calve(arguments).within(&spot).start();
-        let importing = || importing(&spot);
-        eventually("git makes the repository", || importing().is_some());
-        let git = importing().unwrap();
-        send(running.id(), signal);
-        if reaches_git {
-            send(git, signal);
-        }
-        let ran = running.wait();
-        ran.ended(130);
-        assert!(ran.stderr.ends_with("error: interrupted\n"), "{}", ran.stderr);
-        spot.holds(&[]);
-    }
-}
-
 #[test]
 fn a_killed_bench_leaves_no_process_and_its_files_are_named() {
     let spot = Spot::anywhere();
-    let running = endless(&spot);
+    let elsewhere = Spot::anywhere();
+    let tiny = tiny(&elsewhere);
+    let running = endless(&spot, &tiny);
     eventually("the clients work", || processes(&spot).len() > 6);
     send(running.id(), Signal::KILL);
     assert!(running.wait().was_killed());
@@ -121,7 +89,7 @@ fn a_killed_bench_leaves_no_process_and_its_files_are_named() {
     eventually("its programs end", || processes(&spot).is_empty());
     let left = leftovers(&spot);
     assert_eq!(left.len(), 1, "{left:?}");
-    let ran = bench_git(".", super::TINY).args(["--tests=T2"]).within(&spot).succeeds();
+    let ran = bench_git(".", [&*tiny, "--tests=T2"]).within(&spot).succeeds();
     ran.says(&["a bench that was killed left", &left[0]]);
     spot.holds(&[&left[0]]);
 }
@@ -129,8 +97,9 @@ fn a_killed_bench_leaves_no_process_and_its_files_are_named() {
 #[test]
 fn strangers_are_not_served() {
     let spot = Spot::anywhere();
-    let arguments = ["bench", "git", "--into", ".", "--synthetic=small", "--commits=30", "--files=20", "--tests=T2"];
-    let running = calve(arguments).args(["--iterations=100000"]).within(&spot).start();
+    let elsewhere = Spot::anywhere();
+    let arguments = ["bench", "git", "--into", ".", "--tests=T2", "--runs=100000"];
+    let running = calve(arguments).arg(tiny(&elsewhere)).within(&spot).start();
     eventually("it listens", || !ports(running.id()).is_empty());
     let port = *ports(running.id()).first().unwrap();
     let ask = |request: &str| {
@@ -192,7 +161,7 @@ fn an_old_git_is_refused() {
         if let Some(text) = program {
             write_program(programs.join("git"), text);
         }
-        bench_git(".", super::TINY).env("PATH", &programs).within(&spot).fails(1)
+        bench_git(".", ["--repo=."]).env("PATH", &programs).within(&spot).fails(1)
     };
     run(None).says(&["git cannot be started"]).hints();
     run(Some("#!/bin/sh\necho git version 2.17.1\n")).says(&["git 2.17.1 is too old"]).hints();

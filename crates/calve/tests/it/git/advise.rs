@@ -101,7 +101,7 @@ fn a_file_without_numbers_is_refused() {
     ] {
         fs_err::write(spot.join(name), content).unwrap();
         let ran = calve(["git", "advise", "--bench", name]).within(&spot).fails(1).hints();
-        ran.says(&[&format!("`{name}` has no numbers"), "calve bench git --export-json"]);
+        ran.says(&[&format!("`{name}` has no numbers"), "calve bench git --json"]);
     }
     calve(["git", "advise", "--bench", "missing"]).within(&spot).fails(1).hints();
     calve(["git", "advise", "--jobs", "0"]).fails(2);

@@ -58,7 +58,7 @@ fn the_receipt_has_the_documented_keys() {
     let keys = "schema url dst purpose recipe git head requests bytes_received seconds objects_missing objects_missing_counted honoured warnings";
     assert_eq!(keys_in_order(&receipt), keys.split(' ').collect::<Vec<_>>());
     assert_eq!((&receipt["schema"], &receipt["dst"]), (&json!("calve.git-clone/1"), &json!("project")));
-    let keys = "filter depth branch revision sparse bundle_uri reason commands";
+    let keys = "filter depth branch revision sparse reason commands";
     assert_eq!(keys_in_order(&receipt["recipe"]), keys.split(' ').collect::<Vec<_>>());
     assert_eq!(receipt["honoured"], json!({ "filter": null, "depth": true }));
     let seconds = &receipt["seconds"];
@@ -219,19 +219,6 @@ fn an_empty_directory_is_filled_and_keeps_no_trace_of_the_staging() {
 }
 
 #[test]
-fn a_bundle_serves_most_of_a_full_clone() {
-    let hosted = Hosted::new();
-    git(&hosted.repository, ["bundle", "create", "-q", "all.bundle", "--branches"]);
-    let bundle = hosted.repository.join("all.bundle");
-    hosted.push();
-    let args = ["clone", "--json", "--for", "dev", "--bundle-uri", bundle.to_str().unwrap(), &hosted.url(), "new"];
-    let receipt = hosted.calve(&args).succeeds().json();
-    assert_eq!(hosted.git("new", &["rev-list", "--count", "HEAD"]), "31");
-    assert!(receipt["recipe"]["commands"][0].as_str().unwrap().contains("--bundle-uri="));
-    hosted.calve(&["clone", "--for", "ci", "--bundle-uri", "x", &hosted.url(), "other"]).fails(2).hints();
-}
-
-#[test]
 fn a_source_that_lacks_something_is_refused_or_told() {
     let hosted = Hosted::new();
     hosted.calve(&["clone", "-q", "--for", "history", &hosted.url(), "partial"]).succeeds();
@@ -263,23 +250,6 @@ fn ids_of_sha_256_and_a_configured_name_for_the_remote_make_no_difference() {
         assert_eq!(receipt["head"], json!(commit));
         assert_eq!(hosted.git(purpose, &["remote"]), "origin");
     }
-}
-
-#[test]
-fn the_measurements_behind_a_choice_are_given_when_they_are_asked_for() {
-    let hosted = Hosted::new();
-    for purpose in ["dev", "ci", "history", "blobs"] {
-        let plain = hosted.calve(&["clone", "-n", "--for", purpose, &hosted.url(), "c"]).succeeds().stdout;
-        assert!(!plain.contains("published") && plain.lines().all(|line| line.len() < 200), "{plain}");
-        let explained =
-            hosted.calve(&["clone", "-n", "--explain", "--for", purpose, &hosted.url(), "c"]).succeeds().stdout;
-        assert!(explained.contains("published, swift: "), "{explained}");
-        let document = hosted.calve(&["clone", "-n", "--json", "--for", purpose, &hosted.url(), "c"]).succeeds().json();
-        assert!(document["recipe"]["reason"].as_str().unwrap().contains("published, swift: "), "{document}");
-    }
-    hosted.calve(&["clone", "-q", &hosted.url(), "c"]).succeeds();
-    let fetched = hosted.calve(&["fetch", "-C", "c", "-n", "--explain"]).succeeds().stdout;
-    assert!(fetched.contains("published, swift: "), "{fetched}");
 }
 
 #[test]

@@ -41,7 +41,6 @@ impl GitHost {
             root: root.as_ref().to_path_buf(),
             environment: std::env::vars_os().filter(own).collect(),
             reports: reports.path().to_path_buf(),
-            link: None,
             decide: Box::new(move |head| {
                 let mut requests = theirs.lock().unwrap();
                 requests.push(format!("{} {}", head.method, head.path));

@@ -57,15 +57,8 @@ fn a_token_in_a_url_is_in_no_plan_and_no_error() {
             assert!(!failed.stderr.is_empty() && failed.stdout.is_empty(), "{url}: {}", failed.stderr);
             tells_nothing(&failed);
         }
-        let failed = alone(calve(["bench", "git", "--iterations", "1", "--repo", url]).within(&hosted.spot)).run();
+        let failed = alone(calve(["bench", "git", "--runs", "1", "--repo", url]).within(&hosted.spot)).run();
         tells_nothing(&failed);
-    }
-    let bundle = format!("--bundle-uri=https://127.0.0.1:1/b.bundle?sig={TOKEN}");
-    for more in [&["-n"][..], &["-n", "--json"], &[]] {
-        tells_nothing(
-            &hosted.calve(&[&["clone", "--for", "dev", &bundle], more, &[&hosted.url(), "x"]].concat()).run(),
-        );
-        tells_nothing(&hosted.calve(&[&["clone", "--for", "ci", &bundle], more, &[&hosted.url(), "y"]].concat()).run());
     }
 }
 

@@ -19,7 +19,7 @@ macro_rules! on_tmpfs {
 /// One test of `calve bench git`, as small as it can be.
 macro_rules! git_bench {
     ($arguments:literal) => {
-        concat!("calve bench git -q --into .. --iterations 1 --tests T2 ", $arguments)
+        concat!("calve bench git -q --into .. --runs 1 --tests T2 ", $arguments)
     };
 }
 
@@ -35,7 +35,7 @@ macro_rules! failing_git {
 }
 
 const COPY: &str = "calve bench copy -q --tree d --into .. --only 'calve cp' --runs 1";
-const SYNTHETIC: &str = git_bench!("--synthetic small --commits 3 --files 3");
+const BENCH_GIT: &str = git_bench!("--repo .");
 
 pub(super) const CASES: &[Case] = &[
     case(
@@ -67,20 +67,6 @@ pub(super) const CASES: &[Case] = &[
         COPY,
     ),
     case(
-        "NameFileForEachForm",
-        "mkdir d",
-        "calve bench copy --tree d --into .. --export-json r --export-html r",
-        "name a file of its own for each",
-        COPY,
-    ),
-    case(
-        "ChooseWritableReport",
-        "mkdir d",
-        "calve bench copy --tree d --into .. --export-json missing/r",
-        "name a file in a directory that is there and that you may write to",
-        COPY,
-    ),
-    case(
         "FreeSpaceOrChooseAnotherPlace",
         "mkdir d ../m",
         on_tmpfs!("size=64k", "calve bench copy --tree d --into ../m"),
@@ -90,9 +76,9 @@ pub(super) const CASES: &[Case] = &[
     case(
         "FreeSpaceOrReport",
         failing_git!("push"),
-        r#"PATH=$PWD/../fake:$PATH calve bench git --into .. --iterations 1 --tests T5 --repo ."#,
+        r#"PATH=$PWD/../fake:$PATH calve bench git --into .. --runs 1 --tests T5 --repo ."#,
         "free some space, or name another place with `--into`; else report this",
-        "calve bench git -q --into .. --iterations 1 --tests T5 --repo .",
+        "calve bench git -q --into .. --runs 1 --tests T5 --repo .",
     ),
     case(
         "ChoosePlaceOutsideTree",
@@ -143,7 +129,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "RunByHand",
         failing_git!("reset"),
-        "PATH=$PWD/../fake:$PATH calve bench git --into .. --iterations 1 --tests T5 --repo .",
+        "PATH=$PWD/../fake:$PATH calve bench git --into .. --runs 1 --tests T5 --repo .",
         "the report has the other results; run the command by hand to see more",
         "! PATH=$PWD/../fake:$PATH git reset --hard",
     ),
@@ -152,14 +138,14 @@ pub(super) const CASES: &[Case] = &[
         "",
         concat!("PATH=${PATH%%:*} ", git_bench!("--repo .")),
         "install git 2.30 or later, and have it on the PATH",
-        SYNTHETIC,
+        BENCH_GIT,
     ),
     case(
         "InstallAllOfGit",
         "mkdir ../e",
-        concat!("GIT_EXEC_PATH=$PWD/../e ", git_bench!("--synthetic small --commits 3 --files 3")),
+        concat!("GIT_EXEC_PATH=$PWD/../e ", git_bench!("--repo .")),
         "install the whole of git: the bench serves repositories with it",
-        SYNTHETIC,
+        BENCH_GIT,
     ),
     case(
         "ReadGitOutput",
@@ -269,9 +255,9 @@ pub(super) const CASES: &[Case] = &[
     case(
         "InstallNode",
         "",
-        "calve bench write --node ./none",
-        "install Node 18.17 or later, or name its program with `--node`",
-        "calve bench write -q --node $(command -v node) --files 10 --runs 1 --only await",
+        "PATH=${PATH%%:*} calve bench write",
+        "install Node 18.17 or later, and have it on the PATH",
+        "calve bench write -q --files 10 --runs 1 --only await",
     ),
     case(
         "EndStandbys",

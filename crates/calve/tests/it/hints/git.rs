@@ -480,10 +480,10 @@ bogus = 1
     ),
     case(
         "UpdateGitOrDoWithout",
-        "git config uploadpack.allowFilter true; calve git clone --for history file://$PWD ../c; mkdir ../bin; printf '#!/bin/sh\\n[ $1 != --version ] || { echo git version 2.39.5; exit; }\\n\
-         exec %s \"$@\"\\n' $(command -v git) >../bin/git; chmod +x ../bin/git",
-        "cd ../c; PATH=$PWD/../bin:$PATH calve git fetch --backfill",
+        "mkdir ../bin; printf '#!/bin/sh\\ncase \" $* \" in *\" version \"*) echo git version 2.17.1; exit;; esac\\nexec %s \"$@\"\\n' \
+         $(command -v git) >../bin/git; chmod +x ../bin/git",
+        "PATH=$PWD/../bin:$PATH calve git clone file://$PWD ../c",
         "install a newer git, or do without",
-        "cd ../c; calve git fetch",
+        "calve git clone file://$PWD ../c",
     ),
 ];

@@ -169,7 +169,6 @@ const DB: &[(&str, HintTest)] = &[
 ];
 
 const BENCH: &[(&str, HintTest)] = &[
-    ("OmitImage", By("calve-db/tests/it/bench.rs", "servers_in_containers_are_compared_with_what_podman_does")),
     ("Engine", Nowhere("it is one of the engine's, in the words for it")),
     ("Install", By("calve/tests/it/bench_copy/only.rs", "unknown_names_and_names_of_what_cannot_run_are_errors")),
     ("MeasureWarm", By("calve/tests/it/bench_copy/report.rs", "caches_are_emptied_by_root_alone")),

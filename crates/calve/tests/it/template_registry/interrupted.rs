@@ -181,7 +181,7 @@ fn a_registry_that_falls_silent_ends_the_pull() {
     let spot = Spot::anywhere();
     let all = pushed(&spot, &server);
     send_only(&server, all / 2);
-    let silent = || pull(&spot, "other", &server, "shop").env("CALVE_REGISTRY_TIMEOUT", "5");
+    let silent = || pull(&spot, "other", &server, "shop").env("CALVE_TEST_SILENCE", "5");
     silent().fails(1).says(&["fetch a part of the image at ", ": nothing came for 5 s\n", "hint: check the name"]);
     has_nothing(&spot, "other");
     server.blob_bytes();
@@ -191,10 +191,6 @@ fn a_registry_that_falls_silent_ends_the_pull() {
     pull(&spot, "other", &server, "shop").succeeds();
     assert!(before > 0);
     assert_eq!(server.blob_bytes(), all - before);
-    for wrong in ["soon", "0", "18446744073709551615"] {
-        let refused = pull(&spot, "other", &server, "shop").env("CALVE_REGISTRY_TIMEOUT", wrong).fails(2);
-        refused.says(&["`CALVE_REGISTRY_TIMEOUT` is not a number of seconds", "hint: "]);
-    }
 }
 
 #[test]
@@ -209,7 +205,7 @@ fn a_registry_that_is_slow_is_waited_for() {
     });
     server.asked();
     // It takes four seconds, but is never silent for three.
-    pull(&spot, "other", &server, "shop").env("CALVE_REGISTRY_TIMEOUT", "3").succeeds();
+    pull(&spot, "other", &server, "shop").env("CALVE_TEST_SILENCE", "3").succeeds();
     let blobs = server.asked().into_iter().filter(|asked| asked.is_blob()).map(|asked| asked.line);
     let (asked, different) = (blobs.clone().count(), blobs.collect::<HashSet<_>>().len());
     assert_eq!(asked, different);

@@ -444,5 +444,4 @@ fn a_repository_is_named_where_several_are_served_and_a_long_list_is_cut() {
         1
     );
     with_environment(calve(["mcp", "--repository", "/nonexistent"])).fails(1).hints();
-    with_environment(calve(["mcp", "--result-bytes", "7"])).fails(2);
 }
