@@ -124,9 +124,7 @@ fn add(remedy: &Remedy) -> Option<&'static str> {
         Remedy::FinishMergeOrLeaveChanges => "finish it or `git merge --abort`, or leave `--dirty` out",
         Remedy::CommitOrLeaveChanges => "commit or stash the change, or leave `--dirty` out",
         Remedy::ChooseAnotherPath => "name another place with `--path`, or remove what is there",
-        Remedy::GoOnline => {
-            "go online, and run it again"
-        }
+        Remedy::GoOnline => "go online, and run it again",
         Remedy::GiveNewPath => "give the path of a directory that does not exist yet",
         Remedy::CheckWorktree => "check what is there now: something has changed it meanwhile",
         Remedy::AddWithoutConversion => "`calve worktree add` clones it file by file, which needs no conversion",

@@ -64,10 +64,7 @@ fn what_a_remote_does_not_send_is_said_to_be_there_and_nothing_is_left() {
     let away = repo.spot.join("away");
     fs_err::rename(&repo.path, &away).unwrap();
     let refused = with_environment(calve(["worktree", "add", "other"])).within(&part).fails(1).hints();
-    refused.says(&[
-        "the contents of 40 files are still on `origin`",
-        "go online, and run it again",
-    ]);
+    refused.says(&["the contents of 40 files are still on `origin`", "go online, and run it again"]);
     assert!(!repo.spot.join("part.other").exists());
     assert_eq!(git(&part, ["worktree", "list"]).lines().count(), 1);
     // What it has is enough for its own branch.
