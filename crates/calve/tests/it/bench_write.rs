@@ -105,7 +105,11 @@ fn people_get_tables_and_a_sentence() {
 fn what_cannot_be_measured_is_refused_before_anything_is_made() {
     let spot = Spot::anywhere();
     spot.tree("").file("file", b"1").dir("empty");
-    bench(&spot).env("PATH", spot.join("empty")).fails(1).says(&["`node` is not installed", "--node"]).hints();
+    bench(&spot).env("PATH", spot.join("empty")).fails(1).says(&[
+        "install Node 18.17 or later, or name its program with `--node`",
+        "`node` is not installed",
+        "--node",
+    ]);
     bench(&spot).args(["--node", "/bin/true"]).fails(2).says(&["`/bin/true` is not Node"]).hints();
     bench(&spot).args(["--node", "missing/node"]).fails(2).says(&["`missing/node` cannot be started"]).hints();
     bench(&spot).args(["--node", "./file"]).fails(2).says(&["`./file` cannot be started"]).hints();
@@ -118,7 +122,11 @@ fn what_cannot_be_measured_is_refused_before_anything_is_made() {
     }
     let node = fake_node(&spot, "22.0.0", "exit 0");
     let twice = ["--export-json", "r", "--export-html", "r", "--node"];
-    bench(&spot).args(twice).arg(&node).fails(2).says(&["`r` is named for two forms"]).hints();
+    bench(&spot)
+        .args(twice)
+        .arg(&node)
+        .fails(2)
+        .says(&["name a file of its own for each", "`r` is named for two forms"]);
     bench(&spot)
         .args(["--export-json", "missing/r", "--node"])
         .arg(&node)

@@ -47,7 +47,10 @@ fn a_disk_that_others_fill_meanwhile_ends_the_bench_and_everything_it_made_is_re
     let programs = Programs::none().real("cp").script("cpz", &fill("$(dirname \"$1\")/filler"));
     for runs in ["1", "3"] {
         let command = bench_of("tree", ".").args(["--runs", runs, "--export-json", "r.json"]).within(&spot);
-        let ran = command.env("PATH", programs.path()).fails(1);
+        let ran = command
+            .env("PATH", programs.path())
+            .fails(1)
+            .says(&["free some there, or name another place with `--into`"]);
         ran.says(&["a run needs", "are free", "free some there"]).hints();
         spot.holds(&["filler", "tree"]);
         fs_err::remove_file(spot.join("filler")).unwrap();

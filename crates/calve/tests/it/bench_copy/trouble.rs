@@ -46,7 +46,10 @@ fn reports_that_could_not_be_written_are_noticed_first() {
     ] {
         let exports = ["--export-json", "old.json", option, path];
         let command = bench_of("tree", ".").args(if option == "--export-json" { &exports[2..] } else { &exports[..] });
-        let ran = command.within(&spot).fails(1);
+        let ran = command
+            .within(&spot)
+            .fails(1)
+            .says(&["name a file in a directory that is there and that you may write to"]);
         assert!(!ran.stderr.contains("round"), "measured first: {}", ran.stderr);
         ran.says(&["cannot be written", path]).hints();
     }
@@ -85,7 +88,9 @@ fn a_read_only_place_says_so() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     fs_err::create_dir(volume.path().join("tree")).unwrap();
     volume.remount_read_only();
-    let ran = bench_of(volume.path().join("tree"), volume.path()).fails(1);
+    let ran = bench_of(volume.path().join("tree"), volume.path())
+        .fails(1)
+        .says(&["that file system is mounted read-only: name a place with `--into` that can be written to"]);
     ran.says(&["Read-only file system"]).hints();
     // It may still be read: a tree there is copied to a place elsewhere.
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };

@@ -53,7 +53,10 @@ fn a_depth_is_refused_in_a_clone_with_its_history() {
     hosted.push();
     let before = hosted.host.requests().len();
     for purpose in ["dev", "history"] {
-        let ran = hosted.calve(&["fetch", "--depth", "1", "-C", purpose]).fails(3).hints();
+        let ran = hosted
+            .calve(&["fetch", "--depth", "1", "-C", purpose])
+            .fails(3)
+            .says(&["fetch without `--depth`; `--force` does it all the same"]);
         // The numbers are the reason.
         ran.says(&[
             "swift: 1.58 s and 300 ms of server CPU instead of 430 ms and 20 ms",
@@ -93,14 +96,17 @@ fn a_dry_run_and_a_wrong_place_ask_nobody() {
     assert_eq!(keys_in_order(&plan), ["schema", "purpose", "shallow", "filter", "commands", "reason"]);
     assert_eq!((&plan["schema"], &plan["filter"]), (&json!("calve.git-fetch-plan/1"), &Value::Null));
     hosted.calve(&["fetch", "-C", "nowhere"]).fails(1).hints();
-    hosted.calve(&["fetch", "-C", "."]).fails(1).says(&["is not in a git repository"]).hints();
+    hosted.calve(&["fetch", "-C", "."]).fails(1).says(&[
+        "run it inside a git repository that has a commit, or make one with `git init`",
+        "is not in a git repository",
+    ]);
     hosted.calve(&["fetch", "-C", "dev", "--", "--upload-pack=x"]).fails(2).hints();
     hosted.calve(&["fetch", "-C", "dev", "--backfill"]).fails(2).says(&["only a partial clone"]).hints();
     hosted
         .calve(&["fetch", "-C", "dev", "nope"])
         .fails(1)
-        .says(&["couldn't find remote ref nope", "git ls-remote"])
-        .hints();
+        .says(&["see what is there: git ls-remote --heads --tags URL"])
+        .says(&["couldn't find remote ref nope", "git ls-remote"]);
     assert_eq!(hosted.host.requests().len(), before + 2, "only for the branch that is not there");
 }
 
@@ -115,7 +121,11 @@ fn backfilling_is_done_where_git_can() {
         hosted.calve(&["fetch", "-C", "new", "--backfill"]).succeeds();
         assert_eq!(missing(), 0);
     } else {
-        hosted.calve(&["fetch", "-C", "new", "--backfill"]).fails(3).says(&["no `backfill`", "2.49"]).hints();
+        hosted.calve(&["fetch", "-C", "new", "--backfill"]).fails(3).says(&[
+            "install a newer git, or do without",
+            "no `backfill`",
+            "2.49",
+        ]);
         assert!(missing() > 0);
     }
 }
