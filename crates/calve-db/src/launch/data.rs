@@ -84,21 +84,6 @@ pub(crate) fn clone_data(
     }
 }
 
-/// Clones the data directory `src` to `dst` by a strategy that shares extents, or by this one.
-///
-/// # Errors
-/// Fails where data would be copied.
-pub(crate) fn clone_sharing(
-    src: &Path,
-    dst: &Path,
-    strategy: Option<Strategy>,
-    cancel: &CancelToken,
-) -> Result<DataClone> {
-    let mut options = sharing(cancel);
-    options.strategy = strategy.map_or(options.strategy, Choice::Only);
-    Ok(cloned(src, dst, &options, Instant::now())?)
-}
-
 /// A clone of data that a server goes on to write. It is brought up to date when the server is held.
 pub(crate) struct FollowingClone<'a> {
     source: FollowedSource,

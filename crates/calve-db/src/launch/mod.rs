@@ -67,8 +67,6 @@ pub(crate) type Owners<'a> = (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>);
 pub(crate) enum ResetData {
     /// None is there, or that of [`Origin::Present`].
     ToClone,
-    /// A new clone is there.
-    Cloned(DataClone),
     /// The one from before is there, and the entries that had changed were put back.
     Reverted(DataClone, RevertReport),
 }
@@ -78,7 +76,7 @@ impl ResetData {
     fn placed(&self) -> Option<&DataClone> {
         match self {
             Self::ToClone => None,
-            Self::Cloned(placed) | Self::Reverted(placed, _) => Some(placed),
+            Self::Reverted(placed, _) => Some(placed),
         }
     }
 }
@@ -202,7 +200,7 @@ fn recorded(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>, data: &Path)
     }
     let after = match reset {
         ResetData::Reverted(_, reverted) => Some(reverted),
-        ResetData::ToClone | ResetData::Cloned(_) => None,
+        ResetData::ToClone => None,
     };
     CloneState::record(data, after, wanted.cancel).ok().flatten()
 }

@@ -6,7 +6,6 @@ mod claim;
 mod contents;
 mod durable;
 mod mark;
-mod next_data;
 mod port;
 mod prepared;
 mod requests;

@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use calve_core::{CancelToken, RemovalWait};
 
-use super::next_data::NextData;
 use super::{Supervisor, WARM_IN};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -21,13 +20,11 @@ use crate::operation::Operation;
 use crate::runtime;
 use crate::standby;
 
-/// The data that are prepared, and those to prepare.
+/// The server that is prepared, and the one to prepare.
 #[derive(Default)]
 pub(super) struct Preparations {
     wanted: Option<Origin>,
     next: Option<NextServer>,
-    /// Without a pool.
-    data: Option<NextData>,
     /// How many there were: the names of their directories.
     count: u32,
 }
@@ -84,32 +81,24 @@ impl Preparations {
     pub(super) fn forget_for(&mut self, origin: &Origin) {
         self.wanted.take_if(|wanted| wanted == origin);
         self.next.take_if(|next| next.origin == *origin);
-        self.data.take_if(|data| data.is_for(origin));
     }
 
     /// Ends what is prepared.
     pub(super) fn forget(&mut self) {
-        (self.wanted, self.next, self.data) = (None, None, None);
+        (self.wanted, self.next) = (None, None);
     }
 
-    /// Takes the data for a reset to `origin` as it is now, ready or not.
-    pub(super) fn take_data(&mut self, origin: &Origin, identity: &str) -> Option<NextData> {
-        self.data.take_if(|data| data.is_for(origin) && data.is_of(identity))
-    }
-
-    pub(super) fn new_name(&mut self) -> String {
+    fn new_name(&mut self) -> String {
         self.count += 1;
         self.count.to_string()
     }
 }
 
 impl Supervisor<'_> {
-    /// Prepares the next reset where a clone takes up no room: a server where there is a pool, which ends when it was not used for long,
-    /// or else its data.
+    /// Prepares a server for the next reset where there is a pool and a clone takes up no room. It ends when it was not used for long.
     pub(super) fn prepare_next(&mut self, talk: &UnixStream) {
         let Some(pool) = self.spec.pool.as_deref().and_then(standby::settings) else {
-            self.prepared.next = None;
-            return self.prepare_data();
+            return self.prepared.forget();
         };
         match (&self.prepared.next, &self.prepared.wanted) {
             (Some(next), _) if pool.idle.is_some_and(|idle| next.since.elapsed() > idle) => self.prepared.forget(),
@@ -120,19 +109,10 @@ impl Supervisor<'_> {
                     self.prepared.next = self.prepare(origin, talk).ok();
                     let _ = self.write_record();
                 }
-                match self.prepared.next {
-                    Some(_) => self.prepared.wanted = None,
-                    None => self.prepare_data(),
-                }
+                // Should that fail, the next reset does without.
+                self.prepared.wanted = None;
             }
             _ => {}
-        }
-    }
-
-    /// Prepares the data. Should that fail, the next reset does without.
-    fn prepare_data(&mut self) {
-        if let Some(origin) = self.prepared.wanted.take() {
-            self.prepared.data = self.begin_next_data(origin);
         }
     }
 

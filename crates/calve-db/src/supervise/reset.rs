@@ -1,12 +1,11 @@
 //! Resets: the server starts again on the data of its template, or of a mark. The first way that works is taken: a server that was prepared,
-//! putting back what has changed, data that were cloned ahead, a clone of everything.
+//! putting back what has changed, a clone of everything.
 
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use calve_core::{CancelToken, Choice, RemovalWait, RevertOptions, Strategy};
 
-use super::next_data::NextData;
 use super::{End, Supervisor};
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
@@ -66,10 +65,9 @@ impl Supervisor<'_> {
 
     fn reset(&mut self, origin: &Origin, asked: &UnixStream, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
         let identity = origin.template_identity();
-        let next = self.prepared.take_data(origin, &identity);
         self.prepared.forget();
         self.kill();
-        let data = self.reset_data(origin, &identity, next, talk, cancel)?;
+        let data = self.reset_data(origin, &identity, talk, cancel)?;
         self.record.template_identity = identity;
         self.launched = self.launch(origin, &data, asked, talk, cancel)?;
         self.origin = origin.clone();
@@ -83,7 +81,6 @@ impl Supervisor<'_> {
         &mut self,
         origin: &Origin,
         identity: &str,
-        next: Option<NextData>,
         talk: &UnixStream,
         cancel: &CancelToken,
     ) -> Result<ResetData> {
@@ -93,7 +90,7 @@ impl Supervisor<'_> {
         }
         self.take_files_away()?;
         self.move_back()?;
-        Ok(self.take_next_data(next, talk).map_or(ResetData::ToClone, ResetData::Cloned))
+        Ok(ResetData::ToClone)
     }
 
     /// Puts back what has changed in the data directory since the last reset to `origin`. Returns `None` where that is not known, or did

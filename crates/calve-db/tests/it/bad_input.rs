@@ -64,65 +64,61 @@ fn a_server_program_that_is_missing_or_unfit() {
 
 #[test]
 fn a_server_that_crashes_at_start() {
-    for engine in Engine::every() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let path = world.home().join("db/templates/t/template.json");
-        let bin = world.path().join("bin");
-        script(&bin, "server", "echo 'cannot allocate the moon' >&2; exit 3");
-        let text = fs::read_to_string(&path).unwrap();
-        let mut template: serde_json::Value = serde_json::from_str(&text).unwrap();
-        template["program"] = bin.join("server").to_string_lossy().into_owned().into();
-        fs::write(&path, template.to_string()).unwrap();
-        let started = std::time::Instant::now();
-        let words = [
-            "ended before it was ready (exit code 3)",
-            "cannot allocate the moon",
-            "hint: the lines above are the last that it wrote\n",
-        ];
-        world.db(["start", "t"]).fails(1, &words);
-        // It is not waited for, which takes two minutes.
-        assert!(started.elapsed().as_secs() < 100);
-        // One that does not say anything.
-        script(&bin, "server", "exit 3");
-        let words = ["ended before it was ready", "hint: check that the server's program runs on this machine\n"];
-        world.db(["start", "t"]).fails(1, &words);
-        world.nothing_left();
-        template["program"] = "/nonexistent/server".into();
-        fs::write(&path, template.to_string()).unwrap();
-        world.db(["start", "t"]).fails(1, &["cannot find `server`", "/nonexistent/server", "--server-bin"]);
-        world.nothing_left();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let path = world.home().join("db/templates/t/template.json");
+    let bin = world.path().join("bin");
+    script(&bin, "server", "echo 'cannot allocate the moon' >&2; exit 3");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut template: serde_json::Value = serde_json::from_str(&text).unwrap();
+    template["program"] = bin.join("server").to_string_lossy().into_owned().into();
+    fs::write(&path, template.to_string()).unwrap();
+    let started = std::time::Instant::now();
+    let words = [
+        "ended before it was ready (exit code 3)",
+        "cannot allocate the moon",
+        "hint: the lines above are the last that it wrote\n",
+    ];
+    world.db(["start", "t"]).fails(1, &words);
+    // It is not waited for, which takes two minutes.
+    assert!(started.elapsed().as_secs() < 100);
+    // One that does not say anything.
+    script(&bin, "server", "exit 3");
+    let words = ["ended before it was ready", "hint: check that the server's program runs on this machine\n"];
+    world.db(["start", "t"]).fails(1, &words);
+    world.nothing_left();
+    template["program"] = "/nonexistent/server".into();
+    fs::write(&path, template.to_string()).unwrap();
+    world.db(["start", "t"]).fails(1, &["cannot find `server`", "/nonexistent/server", "--server-bin"]);
+    world.nothing_left();
 }
 
 #[test]
 fn a_template_that_is_damaged() {
-    for engine in Engine::every() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let data = world.home().join("db/templates/t/data");
-        let (file, name) = match engine {
-            Engine::Postgres => (data.join("global/pg_control"), "global/pg_control"),
-            Engine::Mariadb | Engine::Mysql => (data.join("ibdata1"), "ibdata1"),
-            Engine::Redis | Engine::Valkey => (data.join("dump.rdb"), "dump.rdb"),
-        };
-        let whole = fs::read(&file).unwrap();
-        fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-        world.db(["start", "t"]).fails(
-            1,
-            &["the template `t` is damaged", name, "hint: create it again: calve db template create t --rebuild …\n"],
-        );
-        fs::remove_file(&file).unwrap();
-        world.db(["start", "t"]).fails(1, &["the template `t` is damaged"]);
-        world.nothing_left();
-        fs::write(world.home().join("db/templates/t/template.json"), "{").unwrap();
-        world.db(["start", "t"]).fails(1, &["the template `t` is damaged", "template.json"]);
-        // It can be made again.
-        world.template(engine);
-        let server = world.start("a");
-        assert_eq!(world.rows(engine, &server), "1000");
-        world.stop("a");
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let data = world.home().join("db/templates/t/data");
+    let file = data.join("global/pg_control");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    world.db(["start", "t"]).fails(
+        1,
+        &[
+            "the template `t` is damaged",
+            "global/pg_control",
+            "hint: create it again: calve db template create t --rebuild …\n",
+        ],
+    );
+    fs::remove_file(&file).unwrap();
+    world.db(["start", "t"]).fails(1, &["the template `t` is damaged"]);
+    world.nothing_left();
+    fs::write(world.home().join("db/templates/t/template.json"), "{").unwrap();
+    world.db(["start", "t"]).fails(1, &["the template `t` is damaged", "template.json"]);
+    // It can be made again.
+    world.template(Postgres);
+    let server = world.start("a");
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop("a");
 }
 
 #[test]
@@ -147,7 +143,7 @@ fn two_starts_with_one_name() {
 
 #[test]
 fn a_disk_that_is_full_while_building() {
-    for engine in Engine::every() {
+    for engine in Engine::families() {
         // An empty data directory has 40 MB and more, that of Redis what is put into it.
         let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Ext4, 30 << 20) else { return };
         let Some(world) = World::new() else { return };
@@ -165,32 +161,24 @@ fn a_disk_that_is_full_while_building() {
 
 #[test]
 fn a_disk_that_is_full_while_running() {
-    for engine in Engine::all() {
-        let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Xfs, 400 << 20) else { return };
-        let Some(world) = World::of(User::This, Some(volume)) else { return };
-        world.template(engine);
-        let server = world.start("a");
-        let room = rustix::fs::statvfs(world.path()).unwrap();
-        let filler = fs::File::create(world.path().join("filler")).unwrap();
-        rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, (room.f_bavail - 512) * room.f_frsize)
-            .unwrap();
-        let big = match engine {
-            Engine::Postgres => "CREATE TABLE big AS SELECT repeat('x', 1000) FROM generate_series(1, 100000)",
-            Engine::Mariadb => {
-                "CREATE TABLE big (a text); INSERT INTO big SELECT repeat('x', 1000) FROM seq_1_to_100000"
-            }
-            _ => "CREATE TABLE big (a text); INSERT INTO big SELECT repeat('x', 1000) FROM t a, t b WHERE a.a <= 400",
-        };
-        let output = world.client(engine, &server, big).output().unwrap();
-        assert!(!output.status.success());
-        // Nothing more can be started, which is said, and all that is there can be ended.
-        world.db(["stop", "--all"]).succeeds();
-        world.nothing_left();
-        drop(filler);
-        fs::remove_file(world.path().join("filler")).unwrap();
-        world.start("b");
-        world.stop("b");
-    }
+    let Some(volume) = calve_testkit::Volume::with_size(FileSystem::Xfs, 400 << 20) else { return };
+    let Some(world) = World::of(User::This, Some(volume)) else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let room = rustix::fs::statvfs(world.path()).unwrap();
+    let filler = fs::File::create(world.path().join("filler")).unwrap();
+    rustix::fs::fallocate(&filler, rustix::fs::FallocateFlags::empty(), 0, (room.f_bavail - 512) * room.f_frsize)
+        .unwrap();
+    let big = "CREATE TABLE big AS SELECT repeat('x', 1000) FROM generate_series(1, 100000)";
+    let output = world.client(Postgres, &server, big).output().unwrap();
+    assert!(!output.status.success());
+    // Nothing more can be started, which is said, and all that is there can be ended.
+    world.db(["stop", "--all"]).succeeds();
+    world.nothing_left();
+    drop(filler);
+    fs::remove_file(world.path().join("filler")).unwrap();
+    world.start("b");
+    world.stop("b");
 }
 
 #[test]
@@ -198,7 +186,7 @@ fn a_place_that_the_server_s_user_cannot_reach() {
     if !require_root("a place of root's own") {
         return;
     }
-    for engine in Engine::every() {
+    for engine in Engine::families() {
         let Some(world) = World::new() else { return };
         // As /root is.
         rustix::fs::chmod(world.path(), 0o700.into()).unwrap();
@@ -217,18 +205,16 @@ fn a_place_that_the_server_s_user_cannot_reach() {
 
 #[test]
 fn without_namespaces() {
-    for engine in Engine::every() {
-        let Some(world) = World::of(ordinary(), None) else { return };
-        world.template(engine);
-        let limited = world.without_namespaces();
-        let server = limited.db(["start", "t", "--name", "a", "--json"]).succeeds().json();
-        assert_ne!(server["strategy"], "overlay");
-        assert_eq!(limited.rows(engine, &server), "1000");
-        limited.db(["reset", "a"]).succeeds();
-        assert_eq!(limited.rows(engine, &server), "1000");
-        limited.db(["stop", "a"]).succeeds();
-        limited.nothing_left();
-    }
+    let Some(world) = World::of(ordinary(), None) else { return };
+    world.template(Postgres);
+    let limited = world.without_namespaces();
+    let server = limited.db(["start", "t", "--name", "a", "--json"]).succeeds().json();
+    assert_ne!(server["strategy"], "overlay");
+    assert_eq!(limited.rows(Postgres, &server), "1000");
+    limited.db(["reset", "a"]).succeeds();
+    assert_eq!(limited.rows(Postgres, &server), "1000");
+    limited.db(["stop", "a"]).succeeds();
+    limited.nothing_left();
 }
 
 /// Somebody else has had the name first.

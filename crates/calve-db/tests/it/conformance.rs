@@ -2,7 +2,7 @@
 
 use calve_testkit::{FileSystem, fingerprint, require_program};
 
-use crate::world::{Engine, Mariadb, Mysql, Postgres, User, World, users};
+use crate::world::{Engine, Mysql, Postgres, User, World, users};
 
 /// The whole life of the servers of the template `t`.
 pub(crate) fn story(world: &World, engine: Engine, strategy: &str, chosen: Option<&str>) {
@@ -29,6 +29,12 @@ pub(crate) fn story(world: &World, engine: Engine, strategy: &str, chosen: Optio
     assert_eq!((&reset["servers"][0]["url"], &reset["servers"][0]["name"]), (&a["url"], &a["name"]));
     assert_eq!((world.rows(engine, &a).as_str(), world.rows(engine, &b).as_str()), ("1000", "1001"));
     world.query(engine, &a, engine.add());
+
+    // Back to a mark.
+    world.db(["mark", "a", "m"]).succeeds();
+    world.query(engine, &a, engine.shrink());
+    world.db(["reset", "a", "--to", "m"]).succeeds();
+    assert_eq!(world.rows(engine, &a), "1001");
 
     // A server for one command.
     let chosen = chosen.map(|chosen| ["--strategy", chosen]).into_iter().flatten();
@@ -104,56 +110,39 @@ fn mysql_8_0() {
     }
 }
 
-/// Wherever temporary files are: what a machine of somebody else's offers.
-#[test]
-fn where_temporary_files_are() {
-    for engine in Engine::every() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let server = world.start("a");
-        assert_eq!(world.rows(engine, &server), "1000");
-        world.stop("a");
-        world.nothing_left();
-    }
-}
-
 #[test]
 fn ten_servers_do_not_see_each_other_under_load() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let rows = match engine {
-            Postgres => "generate_series(1, 200)",
-            Mariadb => "seq_1_to_200",
-            _ => "(SELECT a FROM t WHERE a BETWEEN 1 AND 200) AS s",
-        };
-        let starts: Vec<_> = (1..=10)
-            .map(|number| world.db(["start", "t", "--json", "--name", &format!("s{number}")]).spawn())
-            .collect();
-        let servers: Vec<serde_json::Value> = starts
-            .into_iter()
-            .map(|start| serde_json::from_slice(&start.wait_with_output().unwrap().stdout).unwrap())
-            .collect();
-        std::thread::scope(|scope| {
-            for (number, server) in (1..).zip(&servers) {
-                let world = &world;
-                scope.spawn(move || {
-                    for _ in 0..5 {
-                        world.query(engine, server, &format!("INSERT INTO t SELECT -{number} FROM {rows}"));
-                    }
-                });
-            }
-        });
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let starts: Vec<_> =
+        (1..=10).map(|number| world.db(["start", "t", "--json", "--name", &format!("s{number}")]).spawn()).collect();
+    let servers: Vec<serde_json::Value> = starts
+        .into_iter()
+        .map(|start| serde_json::from_slice(&start.wait_with_output().unwrap().stdout).unwrap())
+        .collect();
+    std::thread::scope(|scope| {
         for (number, server) in (1..).zip(&servers) {
-            let ask = |what: &str| world.query(engine, server, &format!("SELECT {what} FROM t WHERE a < 0"));
-            assert_eq!(
-                [ask("count(*)"), ask("min(a)"), ask("max(a)")],
-                ["1000".into(), format!("-{number}"), format!("-{number}")]
-            );
+            let world = &world;
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    world.query(
+                        Postgres,
+                        server,
+                        &format!("INSERT INTO t SELECT -{number} FROM generate_series(1, 200)"),
+                    );
+                }
+            });
         }
-        world.db(["stop", "--all"]).succeeds();
-        world.nothing_left();
+    });
+    for (number, server) in (1..).zip(&servers) {
+        let ask = |what: &str| world.query(Postgres, server, &format!("SELECT {what} FROM t WHERE a < 0"));
+        assert_eq!(
+            [ask("count(*)"), ask("min(a)"), ask("max(a)")],
+            ["1000".into(), format!("-{number}"), format!("-{number}")]
+        );
     }
+    world.db(["stop", "--all"]).succeeds();
+    world.nothing_left();
 }
 
 #[test]

@@ -3,21 +3,17 @@
 use calve_testkit::FileSystem;
 use serde_json::Value;
 
-use crate::world::{Engine, User, World, names};
+use crate::world::{Engine, Postgres, User, World, names};
 
 /// More than what counts as large, in one table.
 fn fill(engine: Engine) -> &'static str {
     match engine {
-        Engine::Postgres => {
+        Postgres => {
             "CREATE TABLE big WITH (autovacuum_enabled = off) AS SELECT n, repeat(md5(n::text), 30) AS text FROM generate_series(1, 20000) AS n"
         }
-        Engine::Mariadb => {
+        _ => {
             "CREATE TABLE big (n INT PRIMARY KEY, text TEXT) ENGINE=InnoDB AS SELECT seq AS n, REPEAT(MD5(seq), 30) AS text \
              FROM seq_1_to_20000"
-        }
-        _ => {
-            "CREATE TABLE big (n INT PRIMARY KEY, text TEXT) AS \
-             SELECT x.a * 1000 + y.a AS n, REPEAT(SHA2(x.a * 1000 + y.a, 224), 17) AS text FROM t x, t y WHERE x.a <= 20"
         }
     }
 }
@@ -29,7 +25,7 @@ fn with_large_table(engine: Engine, user: User) -> Option<(World, String)> {
     world.db(["template", "create", "b", "-q", "--base", "t", "--"]).args(engine.client(fill(engine))).succeeds();
     let question = engine.client("SELECT pg_relation_filepath('big')");
     let table = match engine {
-        Engine::Postgres => world.db(["run", "b", "-q", "--"]).args(question).succeeds().stdout().trim().to_owned(),
+        Postgres => world.db(["run", "b", "-q", "--"]).args(question).succeeds().stdout().trim().to_owned(),
         _ => "test/big.ibd".to_owned(),
     };
     Some((world, table))
@@ -41,27 +37,25 @@ fn is_table(file: &Value, table: &str) -> bool {
 
 #[test]
 fn large_files_are_named_before_they_are_copied() {
-    for engine in Engine::all() {
-        let Some((world, table)) = with_large_table(engine, User::This) else { return };
-        let start = ["start", "b", "--json", "--strategy", "overlay", "--name"];
-        let ran = world.db(start).arg("a").succeeds();
-        let server = ran.json();
-        let announced = server["copied_on_first_open"].as_array().unwrap();
-        let sizes: Vec<u64> = announced.iter().map(|file| file["bytes"].as_u64().unwrap()).collect();
-        assert!(!sizes.is_empty() && sizes.iter().all(|bytes| *bytes > 16 << 20), "{server:#}");
-        assert!(sizes.is_sorted_by(|a, b| a >= b), "{server:#}");
-        assert!(announced.iter().any(|file| is_table(file, &table)), "{table}: {server:#}");
-        assert!(ran.stderr().contains("copies a file as a whole"), "{}", ran.stderr());
+    let Some((world, table)) = with_large_table(Postgres, User::This) else { return };
+    let start = ["start", "b", "--json", "--strategy", "overlay", "--name"];
+    let ran = world.db(start).arg("a").succeeds();
+    let server = ran.json();
+    let announced = server["copied_on_first_open"].as_array().unwrap();
+    let sizes: Vec<u64> = announced.iter().map(|file| file["bytes"].as_u64().unwrap()).collect();
+    assert!(!sizes.is_empty() && sizes.iter().all(|bytes| *bytes > 16 << 20), "{server:#}");
+    assert!(sizes.is_sorted_by(|a, b| a >= b), "{server:#}");
+    assert!(announced.iter().any(|file| is_table(file, &table)), "{table}: {server:#}");
+    assert!(ran.stderr().contains("copies a file as a whole"), "{}", ran.stderr());
 
-        world.db(["reset", "a"]).succeeds();
-        world.db(["stop", "a"]).succeeds();
-        world.nothing_left();
-    }
+    world.db(["reset", "a"]).succeeds();
+    world.db(["stop", "a"]).succeeds();
+    world.nothing_left();
 }
 
 #[test]
 fn they_are_named_before_the_server_is_started() {
-    let Some((world, _)) = with_large_table(Engine::Postgres, User::This) else { return };
+    let Some((world, _)) = with_large_table(Postgres, User::This) else { return };
     let path = world.home().join("db/templates/b/template.json");
     let mut template: Value = serde_json::from_slice(&fs_err::read(&path).unwrap()).unwrap();
     // It ends at once: whatever is said of files was said before.
@@ -80,7 +74,7 @@ fn they_are_named_before_the_server_is_started() {
 #[test]
 fn none_is_named_where_blocks_can_be_shared() {
     let Some(world) = World::on(FileSystem::Xfs, User::This) else { return };
-    world.template(Engine::Postgres);
+    world.template(Postgres);
     for strategy in ["overlay", "reflink"] {
         let ran = world.db(["start", "t", "--json", "--name", "a", "--strategy", strategy]).succeeds();
         assert_eq!(ran.json()["copied_on_first_open"].as_array().unwrap().len(), 0, "{strategy}");

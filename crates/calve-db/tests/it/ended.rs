@@ -17,45 +17,42 @@ fn kill(pid: &Value) {
 
 #[test]
 fn a_server_that_ended_by_itself_leaves_its_reason_and_its_log() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let server = world.start("a");
-        let ready = if engine == Postgres { "ready to accept connections" } else { "ready for connections" };
-        // Also while it runs.
-        let log = world.db(["logs", "a"]).succeeds().stdout();
-        assert!(log.contains(ready), "{log}");
-        kill(&server["pid"]);
-        world.nothing_runs();
-        eventually(|| {
-            let list = world.db(["list"]).succeeds().stdout();
-            if list.contains("a  ended by itself (signal 9)") { Ok(()) } else { Err(list) }
-        });
-        let list = world.db(["list", "--json"]).succeeds().json();
-        assert_eq!(list["servers"].as_array().unwrap().len(), 0);
-        assert_eq!((&list["ended"][0]["name"], &list["ended"][0]["reason"]), (&"a".into(), &"ended_by_itself".into()));
-        let log = world.db(["logs", "a"]).succeeds();
-        assert!(log.stdout().contains(ready), "{}", log.stdout());
-        assert!(log.stderr().contains("signal 9"), "{}", log.stderr());
-        let told =
-            ["the server `a` ended by itself (signal 9)", "hint: read the last lines of its log: calve db logs a\n"];
-        for command in ["url", "reset", "stop"] {
-            world.db([command, "a"]).fails(1, &told);
-        }
-        // Nobody else reads it.
-        let logs = world.home().join("db/logs");
-        assert_eq!(fs::metadata(&logs).unwrap().permissions().mode() & 0o777, 0o700);
-        for name in names(&logs) {
-            assert_eq!(fs::metadata(logs.join(name)).unwrap().permissions().mode() & 0o777, 0o600);
-        }
-        // A new server has the name for itself.
-        world.start("a");
-        assert_eq!(world.db(["list", "--json"]).succeeds().json()["ended"], Value::Array(Vec::new()));
-        world.stop("a");
-        world.db(["url", "a"]).fails(1, &["there is no server `a`"]);
-        world.db(["logs", "a"]).fails(1, &["there is no server `a`"]);
-        world.nothing_left();
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let ready = "ready to accept connections";
+    // Also while it runs.
+    let log = world.db(["logs", "a"]).succeeds().stdout();
+    assert!(log.contains(ready), "{log}");
+    kill(&server["pid"]);
+    world.nothing_runs();
+    eventually(|| {
+        let list = world.db(["list"]).succeeds().stdout();
+        if list.contains("a  ended by itself (signal 9)") { Ok(()) } else { Err(list) }
+    });
+    let list = world.db(["list", "--json"]).succeeds().json();
+    assert_eq!(list["servers"].as_array().unwrap().len(), 0);
+    assert_eq!((&list["ended"][0]["name"], &list["ended"][0]["reason"]), (&"a".into(), &"ended_by_itself".into()));
+    let log = world.db(["logs", "a"]).succeeds();
+    assert!(log.stdout().contains(ready), "{}", log.stdout());
+    assert!(log.stderr().contains("signal 9"), "{}", log.stderr());
+    let told = ["the server `a` ended by itself (signal 9)", "hint: read the last lines of its log: calve db logs a\n"];
+    for command in ["url", "reset", "stop"] {
+        world.db([command, "a"]).fails(1, &told);
     }
+    // Nobody else reads it.
+    let logs = world.home().join("db/logs");
+    assert_eq!(fs::metadata(&logs).unwrap().permissions().mode() & 0o777, 0o700);
+    for name in names(&logs) {
+        assert_eq!(fs::metadata(logs.join(name)).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    // A new server has the name for itself.
+    world.start("a");
+    assert_eq!(world.db(["list", "--json"]).succeeds().json()["ended"], Value::Array(Vec::new()));
+    world.stop("a");
+    world.db(["url", "a"]).fails(1, &["there is no server `a`"]);
+    world.db(["logs", "a"]).fails(1, &["there is no server `a`"]);
+    world.nothing_left();
 }
 
 /// A log has what clients send, and can be of any length.

@@ -33,6 +33,11 @@ impl Engine {
         [Self::all(), Self::key_value()].concat()
     }
 
+    /// One of each kind: MySQL and Valkey share all code with these, but for their names, settings and versions.
+    pub(crate) fn families() -> [Self; 3] {
+        [Postgres, Mariadb, Redis]
+    }
+
     pub(crate) fn is_sql(self) -> bool {
         !matches!(self, Redis | Valkey)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use calve_testkit::{SplitMix64, copy_program, is_root, require_program, require_root, rounds, write_program};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::{Engine, World, data_of, eventually, names, ordinary, until, users};
+use crate::world::{Engine, Postgres, World, data_of, eventually, names, ordinary, until, users};
 
 fn kill(pid: u64) {
     let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
@@ -114,41 +114,37 @@ fn worlds(engine: Engine) -> Option<Vec<World>> {
 
 #[test]
 fn the_server() {
-    for engine in Engine::every() {
-        let Some(worlds) = worlds(engine) else { return };
-        for world in worlds {
-            let mut before = Before::new(&world);
-            let server = world.start("a");
-            let pid = server["pid"].as_u64().unwrap();
-            let apart = Apart::of(&world, pid);
-            assert_eq!(apart.namespaces.len(), if world.has_namespaces() { 3 } else { 0 });
-            before.note(&world);
-            assert_eq!(before.sockets.len(), 1);
-            kill(pid);
-            is_clean(&world, &before);
-            apart.is_gone();
-        }
+    let Some(worlds) = worlds(Postgres) else { return };
+    for world in worlds {
+        let mut before = Before::new(&world);
+        let server = world.start("a");
+        let pid = server["pid"].as_u64().unwrap();
+        let apart = Apart::of(&world, pid);
+        assert_eq!(apart.namespaces.len(), if world.has_namespaces() { 3 } else { 0 });
+        before.note(&world);
+        assert_eq!(before.sockets.len(), 1);
+        kill(pid);
+        is_clean(&world, &before);
+        apart.is_gone();
     }
 }
 
 #[test]
 fn the_supervisor() {
-    for engine in Engine::every() {
-        let Some(worlds) = worlds(engine) else { return };
-        for world in worlds {
-            let mut before = Before::new(&world);
-            let server = world.start("a");
-            let apart = Apart::of(&world, server["pid"].as_u64().unwrap());
-            let found = world.supervisors();
-            assert_eq!(found.len(), 1);
-            before.note(&world);
-            kill(found[0]);
-            is_clean(&world, &before);
-            apart.is_gone();
-            // The name can be used again.
-            world.start("a");
-            world.stop("a");
-        }
+    let Some(worlds) = worlds(Postgres) else { return };
+    for world in worlds {
+        let mut before = Before::new(&world);
+        let server = world.start("a");
+        let apart = Apart::of(&world, server["pid"].as_u64().unwrap());
+        let found = world.supervisors();
+        assert_eq!(found.len(), 1);
+        before.note(&world);
+        kill(found[0]);
+        is_clean(&world, &before);
+        apart.is_gone();
+        // The name can be used again.
+        world.start("a");
+        world.stop("a");
     }
 }
 
@@ -159,7 +155,7 @@ fn a_server_s_system_v_memory_is_in_its_own_namespace() {
         return;
     }
     let Some(world) = World::new() else { return };
-    world.template(Engine::Postgres);
+    world.template(Postgres);
     let server = world.start("a");
     let pid = server["pid"].as_u64().unwrap();
     let inside = |path: &str| {
@@ -180,29 +176,27 @@ fn a_server_s_system_v_memory_is_in_its_own_namespace() {
 
 #[test]
 fn the_command_that_owns_the_server() {
-    for engine in Engine::every() {
-        let Some(worlds) = worlds(engine) else { return };
-        for world in worlds {
-            let mut before = Before::new(&world);
-            let mut run = world.db(["run", "t", "--", "sh", "-c", &format!("echo ready; {}", until("over"))]);
-            let mut run = run.command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-            let mut line = String::new();
-            std::io::BufRead::read_line(&mut std::io::BufReader::new(run.stdout.as_mut().unwrap()), &mut line).unwrap();
-            assert_eq!(line, "ready\n");
-            before.note(&world);
-            assert_eq!(before.sockets.len(), 1);
-            run.kill().unwrap();
-            run.wait().unwrap();
-            is_clean(&world, &before);
-            fs_err::write(world.path().join("over"), "").unwrap();
-        }
+    let Some(worlds) = worlds(Postgres) else { return };
+    for world in worlds {
+        let mut before = Before::new(&world);
+        let mut run = world.db(["run", "t", "--", "sh", "-c", &format!("echo ready; {}", until("over"))]);
+        let mut run = run.command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(run.stdout.as_mut().unwrap()), &mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        before.note(&world);
+        assert_eq!(before.sockets.len(), 1);
+        run.kill().unwrap();
+        run.wait().unwrap();
+        is_clean(&world, &before);
+        fs_err::write(world.path().join("over"), "").unwrap();
     }
 }
 
 #[test]
 fn anybody_at_random_moments() {
     let mut random = SplitMix64::new(20_261_122);
-    for engine in Engine::every() {
+    for engine in Engine::families() {
         let Some(worlds) = worlds(engine) else { return };
         let rounds = rounds(100).div_ceil(2 * worlds.len());
         for world in worlds {
@@ -258,7 +252,7 @@ fn a_server_that_is_killed_while_it_starts_leaves_no_memory() {
     let world = world.without_namespaces();
     let (bin, when) = traced_postgres(&world);
     let from = world.path().join("from");
-    data_of(Engine::Postgres, &from);
+    data_of(Postgres, &from);
     world.give(&from);
     let create = ["template", "create", "t", "--engine", "postgres", "-q", "--server-bin"];
     world.db(create).arg(&bin).arg("--from").arg(&from).succeeds();

@@ -9,7 +9,7 @@ use calve_testkit::write_program;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::patience::Patience;
-use crate::world::{Engine, Mariadb, Mysql, Postgres, World, eventually, until};
+use crate::world::{Engine, Mariadb, Postgres, World, eventually, until};
 
 #[test]
 fn a_server_ends_when_its_time_is_over() {
@@ -28,19 +28,17 @@ fn a_server_ends_when_its_time_is_over() {
 
 #[test]
 fn a_server_ends_with_the_process_that_owns_it() {
-    for engine in Engine::every() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let mut owner = Command::new("sleep").arg("1000").spawn().unwrap();
-        let words = ["start", "t", "--name", "a", "--json", "--owner-pid", &owner.id().to_string()];
-        let server = world.db(words).succeeds().json();
-        assert_eq!(server["owner_pid"], owner.id());
-        assert_eq!(world.rows(engine, &server), "1000");
-        owner.kill().unwrap();
-        owner.wait().unwrap();
-        world.nothing_runs();
-        world.nothing_left();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let mut owner = Command::new("sleep").arg("1000").spawn().unwrap();
+    let words = ["start", "t", "--name", "a", "--json", "--owner-pid", &owner.id().to_string()];
+    let server = world.db(words).succeeds().json();
+    assert_eq!(server["owner_pid"], owner.id());
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    world.nothing_runs();
+    world.nothing_left();
 }
 
 #[test]
@@ -68,14 +66,14 @@ fn a_server_ends_with_the_first_of_its_owners() {
 
 #[test]
 fn a_command_has_its_server_as_long_as_it_runs() {
-    for engine in Engine::every() {
+    for engine in Engine::families() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let script = "echo \"${DATABASE_URL:-$REDIS_URL}\"; exit 7";
         let ran = world.db(["run", "t", "--", "sh", "-c", script]).ends().code(7);
         let scheme = match engine {
             Postgres => "postgresql://",
-            Mariadb | Mysql => "mysql://",
+            Mariadb => "mysql://",
             _ => "unix://",
         };
         assert!(ran.stdout().starts_with(scheme), "{}", ran.stdout());
@@ -102,60 +100,40 @@ fn a_server_is_kept_when_the_command_fails_if_that_is_wanted() {
 
 #[test]
 fn what_a_server_is_doing_does_not_keep_it() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let server = world.start("a");
-        let busy = match engine {
-            Postgres => "SELECT count(*) FROM generate_series(1, 100000000000)",
-            Mariadb => "SELECT count(*) FROM seq_1_to_100000000000",
-            _ => "SELECT count(*) FROM t a, t b, t c, t d",
-        };
-        let mut client = world.client(engine, &server, busy);
-        let mut client = client.stderr(std::process::Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(200));
-        world.stop("a");
-        world.nothing_left();
-        client.wait().unwrap();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let busy = "SELECT count(*) FROM generate_series(1, 100000000000)";
+    let mut client = world.client(Postgres, &server, busy);
+    let mut client = client.stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    world.stop("a");
+    world.nothing_left();
+    client.wait().unwrap();
 }
 
 #[test]
 fn reset_during_a_transaction() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let server = world.start("a");
-        let (pause, lock, pauses) = match engine {
-            Postgres => (
-                "SELECT pg_sleep(1000)",
-                "BEGIN; LOCK TABLE t;",
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'",
-            ),
-            _ => (
-                "SELECT sleep(1000)",
-                "BEGIN;",
-                "SELECT count(*) FROM information_schema.processlist WHERE state = 'User sleep'",
-            ),
-        };
-        let sql = format!("{lock} DELETE FROM t; {pause}");
-        let mut client = world.client(engine, &server, &sql);
-        let client = client.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-        eventually(|| match world.query(engine, &server, pauses).as_str() {
-            "1" => Ok(()),
-            other => Err(other.to_owned()),
-        });
-        world.db(["reset", "a"]).succeeds();
-        let patience = Patience::of(Duration::from_secs(5));
-        let ended = client.wait_with_output().unwrap();
-        assert!(!patience.is_over(), "its session went on");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        let usual = if engine == Postgres { "server closed the connection" } else { "Lost connection to" };
-        assert!(!ended.status.success() && said.contains(usual), "{said}");
-        assert_eq!(world.rows(engine, &server), "1000");
-        world.stop("a");
-        world.nothing_left();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let pauses = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+    let sql = "BEGIN; LOCK TABLE t; DELETE FROM t; SELECT pg_sleep(1000)";
+    let mut client = world.client(Postgres, &server, sql);
+    let client = client.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    eventually(|| match world.query(Postgres, &server, pauses).as_str() {
+        "1" => Ok(()),
+        other => Err(other.to_owned()),
+    });
+    world.db(["reset", "a"]).succeeds();
+    let patience = Patience::of(Duration::from_secs(5));
+    let ended = client.wait_with_output().unwrap();
+    assert!(!patience.is_over(), "its session went on");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success() && said.contains("server closed the connection"), "{said}");
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop("a");
+    world.nothing_left();
 }
 
 #[test]

@@ -3,15 +3,10 @@
 use calve_testkit::FileSystem;
 use serde_json::Value;
 
-use crate::world::{Engine, Postgres, User, World, eventually, fill, names, users};
+use crate::world::{Mariadb, Postgres, Redis, User, World, eventually, fill, names, users};
 
 /// All that a table holds, in one word.
-fn checksum(engine: Engine) -> &'static str {
-    match engine {
-        Postgres => "SELECT md5(string_agg(a::text, ',' ORDER BY a)) FROM t",
-        _ => "SELECT SHA2(GROUP_CONCAT(a ORDER BY a), 256) FROM t",
-    }
-}
+const CHECKSUM: &str = "SELECT md5(string_agg(a::text, ',' ORDER BY a)) FROM t";
 
 fn mark(world: &World, name: &str) -> Value {
     world.db(["mark", "a", name, "--json"]).succeeds().json()
@@ -22,19 +17,19 @@ fn reset(world: &World, to: Option<&str>) -> Value {
     world.db(["reset", "a", "--json"]).args(to).succeeds().json()["servers"][0].clone()
 }
 
-fn story(world: &World, engine: Engine) {
-    world.template(engine);
+fn story(world: &World) {
+    world.template(Postgres);
     let server = world.start("a");
-    let ask = |sql: &str| world.query(engine, &server, sql);
+    let ask = |sql: &str| world.query(Postgres, &server, sql);
     ask("DELETE FROM t WHERE a > 10");
     let made = mark(world, "ten");
     assert_eq!((&made["name"], &made["server"], &made["method"]), (&"ten".into(), &"a".into(), &"stopped".into()));
-    let ten = ask(checksum(engine));
+    let ten = ask(CHECKSUM);
     // Tables are part of it, and rows that came last.
     ask("CREATE TABLE u (b int)");
     ask("INSERT INTO t VALUES (5000)");
     mark(world, "eleven");
-    let eleven = ask(checksum(engine));
+    let eleven = ask(CHECKSUM);
     assert_ne!(ten, eleven);
 
     for (to, sum, tables) in
@@ -43,63 +38,58 @@ fn story(world: &World, engine: Engine) {
         ask("INSERT INTO t VALUES (-1)");
         let back = reset(world, Some(to));
         assert_eq!((&back["url"], &back["name"]), (&server["url"], &server["name"]));
-        assert_eq!(&ask(checksum(engine)), sum);
+        assert_eq!(&ask(CHECKSUM), sum);
         assert_eq!(ask("SELECT count(*) FROM information_schema.tables WHERE table_name = 'u'"), tables);
     }
     // The template is still where a reset goes.
     reset(world, None);
-    assert_eq!(world.rows(engine, &server), "1000");
+    assert_eq!(world.rows(Postgres, &server), "1000");
 
     let list = world.db(["marks", "a", "--json"]).succeeds().json();
     let marks: Vec<&Value> = list["marks"].as_array().unwrap().iter().map(|mark| &mark["name"]).collect();
     assert_eq!(marks, ["ten", "eleven"]);
     world.db(["template", "create", "n", "-q", "--from-mark", "a:eleven"]).succeeds();
     let new = world.db(["start", "n", "--json"]).succeeds().json();
-    assert_eq!(world.query(engine, &new, checksum(engine)), eleven);
+    assert_eq!(world.query(Postgres, &new, CHECKSUM), eleven);
     world.db(["unmark", "a", "ten", "-q"]).succeeds();
     world.db(["reset", "a", "--to", "ten"]).fails(1, &["no mark `ten`"]);
-    assert_eq!(world.rows(engine, &server), "1000");
+    assert_eq!(world.rows(Postgres, &server), "1000");
     world.db(["stop", "--all", "-q"]).succeeds();
     world.nothing_left();
 }
 
 #[test]
 fn a_reset_goes_back_to_a_mark() {
-    for (user, engine) in
-        users().into_iter().flat_map(|user| Engine::all().into_iter().map(move |engine| (user, engine)))
-    {
+    for user in users() {
         let Some(world) = World::of(user, None) else { return };
-        story(&world, engine);
+        story(&world);
     }
 }
 
 fn on(file_system: FileSystem) {
-    for (user, engine) in [User::This, User::Unprivileged]
-        .into_iter()
-        .flat_map(|user| Engine::all().into_iter().map(move |engine| (user, engine)))
-    {
+    for user in users() {
         let Some(world) = World::on(file_system, user) else { return };
-        story(&world, engine);
+        story(&world);
         // With a pool, the server for the next reset is there already.
         world.db(["pool", "t", "--size", "1", "-q"]).succeeds();
         let server = world.start("a");
-        world.query(engine, &server, "DELETE FROM t WHERE a > 10");
+        world.query(Postgres, &server, "DELETE FROM t WHERE a > 10");
         mark(&world, "ten");
-        let ten = world.query(engine, &server, checksum(engine));
+        let ten = world.query(Postgres, &server, CHECKSUM);
         let mut taken = 0;
         for _ in 0..6 {
-            world.query(engine, &server, "INSERT INTO t VALUES (-1)");
-            let session = sleeping(&world, engine, &server);
+            world.query(Postgres, &server, "INSERT INTO t VALUES (-1)");
+            let session = sleeping(&world, &server);
             let back = reset(&world, Some("ten"));
             assert_eq!((&back["url"], &back["name"]), (&server["url"], &server["name"]));
             assert!(!session.wait_with_output().unwrap().status.success());
-            assert_eq!(world.query(engine, &server, checksum(engine)), ten);
+            assert_eq!(world.query(Postgres, &server, CHECKSUM), ten);
             taken += u32::from(back["standby"] == true);
         }
         assert!(taken > 0, "no reset took a standby");
         // It is of the mark, and not of the template.
         reset(&world, None);
-        assert_eq!(world.rows(engine, &server), "1000");
+        assert_eq!(world.rows(Postgres, &server), "1000");
         assert_eq!(world.db(["logs", "a"]).succeeds().stderr(), "");
         world.db(["pool", "t", "--size", "0", "-q"]).succeeds();
         world.stop("a");
@@ -108,14 +98,11 @@ fn on(file_system: FileSystem) {
 }
 
 /// A session that is in the middle of a statement.
-fn sleeping(world: &World, engine: Engine, server: &Value) -> std::process::Child {
-    let (sleep, running) = match engine {
-        Postgres => ("SELECT pg_sleep(1000)", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sl%'"),
-        _ => ("SELECT SLEEP(1000)", "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SL%'"),
-    };
-    let mut client = world.client(engine, server, sleep);
+fn sleeping(world: &World, server: &Value) -> std::process::Child {
+    let running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sl%'";
+    let mut client = world.client(Postgres, server, "SELECT pg_sleep(1000)");
     let child = client.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    eventually(|| match world.query(engine, server, running).as_str() {
+    eventually(|| match world.query(Postgres, server, running).as_str() {
         "1" => Ok(()),
         found => Err(format!("{found} sleep")),
     });
@@ -134,12 +121,11 @@ fn on_xfs_with_a_standby() {
 
 #[test]
 fn what_was_not_committed_is_in_no_mark() {
-    for engine in Engine::all() {
+    for engine in [Postgres, Mariadb] {
         let Some(world) = World::new() else { return };
         world.template(engine);
         let server = world.start("a");
         let sleep = if engine == Postgres { "pg_sleep(1000)" } else { "SLEEP(1000)" };
-        // MySQL ends a sleep without an error, and the session's next question with one.
         let sql = format!("BEGIN; INSERT INTO t VALUES (-1); DELETE FROM t WHERE a > 500; SELECT {sleep}; SELECT 1");
         let mut client = world.client(engine, &server, &sql);
         let session = client.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
@@ -182,64 +168,60 @@ fn tables_without_a_log_are_in_a_mark() {
 /// They load a dump, and no files that a client has turned on, or on and off.
 #[test]
 fn what_is_in_append_only_files_is_in_templates_and_marks() {
-    for engine in Engine::key_value() {
-        let Some(world) = World::new() else { return };
-        let script = format!(
-            "redis() {{ redis-cli -e -s \"$REDIS_SOCKET\" \"$@\"; }}; redis CONFIG SET appendonly yes; redis EVAL \"{}\" 0",
-            engine.fill()
-        );
-        let words = ["template", "create", "t", "-q", "--engine", engine.name(), "--", "sh", "-ec", &script];
-        world.db(words).succeeds();
-        assert_eq!(names(&world.home().join("db/templates/t/data")), ["dump.rdb"]);
-        let server = world.start("a");
-        assert_eq!(world.rows(engine, &server), "1000");
-        world.set(&server, "appendonly", "yes");
-        world.query(engine, &server, engine.add());
-        mark(&world, "m");
-        assert_eq!(world.rows(engine, &server), "1001");
-        world.query(engine, &server, engine.shrink());
-        reset(&world, Some("m"));
-        assert_eq!(world.rows(engine, &server), "1001");
-        world.db(["template", "create", "n", "-q", "--from-mark", "a:m"]).succeeds();
-        assert_eq!(names(&world.home().join("db/templates/n/data")), ["dump.rdb"]);
-        world.stop("a");
-        world.nothing_left();
-    }
+    let Some(world) = World::new() else { return };
+    let script = format!(
+        "redis() {{ redis-cli -e -s \"$REDIS_SOCKET\" \"$@\"; }}; redis CONFIG SET appendonly yes; redis EVAL \"{}\" 0",
+        Redis.fill()
+    );
+    let words = ["template", "create", "t", "-q", "--engine", "redis", "--", "sh", "-ec", &script];
+    world.db(words).succeeds();
+    assert_eq!(names(&world.home().join("db/templates/t/data")), ["dump.rdb"]);
+    let server = world.start("a");
+    assert_eq!(world.rows(Redis, &server), "1000");
+    world.set(&server, "appendonly", "yes");
+    world.query(Redis, &server, Redis.add());
+    mark(&world, "m");
+    assert_eq!(world.rows(Redis, &server), "1001");
+    world.query(Redis, &server, Redis.shrink());
+    reset(&world, Some("m"));
+    assert_eq!(world.rows(Redis, &server), "1001");
+    world.db(["template", "create", "n", "-q", "--from-mark", "a:m"]).succeeds();
+    assert_eq!(names(&world.home().join("db/templates/n/data")), ["dump.rdb"]);
+    world.stop("a");
+    world.nothing_left();
 }
 
 #[test]
 fn marks_that_make_no_sense() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        world.db(["mark", "a", "m"]).fails(1, &["no server `a`"]);
-        world.db(["marks", "a"]).fails(1, &["no server `a`"]);
-        let server = world.start("a");
-        mark(&world, "m");
-        world.query(engine, &server, "DELETE FROM t");
-        world
-            .db(["mark", "a", "m"])
-            .fails(1, &["a mark `m` already", "hint: choose another name, or remove it: calve db unmark a m\n"]);
-        for bad in ["../m", ".m", "m/n", ""] {
-            world.db(["mark", "a", bad]).fails(2, &["is not a valid name"]);
-            world.db(["reset", "a", "--to", bad]).ends().code(2);
-        }
-        world.db(["reset", "a", "--to", "n"]).fails(1, &["no mark `n`", "hint: see `calve db marks a`\n"]);
-        world.db(["unmark", "a", "n"]).fails(1, &["no mark `n`"]);
-        world.db(["template", "create", "n", "--from-mark", "a"]).ends().code(2);
-        world.db(["template", "create", "n", "--from-mark", "a:n"]).fails(1, &["no mark `n`"]);
-        // None of that did anything to it.
-        assert_eq!(world.rows(engine, &server), "0");
-        reset(&world, Some("m"));
-        assert_eq!(world.rows(engine, &server), "1000");
-        world.stop("a");
-        world.nothing_left();
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    world.db(["mark", "a", "m"]).fails(1, &["no server `a`"]);
+    world.db(["marks", "a"]).fails(1, &["no server `a`"]);
+    let server = world.start("a");
+    mark(&world, "m");
+    world.query(Postgres, &server, "DELETE FROM t");
+    world
+        .db(["mark", "a", "m"])
+        .fails(1, &["a mark `m` already", "hint: choose another name, or remove it: calve db unmark a m\n"]);
+    for bad in ["../m", ".m", "m/n", ""] {
+        world.db(["mark", "a", bad]).fails(2, &["is not a valid name"]);
+        world.db(["reset", "a", "--to", bad]).ends().code(2);
     }
+    world.db(["reset", "a", "--to", "n"]).fails(1, &["no mark `n`", "hint: see `calve db marks a`\n"]);
+    world.db(["unmark", "a", "n"]).fails(1, &["no mark `n`"]);
+    world.db(["template", "create", "n", "--from-mark", "a"]).ends().code(2);
+    world.db(["template", "create", "n", "--from-mark", "a:n"]).fails(1, &["no mark `n`"]);
+    // None of that did anything to it.
+    assert_eq!(world.rows(Postgres, &server), "0");
+    reset(&world, Some("m"));
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop("a");
+    world.nothing_left();
 }
 
 #[test]
 fn a_mark_on_a_full_disk() {
-    for engine in Engine::every() {
+    for engine in [Postgres, Redis] {
         // Here a mark is a copy.
         let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
         world.template(engine);

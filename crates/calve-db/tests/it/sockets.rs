@@ -95,27 +95,25 @@ fn port() -> (TcpListener, u16) {
 
 #[test]
 fn a_port_that_is_taken() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let (other, port) = port();
-        world.db(["start", "t", &format!("--tcp={port}")]).fails(
-            1,
-            &[
-                &format!("port {port}"),
-                "is taken",
-                "hint: choose another port, or leave it out: --tcp alone takes a free one\n",
-            ],
-        );
-        world.nothing_left();
-        drop(other);
-        let server = start_on(&world, port);
-        assert_eq!(server["tcp_port"], port);
-        // And by a server of Calve's.
-        world.db(["start", "t", &format!("--tcp={port}")]).fails(1, &["is taken"]);
-        world.db(["stop", "--all"]).succeeds();
-        world.nothing_left();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let (other, port) = port();
+    world.db(["start", "t", &format!("--tcp={port}")]).fails(
+        1,
+        &[
+            &format!("port {port}"),
+            "is taken",
+            "hint: choose another port, or leave it out: --tcp alone takes a free one\n",
+        ],
+    );
+    world.nothing_left();
+    drop(other);
+    let server = start_on(&world, port);
+    assert_eq!(server["tcp_port"], port);
+    // And by a server of Calve's.
+    world.db(["start", "t", &format!("--tcp={port}")]).fails(1, &["is taken"]);
+    world.db(["stop", "--all"]).succeeds();
+    world.nothing_left();
 }
 
 /// On a port that was just given up.
@@ -152,19 +150,17 @@ fn two_starts_on_one_port() {
 /// The kernel keeps what is left of its connections for a minute.
 #[test]
 fn a_port_can_be_used_again_at_once() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let (other, port) = port();
-        drop(other);
-        start_on(&world, port);
-        let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-        world.db(["stop", "--all"]).succeeds();
-        drop(client);
-        let server = world.db(["start", "t", "--json", &format!("--tcp={port}")]).succeeds().json();
-        assert_eq!(world.rows(engine, &server), "1000");
-        world.db(["stop", "--all"]).succeeds();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let (other, port) = port();
+    drop(other);
+    start_on(&world, port);
+    let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    world.db(["stop", "--all"]).succeeds();
+    drop(client);
+    let server = world.db(["start", "t", "--json", &format!("--tcp={port}")]).succeeds().json();
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.db(["stop", "--all"]).succeeds();
 }
 
 #[test]
@@ -189,18 +185,16 @@ fn twenty_servers_at_once_get_twenty_ports() {
 
 #[test]
 fn a_home_with_a_long_path() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        let long = world.path().join("x".repeat(120)).join("y".repeat(120));
-        fs_err::create_dir_all(&long).unwrap();
-        fs_err::rename(world.home().join("db"), long.join("db")).unwrap();
-        // Neither does a long place for sockets get in the way: it is not used.
-        let run = |words: &[&str]| world.db(words).env("CALVE_HOME", &long).env("XDG_RUNTIME_DIR", &long);
-        let server = run(&["start", "t", "--json", "--name", "a"]).succeeds().json();
-        assert!(server["socket"].as_str().unwrap().len() <= 107);
-        assert_eq!(world.rows(engine, &server), "1000");
-        run(&["stop", "a"]).succeeds();
-        run(&["gc"]).succeeds();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let long = world.path().join("x".repeat(120)).join("y".repeat(120));
+    fs_err::create_dir_all(&long).unwrap();
+    fs_err::rename(world.home().join("db"), long.join("db")).unwrap();
+    // Neither does a long place for sockets get in the way: it is not used.
+    let run = |words: &[&str]| world.db(words).env("CALVE_HOME", &long).env("XDG_RUNTIME_DIR", &long);
+    let server = run(&["start", "t", "--json", "--name", "a"]).succeeds().json();
+    assert!(server["socket"].as_str().unwrap().len() <= 107);
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    run(&["stop", "a"]).succeeds();
+    run(&["gc"]).succeeds();
 }

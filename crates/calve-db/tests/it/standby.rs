@@ -9,7 +9,7 @@ use fs_err as fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::world::{Engine, Postgres, User, World, eventually, names, until, users};
+use crate::world::{Engine, Mariadb, Postgres, User, World, eventually, names, ordinary, until, users};
 
 fn pool(world: &World, size: usize) -> Value {
     world.db(["pool", "t", "--json", "--size", &size.to_string()]).succeeds().json()["pools"][0].clone()
@@ -50,9 +50,8 @@ fn end(world: &World) {
 
 #[test]
 fn a_standby_is_handed_over() {
-    for (user, engine) in
-        users().into_iter().flat_map(|user| Engine::every().into_iter().map(move |engine| (user, engine)))
-    {
+    let of_root = Engine::families().map(|engine| (User::This, engine));
+    for (user, engine) in of_root.into_iter().chain([(ordinary(), Postgres)]) {
         let Some(world) = World::of(user, None) else { return };
         world.template(engine);
         let set = pool(&world, 2);
@@ -117,22 +116,20 @@ fn everybody_gets_another_one() {
 
 #[test]
 fn a_standby_ends_with_its_new_owner() {
-    for engine in Engine::every() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        pool(&world, 1);
-        let mut owner = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-        let words = ["start", "t", "--json", "--name", "a", "--owner-pid", &owner.id().to_string()];
-        let server = world.db(words).succeeds().json();
-        assert_eq!((&server["standby"], &server["owner_pid"]), (&true.into(), &owner.id().into()));
-        // An owner who is not there takes none.
-        eventually_wait(&world, 1);
-        pool(&world, 0);
-        owner.kill().unwrap();
-        owner.wait().unwrap();
-        world.nothing_runs();
-        world.nothing_left();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    pool(&world, 1);
+    let mut owner = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let words = ["start", "t", "--json", "--name", "a", "--owner-pid", &owner.id().to_string()];
+    let server = world.db(words).succeeds().json();
+    assert_eq!((&server["standby"], &server["owner_pid"]), (&true.into(), &owner.id().into()));
+    // An owner who is not there takes none.
+    eventually_wait(&world, 1);
+    pool(&world, 0);
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    world.nothing_runs();
+    world.nothing_left();
 }
 
 #[test]
@@ -184,7 +181,7 @@ fn whoever_claims_a_standby_can_use_it_at_once() {
 
 #[test]
 fn a_standby_that_died_is_skipped() {
-    for engine in Engine::every() {
+    for engine in [Postgres, Mariadb] {
         let Some(world) = World::new() else { return };
         world.template(engine);
         pool(&world, 2);
@@ -208,56 +205,51 @@ fn a_standby_that_died_is_skipped() {
 
 #[test]
 fn a_template_that_is_rebuilt_gets_new_standbys() {
-    for engine in Engine::all() {
-        let Some(world) = World::new() else { return };
-        world.template(engine);
-        pool(&world, 2);
-        let fill = engine.fill().replace("1000", "5");
-        let client: Vec<String> =
-            engine.client(&fill).iter().map(|word| format!("'{}'", word.to_string_lossy())).collect();
-        let script = format!("touch began; {}; {}", until("go"), client.join(" "));
-        let words = ["template", "create", "t", "--rebuild", "-q", "--engine", engine.name(), "--", "sh", "-ec"];
-        let build = world.db(words).arg(&script).spawn();
-        eventually(|| world.path().join("began").exists().then_some(()).ok_or_else(|| "not begun".into()));
-        // As long as it is built, there is the old one.
-        let old = world.start("old");
-        assert_eq!((&old["standby"], world.rows(engine, &old)), (&true.into(), "1000".into()));
-        fs::write(world.path().join("go"), "").unwrap();
-        let output = build.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let new = world.start("new");
-        assert_eq!(world.rows(engine, &new), "5");
-        eventually_wait(&world, 2);
-        let again = world.start("again");
-        assert_eq!((&again["standby"], world.rows(engine, &again)), (&true.into(), "5".into()));
-        // A template that is gone has no pool.
-        world.db(["template", "remove", "t", "-q"]).succeeds();
-        assert_eq!(waiting(&world), 0);
-        world.db(["stop", "--all", "-q"]).succeeds();
-        world.nothing_left();
-    }
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    pool(&world, 2);
+    let fill = Postgres.fill().replace("1000", "5");
+    let client: Vec<String> =
+        Postgres.client(&fill).iter().map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    let script = format!("touch began; {}; {}", until("go"), client.join(" "));
+    let words = ["template", "create", "t", "--rebuild", "-q", "--engine", "postgres", "--", "sh", "-ec"];
+    let build = world.db(words).arg(&script).spawn();
+    eventually(|| world.path().join("began").exists().then_some(()).ok_or_else(|| "not begun".into()));
+    // As long as it is built, there is the old one.
+    let old = world.start("old");
+    assert_eq!((&old["standby"], world.rows(Postgres, &old)), (&true.into(), "1000".into()));
+    fs::write(world.path().join("go"), "").unwrap();
+    let output = build.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let new = world.start("new");
+    assert_eq!(world.rows(Postgres, &new), "5");
+    eventually_wait(&world, 2);
+    let again = world.start("again");
+    assert_eq!((&again["standby"], world.rows(Postgres, &again)), (&true.into(), "5".into()));
+    // A template that is gone has no pool.
+    world.db(["template", "remove", "t", "-q"]).succeeds();
+    assert_eq!(waiting(&world), 0);
+    world.db(["stop", "--all", "-q"]).succeeds();
+    world.nothing_left();
 }
 
 #[test]
 fn a_pool_is_as_large_as_its_disk_permits() {
-    // Redis and Valkey keep their data in memory: forty of their servers take no room worth counting.
-    for engine in Engine::all() {
-        let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
-        world.template(engine);
-        // Room for a few servers, each of which writes some of its own; a tenth stays free.
-        let room = rustix::fs::statvfs(world.path()).unwrap();
-        let left = room.f_bavail - room.f_blocks / 10;
-        let hog = fs::File::create(world.path().join("hog")).unwrap();
-        let taken = left * room.f_frsize - (12 << 20);
-        rustix::fs::fallocate(&hog, rustix::fs::FallocateFlags::empty(), 0, taken).unwrap();
-        let set = pool(&world, 40);
-        assert_eq!(set["limit"], "disk", "{set}");
-        let waiting = set["waiting"].as_u64().unwrap();
-        assert!((1..40).contains(&waiting), "{set}");
-        let server = world.start("a");
-        assert_eq!((&server["standby"], world.rows(engine, &server)), (&true.into(), "1000".into()));
-        end(&world);
-    }
+    let Some(world) = World::on(FileSystem::Ext4, User::This) else { return };
+    world.template(Postgres);
+    // Room for a few servers, each of which writes some of its own; a tenth stays free.
+    let room = rustix::fs::statvfs(world.path()).unwrap();
+    let left = room.f_bavail - room.f_blocks / 10;
+    let hog = fs::File::create(world.path().join("hog")).unwrap();
+    let taken = left * room.f_frsize - (12 << 20);
+    rustix::fs::fallocate(&hog, rustix::fs::FallocateFlags::empty(), 0, taken).unwrap();
+    let set = pool(&world, 40);
+    assert_eq!(set["limit"], "disk", "{set}");
+    let waiting = set["waiting"].as_u64().unwrap();
+    assert!((1..40).contains(&waiting), "{set}");
+    let server = world.start("a");
+    assert_eq!((&server["standby"], world.rows(Postgres, &server)), (&true.into(), "1000".into()));
+    end(&world);
 }
 
 #[test]

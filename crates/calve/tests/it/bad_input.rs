@@ -24,7 +24,11 @@ fn the_destination_exists() {
     spot.tree("").file("file", b"2").symlink("dangling", "nowhere").fifo("fifo").dir("dir");
     for existing in ["file", "dangling", "fifo", "dir"] {
         let before = fingerprint(&spot);
-        cp().args(["-T", "src", existing]).within(&spot).fails(1).says(&[existing, "already exists"]).hints();
+        cp().args(["-T", "src", existing]).within(&spot).fails(1).says(&[
+            "name another destination; `--replace` swaps the clone in and deletes what is there now",
+            existing,
+            "already exists",
+        ]);
         before.assert_unchanged(&spot);
     }
     // Nothing is written through a link.
@@ -42,7 +46,10 @@ fn the_destination_is_inside_the_source() {
         cp().args(["src", dst]).within(&spot).fails(1).hints();
         before.assert_unchanged(spot.join("src"));
     }
-    cp().args([".", "d/new"]).within(spot.join("src")).fails(1).says(&["inside the source"]);
+    cp().args([".", "d/new"])
+        .within(spot.join("src"))
+        .fails(1)
+        .says(&["clone to a place outside the source, for example beside it", "inside the source"]);
     cp().args(["--replace", "-T", "src", "src/d"]).within(&spot).fails(1).says(&["inside the source"]);
     before.assert_unchanged(spot.join("src"));
 }
@@ -53,7 +60,7 @@ fn the_source_is_inside_the_destination() {
     spot.tree("dst").file("src/a", b"1").file("b", b"2");
     let before = fingerprint(spot.join("dst"));
     for src in ["dst/src", "dst/src/a"] {
-        cp().args(["-T", src, "dst"]).within(&spot).fails(1);
+        cp().args(["-T", src, "dst"]).within(&spot).fails(1).says(&["move the source out of the destination first"]);
         cp().args(["--replace", "-T", src, "dst"]).within(&spot).fails(1).says(&["dst"]).hints();
         before.assert_unchanged(spot.join("dst"));
         nothing_left(&spot);
@@ -87,7 +94,10 @@ fn a_symlink_to_itself_is_cloned_and_not_followed() {
     spot.tree("").symlink("loop", "loop");
     cp().args(["loop", "new"]).within(&spot).succeeds();
     assert_eq!(fs_err::read_link(spot.join("new")).unwrap(), Path::new("loop"));
-    cp().args(["loop/", "newer"]).within(&spot).fails(1).says(&["`loop/`"]);
+    cp().args(["loop/", "newer"]).within(&spot).fails(1).says(&[
+        "a symlink is where the path needs something else, or links lead in a circle; check the path",
+        "`loop/`",
+    ]);
     cp().args(["loop/x", "newer"]).within(&spot).fails(1);
     spot.holds(&["loop", "new"]);
 }
@@ -96,7 +106,8 @@ fn a_symlink_to_itself_is_cloned_and_not_followed() {
 fn a_socket() {
     let spot = Spot::anywhere();
     spot.tree("").socket("socket").file("src/a", b"1");
-    cp().args(["socket", "new"]).within(&spot).fails(1).says(&["`socket`", "it is a socket"]).hints();
+    let words = ["`socket`", "it is a socket", "hint: clone a directory, a regular file, a symlink or a FIFO\n"];
+    cp().args(["socket", "new"]).within(&spot).fails(1).says(&words);
     // Inside a tree it is left out, and that is said.
     spot.tree("src").socket("s");
     let ran = cp().args(["--json", "src", "new"]).within(&spot).succeeds();
@@ -129,7 +140,7 @@ fn the_source_is_the_destination() {
     let before = fingerprint(&spot);
     for (src, dst) in [("file", "file"), ("file", "./file"), ("dir", "link/../dir"), ("file", "same"), ("dir/", "dir")]
     {
-        cp().args(["-T", src, dst]).within(&spot).fails(1).says(&["the same"]).hints();
+        cp().args(["-T", src, dst]).within(&spot).fails(1).says(&["name another destination", "the same"]);
         cp().args(["--replace", "-T", src, dst]).within(&spot).fails(1).says(&["the same"]).hints();
         before.assert_unchanged(&spot);
     }
@@ -453,7 +464,11 @@ fn a_name_that_is_too_long() {
     let spot = Spot::anywhere();
     spot.tree("src").file("a", b"1");
     let long = "n".repeat(256);
-    let ran = cp().args(["src", &long]).within(&spot).fails(1).hints();
+    let ran = cp()
+        .args(["src", &long])
+        .within(&spot)
+        .fails(1)
+        .says(&["the destination's file system allows shorter names only: rename it"]);
     ran.says(&["File name too long"]);
     cp().args([&long, "new"]).within(&spot).fails(1).says(&["File name too long"]);
     spot.holds(&["src"]);

@@ -82,7 +82,10 @@ fn people_get_tables_and_a_sentence() {
 fn what_cannot_be_measured_is_refused_before_anything_is_made() {
     let spot = Spot::anywhere();
     spot.tree("").file("file", b"1").dir("empty");
-    bench(&spot).env("PATH", spot.join("empty")).fails(1).says(&["`node` is not installed"]).hints();
+    bench(&spot)
+        .env("PATH", spot.join("empty"))
+        .fails(1)
+        .says(&["`node` is not installed", "install Node 18.17 or later, and have it on the PATH"]);
     let with = |body: &str| {
         write_program(spot.join("empty/node"), body);
         bench(&spot).env("PATH", spot.join("empty"))

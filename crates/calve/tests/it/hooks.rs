@@ -371,7 +371,11 @@ fn an_agents_name_is_a_branch_or_is_refused() {
 fn what_is_saved_while_a_hook_runs_is_not_removed() {
     let project = Project::with("hooks.pre-remove = 'echo work >unsaved'\n");
     project.calve(["worktree", "add", "a"]).succeeds();
-    project.calve(["worktree", "remove", "--yes", "a"]).fails(1).hints().says(&["`unsaved`"]);
+    project
+        .calve(["worktree", "remove", "--yes", "a"])
+        .fails(1)
+        .says(&["commit or stash them, or pass `-f` to lose them"])
+        .says(&["`unsaved`"]);
     assert!(project.worktree("a").join("unsaved").exists());
     project.calve(["worktree", "remove", "--yes", "-f", "a"]).succeeds();
     assert!(!project.worktree("a").exists());

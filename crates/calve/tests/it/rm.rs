@@ -73,7 +73,10 @@ fn a_dry_run_removes_nothing() {
     rm().args(["-n", "a"]).within(&spot).succeeds().says(&["would remove `a`"]);
     rm().args(["-n", "missing"]).within(&spot).fails(1);
     rm().args(["-n", "-f", "missing"]).within(&spot).succeeds();
-    rm().args(["-n", "."]).within(&spot).fails(1);
+    rm().args(["-n", "."])
+        .within(&spot)
+        .fails(1)
+        .says(&["name the directory itself, from outside of it: `/`, `.` and `..` cannot be replaced or removed"]);
     let report = rm().args(["-n", "--json", "a"]).within(&spot).succeeds().json();
     assert_eq!(report["schema"], "calve.remove/1");
     before.assert_unchanged(&spot);
@@ -197,7 +200,11 @@ fn links_and_files_are_removed_and_not_followed() {
     for options in [&[][..], &["-n"], &["-r", "-f"], &["--wait"]] {
         let ran = rm().args(options).arg("link/").within(&spot).fails(1);
         ran.says(&["`link/` is a symlink, and the slash", "hint: leave the slash out to remove the symlink itself"]);
-        rm().args(options).arg("file/").within(&spot).fails(1);
+        rm().args(options)
+            .arg("file/")
+            .within(&spot)
+            .fails(1)
+            .says(&["a file, or a link to nothing, is where the path needs a directory; check the path"]);
     }
     spot.holds(&["dir", "file", "link"]);
     assert_eq!(names(spot.join("dir")), ["kept"]);

@@ -69,11 +69,15 @@ fn a_template_is_cloned_to_exactly_its_target() {
     kept(&spot, ["cp", "@shop", "src", "there"]).fails(2).says(&["`@shop` is a template"]);
     kept(&spot, ["cp", "--strategy", "hardlink", "@shop", "linked"]).fails(3).says(&["would change the template"]);
     kept(&spot, ["cp", "@nope", "dst2"]).fails(1).says(&[
+        "`calve template list` shows the templates; write ./@NAME for a path that begins with @",
         "there is no template `nope`",
         "calve template list",
         "./@NAME",
     ]);
-    kept(&spot, ["cp", "@", "dst2"]).fails(2).says(&["is not a valid name for a template"]);
+    kept(&spot, ["cp", "@", "dst2"]).fails(2).says(&[
+        "choose a name such as `shop` or `node-22`; write ./@NAME for a path that begins with @",
+        "is not a valid name for a template",
+    ]);
 }
 
 #[test]

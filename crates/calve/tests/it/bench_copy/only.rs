@@ -36,7 +36,7 @@ fn unknown_names_and_names_of_what_cannot_run_are_errors() {
     spot.tree("tree").file("a", b"1");
     let programs = Programs::none().real("cp");
     let of = |names: &str| bench_of("tree", ".").args(["--only", names]).within(&spot).env("PATH", programs.path());
-    let ran = of("cp,cq").fails(2);
+    let ran = of("cp,cq").fails(2).says(&["the names are"]);
     ran.says(&[
         "`cq` names no command",
         "`cp`, `cp -r`, `cp -a`",

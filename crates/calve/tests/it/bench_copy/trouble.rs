@@ -61,7 +61,9 @@ fn a_read_only_place_says_so() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     fs_err::create_dir(volume.path().join("tree")).unwrap();
     volume.remount_read_only();
-    let ran = bench_of(volume.path().join("tree"), volume.path()).fails(1);
+    let ran = bench_of(volume.path().join("tree"), volume.path())
+        .fails(1)
+        .says(&["that file system is mounted read-only: name a place with `--into` that can be written to"]);
     ran.says(&["Read-only file system"]).hints();
     // It may still be read: a tree there is copied to a place elsewhere.
     let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };

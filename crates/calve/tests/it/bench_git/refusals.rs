@@ -51,6 +51,7 @@ fn a_branch_is_chosen_where_none_is_checked_out() {
     bench_git(".", ["--repo=source", "--tests=T2"])
         .within(&spot)
         .fails(1)
+        .says(&["name one with `--branch`"])
         .says(&["has no branch checked out", "--branch"]);
     let arguments = ["--repo=source", "--tests=T1,T7", "--branch=other", "--json"];
     let report = bench_git(".", arguments).within(&spot).succeeds().json();
@@ -71,7 +72,10 @@ fn urls_that_make_no_sense_or_run_programs_are_refused() {
         ("ftp://host/repository", "https, http, ssh, git and file"),
     ] {
         for option in ["--repo", "--server"] {
-            let ran = bench_git(".", [format!("{option}={url}")]).within(&spot).fails(2);
+            let ran = bench_git(".", [format!("{option}={url}")])
+                .within(&spot)
+                .fails(2)
+                .says(&["give a URL that git understands, or a directory"]);
             ran.says(&[words]).hints();
         }
     }
@@ -165,6 +169,9 @@ fn a_place_that_is_none_is_refused() {
     let elsewhere = Spot::anywhere();
     let tiny = [tiny(&elsewhere)];
     bench_git("missing", &tiny).within(&spot).fails(1).says(&["`missing` does not exist"]).hints();
-    bench_git("file", &tiny).within(&spot).fails(2).says(&["is not a directory"]).hints();
+    bench_git("file", &tiny)
+        .within(&spot)
+        .fails(2)
+        .says(&["name a directory on the file system that is to be measured", "is not a directory"]);
     spot.holds(&["file"]);
 }

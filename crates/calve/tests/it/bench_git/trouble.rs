@@ -161,7 +161,11 @@ fn an_old_git_is_refused() {
         if let Some(text) = program {
             write_program(programs.join("git"), text);
         }
-        bench_git(".", ["--repo=."]).env("PATH", &programs).within(&spot).fails(1)
+        bench_git(".", ["--repo=."])
+            .env("PATH", &programs)
+            .within(&spot)
+            .fails(1)
+            .says(&["install git 2.30 or later, and have it on the PATH"])
     };
     run(None).says(&["git cannot be started"]).hints();
     run(Some("#!/bin/sh\necho git version 2.17.1\n")).says(&["git 2.17.1 is too old"]).hints();

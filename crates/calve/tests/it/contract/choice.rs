@@ -13,7 +13,10 @@ fn a_requirement_that_cannot_be_met_is_refused_with_the_reason() {
         let Some(spot) = Spot::on(file_system) else { return };
         spot.tree("src").file("a", b"1");
         for (requirement, source) in [("cow", "src"), ("cow", "src/a"), ("instant", "src"), ("instant", "src/a")] {
-            let ran = cp().args(["--require", requirement, source, "new"]).within(&spot).fails(3).hints();
+            let ran =
+                cp().args(["--require", requirement, source, "new"]).within(&spot).fails(3).says(&[
+                    "run `calve probe SRC DST` to see what would make it possible, or leave out the requirement",
+                ]);
             spot.holds(&["src"]);
             ran.says(&[
                 &format!("the requirement `{requirement}` cannot be met here"),

@@ -88,7 +88,11 @@ fn replace_swaps_and_the_old_one_goes() {
 fn replace_spares_what_must_not_go() {
     let spot = folder();
     let home = spot.join("full/src");
-    cp().args(["--replace", "src", "full/src"]).within(&spot).env("HOME", &home).fails(1).says(&["refusing"]);
+    cp().args(["--replace", "src", "full/src"])
+        .within(&spot)
+        .env("HOME", &home)
+        .fails(1)
+        .says(&["name the directories in it that you want to remove, one by one", "refusing"]);
     cp().args(["--replace", "-T", "../../src", "../src"]).within(&home).fails(1).says(&["current directory"]);
     assert_eq!(names(&home), ["old"]);
     nothing_left(spot.join("full"));
@@ -134,7 +138,11 @@ fn excluded_entries_are_left_out_and_listed() {
     assert_same(spot.join("src"), spot.join("none"));
     cp().args(["--exclude", "*", "--exclude", "!kept", "src", "one"]).within(&spot).succeeds();
     assert_eq!(paths_below(spot.join("one")), ["kept"]);
-    cp().args(["--exclude", "[", "src", "newer"]).within(&spot).fails(2).says(&["pattern", "["]).hints();
+    cp().args(["--exclude", "[", "src", "newer"]).within(&spot).fails(2).says(&[
+        "write a glob such as `*.log`, `/build` or `**/cache/`",
+        "pattern",
+        "[",
+    ]);
 }
 
 #[test]

@@ -155,7 +155,10 @@ fn names_with_spaces_and_quotes_are_names() {
         hosted.spot.holds(&["dev", "history"][..if purpose == "dev" { 1 } else { 2 }]);
         assert_eq!(names(hosted.spot.join(purpose)), [name]);
         assert_eq!(git(hosted.spot.join(purpose).join(name), ["status", "--porcelain"]), "");
-        run(&path).fails(1).says(&["exists and is not an empty directory"]);
+        run(&path).fails(1).says(&[
+            "name another directory, or remove that one first (`calve rm`); `.` is always taken to be in use",
+            "exists and is not an empty directory",
+        ]);
         let other = format!("{purpose}/{name} by path");
         hosted.calve(&["clone", "--for", purpose, &path, &other]).succeeds();
         assert_eq!(hosted.git(&other, &["rev-list", "--count", "HEAD"]), "30");

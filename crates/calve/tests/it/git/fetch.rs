@@ -54,7 +54,7 @@ fn a_depth_is_refused_in_a_clone_with_its_history() {
     let before = hosted.host.requests().len();
     for purpose in ["dev", "history"] {
         let ran = hosted.calve(&["fetch", "--depth", "1", "-C", purpose]).fails(3).hints();
-        ran.says(&["cuts the history off", "`--force`"]);
+        ran.says(&["cuts the history off", "fetch without `--depth`; `--force` does it all the same"]);
         assert_eq!(hosted.git(purpose, &["rev-parse", "--is-shallow-repository"]), "false");
     }
     assert_eq!(hosted.host.requests().len(), before, "nobody was asked");
@@ -88,12 +88,15 @@ fn a_dry_run_and_a_wrong_place_ask_nobody() {
     assert_eq!(keys_in_order(&plan), ["schema", "purpose", "shallow", "filter", "commands", "reason"]);
     assert_eq!((&plan["schema"], &plan["filter"]), (&json!("calve.git-fetch-plan/1"), &Value::Null));
     hosted.calve(&["fetch", "-C", "nowhere"]).fails(1).hints();
-    hosted.calve(&["fetch", "-C", "."]).fails(1).says(&["is not in a git repository"]).hints();
+    hosted.calve(&["fetch", "-C", "."]).fails(1).says(&[
+        "run it inside a git repository that has a commit, or make one with `git init`",
+        "is not in a git repository",
+    ]);
     hosted.calve(&["fetch", "-C", "dev", "--", "--upload-pack=x"]).fails(2).hints();
     hosted
         .calve(&["fetch", "-C", "dev", "nope"])
         .fails(1)
-        .says(&["couldn't find remote ref nope", "git ls-remote"])
-        .hints();
+        .says(&["see what is there: git ls-remote --heads --tags URL"])
+        .says(&["couldn't find remote ref nope", "git ls-remote"]);
     assert_eq!(hosted.host.requests().len(), before + 2, "only for the branch that is not there");
 }

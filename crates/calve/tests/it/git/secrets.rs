@@ -82,7 +82,9 @@ fn a_token_is_in_no_receipt_of_a_clone_or_a_fetch() {
                     tells_nothing(&configured(hosted.calve(arguments), &hosted).run());
                 }
                 let add = alone(calve(["worktree", "add", "pr/1"]).within(&directory));
-                let failed = configured(add, &hosted).fails(1);
+                let failed = configured(add, &hosted).fails(1).says(&[
+                    "check the spelling of the URL; many servers say so too when you may not see the repository",
+                ]);
                 tells_nothing(&failed);
             }
             git(&directory, ["config", "remote.origin.url", url]);

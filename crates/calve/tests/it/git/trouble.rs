@@ -28,11 +28,13 @@ fn a_server_without_filters_is_reported_and_may_be_refused() {
         // It is a good clone all the same.
         assert_eq!(hosted.git(purpose, &["fsck"]), "");
         let required = hosted.calve(&["clone", "--require", "filter", "--for", purpose, &hosted.url(), "none"]);
-        required.fails(3).says(&["the required filter is not possible: the server ignored it"]).hints();
+        required.fails(3).says(&["the server would have sent everything; have it support filters (`uploadpack.allowFilter`), or leave out the requirement", "the required filter is not possible: the server ignored it"]);
     }
     // The depth is another matter, and what is not asked of the server cannot be required of it.
     hosted.calve(&["clone", "--require", "depth", "--for", "ci", &hosted.url(), "ci"]).succeeds();
-    hosted.calve(&["clone", "--require", "depth", "--for", "dev", &hosted.url(), "none"]).fails(3).hints();
+    hosted.calve(&["clone", "--require", "depth", "--for", "dev", &hosted.url(), "none"]).fails(3).says(&[
+        "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement",
+    ]);
     hosted.spot.holds(&["history", "blobs", "ci"]);
 }
 
@@ -173,7 +175,7 @@ fn malicious_urls_and_options_are_refused() {
     let urls =
         ["ext::sh -c touch% bad", "fd::0", "ssh://-oProxyCommand=touch/x", "host:-a", "http://h/a\nb", "gopher://h/a"];
     for url in urls {
-        hosted.calve(&["clone", url, "new"]).fails(2).says(&["is no repository to clone"]).hints();
+        hosted.calve(&["clone", url, "new"]).fails(2).says(&["give `https://HOST/PATH`, `ssh://USER@HOST/PATH`, `USER@HOST:PATH`, `git://HOST/PATH`, `file:///PATH` or a directory (`./PATH` when it begins with a dash)", "is no repository to clone"]);
     }
     for url in ["--upload-pack=touch bad", "-x@host:a"] {
         hosted.calve(&["clone", "--", url, "new"]).fails(2).says(&["begins with a dash"]).hints();
@@ -197,7 +199,10 @@ fn a_directory_that_is_in_use_is_left_alone() {
     for dst in ["full", "file", "link", ".", "full/.."] {
         hosted.calve(&["clone", &hosted.url(), dst]).fails(1).says(&["exists and is not an empty directory"]).hints();
     }
-    hosted.calve(&["clone", &hosted.url(), "no/parent"]).fails(1).says(&["parent"]).hints();
+    hosted
+        .calve(&["clone", &hosted.url(), "no/parent"])
+        .fails(1)
+        .says(&["create the parent directory first (`mkdir -p`)", "parent"]);
     assert!(hosted.host.requests().is_empty(), "nobody was asked");
     hosted.spot.holds(&["full", "file", "link"]);
     assert_eq!(names(hosted.spot.join("full")), ["kept"]);

@@ -39,13 +39,6 @@ const BENCH_GIT: &str = git_bench!("--repo .");
 
 pub(super) const CASES: &[Case] = &[
     case(
-        "ChooseDirectory",
-        "mkdir d",
-        "calve bench copy --tree d --into file",
-        "name a directory on the file system that is to be measured",
-        COPY,
-    ),
-    case(
         "ChooseReachableDirectory",
         "mkdir d",
         "calve bench copy --tree d --into file/x",
@@ -58,20 +51,6 @@ pub(super) const CASES: &[Case] = &[
         as_anybody!("calve bench copy --tree d --into closed"),
         "name a place with `--into` that you may write to",
         COPY,
-    ),
-    case(
-        "LeaveReadOnlyPlace",
-        "mkdir d ../m",
-        on_tmpfs!("ro", "calve bench copy --tree d --into ../m"),
-        "that file system is mounted read-only: name a place with `--into` that can be written to",
-        COPY,
-    ),
-    case(
-        "FreeSpaceOrChooseAnotherPlace",
-        "mkdir d ../m",
-        on_tmpfs!("size=64k", "calve bench copy --tree d --into ../m"),
-        "free some there, or name another place with `--into`",
-        on_tmpfs!("size=128m", "calve bench copy -q --tree d --into ../m --only cp --runs 1"),
     ),
     case(
         "FreeSpaceOrReport",
@@ -102,17 +81,6 @@ pub(super) const CASES: &[Case] = &[
         "chmod 755 d/closed; calve bench copy -q --tree d --into .. --only 'calve cp' --runs 1",
     ),
     case(
-        "NameCommand",
-        "mkdir d",
-        "calve bench copy --tree d --into .. --only none",
-        "the names are `cp`, `cp -r`, `cp -a`, `cp -a --reflink=always`, `cp -a --reflink=never`, `cp -al`, `rsync`, `rsync -a`, \
-         `rsync -a --link-dest=SRC`, `cpz`, `xcp`, `xcp -r --no-progress`, `btrfs`, `btrfs subvolume snapshot`, `calve`, `calve cp`, \
-         `calve cp --strategy snapshot`, `calve cp --strategy clonefile`, `calve cp --strategy reflink`, `calve cp --strategy copy`, \
-         `calve cp --strategy hardlink`, `calve cp --strategy spare`, `calve cp --strategy spare --require instant`, \
-         `calve cp --strategy spare @TEMPLATE`",
-        "calve bench copy -q --tree d --into .. --only 'cp -r' --runs 1",
-    ),
-    case(
         "ChooseOtherCommandsOrPlace",
         "mkdir d ../m",
         on_tmpfs!("size=128m", r#"calve bench copy --tree d --into ../m --only "calve cp --strategy copy""#),
@@ -132,13 +100,6 @@ pub(super) const CASES: &[Case] = &[
         "PATH=$PWD/../fake:$PATH calve bench git --into .. --runs 1 --tests T5 --repo .",
         "the report has the other results; run the command by hand to see more",
         "! PATH=$PWD/../fake:$PATH git reset --hard",
-    ),
-    case(
-        "InstallGit",
-        "",
-        concat!("PATH=${PATH%%:*} ", git_bench!("--repo .")),
-        "install git 2.30 or later, and have it on the PATH",
-        BENCH_GIT,
     ),
     case(
         "InstallAllOfGit",
@@ -167,13 +128,6 @@ pub(super) const CASES: &[Case] = &[
         git_bench!("--server ."),
         "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`",
         concat!(git_bench!("--server file://$PWD"), "; ", git_bench!("--repo .")),
-    ),
-    case(
-        "CorrectUrl",
-        "",
-        git_bench!("--repo ftp://127.0.0.1/x"),
-        "give a URL that git understands, or a directory",
-        git_bench!("--repo file://$PWD"),
     ),
     case(
         "NameRepository",
@@ -232,32 +186,11 @@ pub(super) const CASES: &[Case] = &[
         concat!("git ls-remote --heads . | grep main; ", git_bench!("--repo . --branch main")),
     ),
     case(
-        "NameBranch",
-        "git checkout -q --detach; git commit -q --allow-empty -m x",
-        git_bench!("--repo ."),
-        "name one with `--branch`",
-        git_bench!("--repo . --branch main"),
-    ),
-    case(
         "ChooseServerTests",
         "",
         "calve bench git --into .. --tests T5 --server file://$PWD",
         "choose from T1 to T4 with `--tests`",
         git_bench!("--server file://$PWD"),
-    ),
-    case(
-        "NameMainWorktree",
-        "git worktree add -q ../linked",
-        "calve bench worktree --repository ../linked --into ..",
-        "name the directory that has `.git` in it with `--repository`",
-        "calve bench worktree -q --repository . --into .. --runs 1",
-    ),
-    case(
-        "InstallNode",
-        "",
-        "PATH=${PATH%%:*} calve bench write",
-        "install Node 18.17 or later, and have it on the PATH",
-        "calve bench write -q --files 10 --runs 1 --only await",
     ),
     case(
         "EndStandbys",

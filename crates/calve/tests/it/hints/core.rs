@@ -10,50 +10,7 @@ macro_rules! failing {
 }
 
 pub(super) const CASES: &[Case] = &[
-    case(
-        "ChooseAnotherDestinationOrReplace",
-        "echo 2 >b",
-        "calve cp -T file b",
-        "name another destination; `--replace` swaps the clone in and deletes what is there now",
-        "calve cp -T file c; calve cp -T --replace file b; cmp file b",
-    ),
-    case(
-        "NameDirectoryFromOutside",
-        "",
-        "calve rm .",
-        "name the directory itself, from outside of it: `/`, `.` and `..` cannot be replaced or removed",
-        "cd ..; calve rm --wait r; git init -q r",
-    ),
     case("CheckSpelling", "", "calve cp none new", "check the spelling of the path", "calve cp file new"),
-    case("ChooseAnotherDestination", "", "calve cp -T file file", "name another destination", "calve cp -T file new"),
-    case(
-        "CloneOutsideSource",
-        "mkdir tree",
-        "calve cp -T tree tree/inside",
-        "clone to a place outside the source, for example beside it",
-        "calve cp -T tree beside",
-    ),
-    case(
-        "MoveSourceOut",
-        "mkdir -p tree/sub",
-        "calve cp -T --replace tree/sub tree",
-        "move the source out of the destination first",
-        "mv tree/sub .; calve cp -T --replace sub tree",
-    ),
-    case(
-        "CorrectPattern",
-        "",
-        "calve cp --exclude '[' . ../new",
-        "write a glob such as `*.log`, `/build` or `**/cache/`",
-        "calve cp --exclude '*.log' --exclude /build --exclude '**/cache/' . ../new",
-    ),
-    case(
-        "NameUnprotected",
-        "mkdir -p home/x",
-        "HOME=$PWD/home calve rm home",
-        "name the directories in it that you want to remove, one by one",
-        "HOME=$PWD/home calve rm --wait home/x",
-    ),
     case(
         "DropSlash",
         "mkdir d; ln -s d link",
@@ -62,32 +19,11 @@ pub(super) const CASES: &[Case] = &[
         r#"eval "${HINT#*: }"; test -d d; ! test -h link"#,
     ),
     case(
-        "CheckPathForFile",
-        "",
-        "calve cp file/b new",
-        "a file, or a link to nothing, is where the path needs a directory; check the path",
-        "calve cp file new",
-    ),
-    case(
-        "CheckPathForSymlink",
-        "ln -s loop loop",
-        "calve cp loop/x new",
-        "a symlink is where the path needs something else, or links lead in a circle; check the path",
-        "calve cp loop new",
-    ),
-    case(
         "CreateDirectory",
         "",
         r#"calve cp file "no such/it's/new""#,
         r#"create it first: mkdir -p 'no such/it'\''s'"#,
         r#"eval "${HINT#*: }"; calve cp file "no such/it's/new""#,
-    ),
-    case(
-        "ProbeOrDropRequirement",
-        "",
-        "calve cp --strategy snapshot file new",
-        "run `calve probe SRC DST` to see what would make it possible, or leave out the requirement",
-        "calve probe file new; calve cp file new",
     ),
     case(
         "LeaveDirectory",
@@ -102,27 +38,6 @@ pub(super) const CASES: &[Case] = &[
         "ulimit -n 8; calve cp . ../new",
         "raise the limit of open files (ulimit -n 4096)",
         "calve cp . ../new",
-    ),
-    case(
-        "ShortenName",
-        "",
-        "calve cp file $(printf %0256d 0)",
-        "the destination's file system allows shorter names only: rename it",
-        "calve cp file $(printf %0255d 0)",
-    ),
-    case(
-        "ChooseTemplateName",
-        "mkdir d",
-        "calve template create 'a b' d",
-        "choose a name such as `shop` or `node-22`; write ./@NAME for a path that begins with @",
-        "calve template create node-22 d; mkdir @a; calve cp ./@a copy",
-    ),
-    case(
-        "ListTemplates",
-        "mkdir d; calve template create deps d",
-        "calve cp @dep copy",
-        "`calve template list` shows the templates; write ./@NAME for a path that begins with @",
-        "calve template list | grep deps; calve cp @deps copy",
     ),
     case(
         "NameDirectory",
@@ -165,13 +80,6 @@ pub(super) const CASES: &[Case] = &[
         "calve cp @deps copy",
         "`calve template verify deps` tells what differs, `calve template refresh deps` makes it anew",
         "! calve template verify deps; calve template refresh deps; calve cp @deps copy",
-    ),
-    case(
-        "CloneWithoutSpare",
-        "",
-        "calve spares add file",
-        "clone it with `calve cp`, which needs no spare",
-        "calve cp file new",
     ),
     case(
         "ChooseFileSystemForLargeFiles",

@@ -118,7 +118,9 @@ fn what_the_donor_has_changed_stays_there_or_comes_along() {
     repo.write("src/main.ts", "committed\n");
     repo.commit("two");
     repo.write("src/main.ts", "changed again\n");
-    repo.calve(["add", "--dirty", "--base", "HEAD~1", "conflict"]).fails(1).says(&["src/main.ts"]).hints();
+    repo.calve(["add", "--dirty", "--base", "HEAD~1", "conflict"])
+        .fails(1)
+        .says(&["commit or stash the change, or leave `--dirty` out", "src/main.ts"]);
     assert!(!repo.spot.join("proj.conflict").exists());
 }
 
@@ -150,7 +152,7 @@ fn branches_of_remotes_and_pull_requests_are_found() {
     repo.calve(["remove", "pr/7", "-D"]).succeeds();
     let path = repo.add(["--trust", "pr/7"]);
     assert!(path.join(".env").exists());
-    repo.calve(["add", "pr/8"]).fails(1).hints();
+    repo.calve(["add", "pr/8"]).fails(1).says(&["'refs/pull/*/head' 'refs/merge-requests/*/head'` lists them"]);
     assert_eq!(repo.worktrees().len(), 4);
 }
 
@@ -176,7 +178,7 @@ fn a_linked_worktree_and_one_of_a_bare_repository_can_give_too() {
 
     let bare = repo.spot.join("b.git");
     repo.git(["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
-    repo.calve(["add", "x"]).within(&bare).fails(1).says(&["worktree"]).hints();
+    repo.calve(["add", "x"]).within(&bare).fails(1).says(&["run it inside a worktree, or name one with `--from`; in a bare repository make the first one with `git worktree add`", "worktree"]);
     git(&bare, ["worktree", "add", "-q", "../of-bare", "main"]);
     write(&repo.spot.join("of-bare/.env"), "BARE\n");
     let path = repo.calve(["add", "x"]).within(repo.spot.join("of-bare")).succeeds().stdout;

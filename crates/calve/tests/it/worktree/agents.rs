@@ -297,7 +297,7 @@ fn a_worktree_is_chosen_by_name_by_a_finder_or_from_a_list() {
     let one = PathBuf::from(repo.calve(["add", "-q", "one"]).succeeds().stdout.trim_end());
     assert_eq!(repo.calve(["cd", "one"]).succeeds().stdout.trim_end(), one.to_str().unwrap());
     assert_eq!(repo.calve(["cd", "main"]).succeeds().stdout.trim_end(), repo.path.to_str().unwrap());
-    repo.calve(["cd", "nowhere"]).fails(1).hints();
+    repo.calve(["cd", "nowhere"]).fails(1).says(&["name one of those that `calve worktree list` shows"]);
     repo.calve(["cd"]).fails(2).hints();
     // git alone, and a finder that takes the line it is told to.
     let programs = repo.spot.join("bin");

@@ -67,10 +67,10 @@ fn what_is_no_repository_or_has_nothing_in_it_is_refused() {
     let add = || with_environment(calve(["worktree", "add", "x"])).within(&spot).env("GIT_CEILING_DIRECTORIES", &spot);
     add().fails(1).says(&["is not in a git repository"]).hints();
     git(&spot, ["init", "-q", "-b", "main"]);
-    add().fails(1).says(&["no commit yet"]).hints();
+    add().fails(1).says(&["commit something first: a branch needs a commit", "no commit yet"]);
     fs_err::remove_dir_all(spot.join(".git")).unwrap();
     write(&spot.join(".git"), "gitdir: /nonexistent/.git/worktrees/x\n");
-    add().fails(1).says(&["points to a repository that is not there"]).hints();
+    add().fails(1).says(&["if the main worktree was moved, run `git worktree repair` in it; if it was deleted, or has forgotten this worktree, only the files here are left", "points to a repository that is not there"]);
     write(&spot.join(".git"), "nonsense\n");
     add().fails(1).hints();
 }

@@ -34,6 +34,6 @@ fn a_bench_measures_calve_and_leaves_the_repository_alone() {
 fn a_bench_of_what_is_no_repository_is_refused() {
     let spot = Spot::anywhere();
     let bench = calve(["bench", "worktree", "--runs", "1", "--repository", ".", "--into", "."]).within(&spot);
-    bench.fails(2).says(&["is not the main worktree"]).hints();
+    bench.fails(2).says(&["name the directory that has `.git` in it with `--repository`", "is not the main worktree"]);
     spot.holds(&[]);
 }

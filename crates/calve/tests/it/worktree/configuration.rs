@@ -53,7 +53,10 @@ fn the_users_file_is_not_the_users_if_git_tracks_it() {
     refused(&repo, "fix", &["proj/.calve.local.toml`, line 2, column 8", "has `..` after a name"]);
     // Whatever the environment says of how git reads names.
     let literal = repo.calve(["add", "fix"]).env("GIT_LITERAL_PATHSPECS", "1");
-    literal.fails(1).says(&["has `..` after a name"]);
+    literal.fails(1).says(&[
+        "name the place under `[worktree] path` in `.calve.local.toml`, and do not have git track that file",
+        "has `..` after a name",
+    ]);
     // A file system without regard to case would take it for the user's.
     repo.git(["mv", ".calve.local.toml", ".Calve.Local.toml"]);
     repo.git(["commit", "-q", "-m", "other case"]);
@@ -123,7 +126,10 @@ fn a_file_of_the_repository_that_is_a_link_is_not_read() {
     fs_err::write(&secret, "password = 'hunter2'\n").unwrap();
     for target in [Path::new("../secret"), &secret, Path::new("nowhere")] {
         fs_err::os::unix::fs::symlink(target, repo.join(".calve.toml")).unwrap();
-        let ran = repo.calve(["add", "x"]).fails(1).says(&[".calve.toml`, line 1, column 1: it is a link"]);
+        let ran = repo.calve(["add", "x"]).fails(1).says(&[
+            "`calve worktree add --help` lists the tables and keys that the file may have",
+            ".calve.toml`, line 1, column 1: it is a link",
+        ]);
         assert!(!ran.stderr.contains("password"), "{}", ran.stderr);
         fs_err::remove_file(repo.join(".calve.toml")).unwrap();
     }
@@ -141,7 +147,7 @@ fn no_name_of_a_branch_leads_elsewhere() {
     let repo = Repo::anywhere();
     repo.write(".calve.toml", "[worktree]\npath = '../{branch}/tree'\n");
     for name in ["..", ".", "../x", ".config/git", "x/../../y", "x/.git", ".git"] {
-        repo.calve(["add", name]).fails(1).says(&["is not a name that a branch can have"]);
+        repo.calve(["add", name]).fails(1).says(&["choose a name without spaces, without `..`, and without `-` at the beginning; git-check-ref-format(1) has all rules", "is not a name that a branch can have"]);
     }
     assert_eq!(repo.add(["config/git"]), repo.spot.join("config-git/tree"));
     // A revision is no branch, and gives the place its name all the same.

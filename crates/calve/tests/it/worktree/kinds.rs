@@ -23,7 +23,7 @@ fn submodules(repo: &Repo) {
     is_clean(&path);
     // Inside one, there is no main worktree that git would tell of.
     let inside = with_environment(calve(["worktree", "add", "y"])).within(repo.join("sub"));
-    inside.fails(1).says(&["core.worktree"]).hints();
+    inside.fails(1).says(&["use `git worktree add`, then `calve cp` for what git ignores", "core.worktree"]);
     assert_eq!(repo.worktrees().len(), 2);
     nothing_left(&repo.spot);
 }
@@ -158,7 +158,11 @@ fn references_that_are_not_files_are_refused() {
         git(&place, ["config", "extensions.refStorage", "reftable"]);
         ["unknown repository extension"]
     };
-    with_environment(calve(["worktree", "add", "x"])).within(&place).fails(1).says(&words).hints();
+    with_environment(calve(["worktree", "add", "x"]))
+        .within(&place)
+        .fails(1)
+        .says(&["this git is too old for the repository; `git --version` shows which one runs"])
+        .says(&words);
     repo.spot.holds(&["proj", "tables"]);
     assert!(!place.join(".git/worktrees").exists());
 }

@@ -46,7 +46,7 @@ fn what_has_taken_the_place_of_a_worktree_is_not_removed() {
     assert_eq!(state_of(&repo, &path), "replaced");
     let list = repo.calve(["list"]).succeeds().says(&["another repository", "calve worktree prune"]);
     assert!(list.stdout.contains("replaced"), "{}", list.stdout);
-    repo.calve(["add", "y", "--from", "x"]).fails(1).says(&["another repository"]).hints();
+    repo.calve(["add", "y", "--from", "x"]).fails(1).says(&["`calve worktree prune` makes git forget the entry and leaves the path alone; if you moved the worktree, run `git worktree repair NEW-PATH` instead", "another repository"]);
     fs_err::remove_dir_all(&path).unwrap();
     fs_err::create_dir(&path).unwrap();
     write(&path.join("notes"), "plain\n");
@@ -85,7 +85,10 @@ fn a_copy_of_a_repository_leaves_the_worktrees_of_the_original_alone() {
     let twin = repo.spot.join("twin");
     copy(&path, &twin);
     repo.calve(["remove"]).arg(&twin).fails(1).says(&["there is no worktree"]).hints();
-    repo.calve(["convert"]).arg(&twin).fails(1).says(&["git worktree repair"]).hints();
+    repo.calve(["convert"]).arg(&twin).fails(1).says(&[
+        "if you moved the worktree here, run `git worktree repair`; otherwise make a new one with `calve worktree add`",
+        "git worktree repair",
+    ]);
     repo.calve(["remove", "x"]).succeeds();
     assert!(twin.join("src/main.ts").exists());
 }
@@ -216,7 +219,7 @@ fn a_mirror_has_nothing_of_its_own() {
     fs_err::remove_dir_all(&nested.at).unwrap();
     // Without the way by which its references came, they may be anything.
     git(&mirror, ["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
-    let ran = nested.repo.calve(["remove", "x"]).fails(1);
+    let ran = nested.repo.calve(["remove", "x"]).fails(1).says(&["push them, or move it away; `-f` loses them"]);
     ran.says(&["target/mirror.git", "commits"]).hints();
     git(&mirror, ["config", "remote.origin.fetch", "+refs/*:refs/*"]);
     nested.goes(&[]);
@@ -282,7 +285,7 @@ fn what_git_is_in_the_middle_of_is_not_lost() {
     let rebase = ["-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "--autostash", "HEAD~1"];
     git(&path, rebase);
     is_clean(&path);
-    repo.calve(["remove"]).arg(&path).fails(1).says(&["rebase", "not finished"]).hints();
+    repo.calve(["remove"]).arg(&path).fails(1).says(&["finish it, or abandon it with `", "rebase", "not finished"]);
     git(&path, ["rebase", "--abort"]);
     repo.calve(["remove"]).arg(&path).fails(1).says(&["not committed"]).hints();
     git(&path, ["checkout", "-q", "."]);
@@ -319,7 +322,7 @@ fn what_only_the_entry_of_a_worktree_has_is_not_forgotten() {
         repo.calve(["prune", "--json"]).succeeds().says(&["kept", "proj.staged", "proj.loose", "git worktree prune"]);
     assert_eq!(receipt.json()["forgotten"], serde_json::json!([plain.to_str().unwrap()]));
     assert_eq!(receipt.json()["kept"].as_array().unwrap().len(), 2);
-    repo.calve(["remove", "staged"]).fails(1).says(&["staged"]).hints();
+    repo.calve(["remove", "staged"]).fails(1).says(&["if you moved the worktree, run `git worktree repair NEW-PATH`; otherwise `git fsck --lost-found` in the repository finds what it had, and then `calve worktree remove -f` or `git worktree prune` forgets it", "staged"]);
     repo.calve(["remove", "-f", "staged"]).succeeds();
     repo.calve(["remove", "loose"]).run();
     assert!(try_git(&repo.path, ["worktree", "prune"]).status.success());

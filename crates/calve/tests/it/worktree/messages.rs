@@ -28,7 +28,11 @@ fn a_directory_that_is_not_there_is_no_missing_git() {
 fn too_few_open_files_are_told_with_the_command_that_permits_more() {
     let repo = Repo::anywhere();
     let list = |before: &str| repo.calve(["list"]).in_shell(before, "");
-    let ran = list("ulimit -S -n 6;").fails(1).says(&["Too many open files", "`ulimit -n 1024`"]).hints();
+    let ran = list("ulimit -S -n 6;").fails(1).says(&[
+        "this shell permits too few open files: `ulimit -n 1024` permits more",
+        "Too many open files",
+        "`ulimit -n 1024`",
+    ]);
     assert!(!ran.stderr.contains("install"), "{}", ran.stderr);
     list("ulimit -S -n 6; ulimit -n 1024;").succeeds();
 }
@@ -53,7 +57,10 @@ fn outside_of_a_repository_no_command_prints_what_git_says() {
         assert!(!ran.stderr.contains("fatal:") && !ran.stderr.contains("rev-parse"), "{}", ran.stderr);
     }
     git(&spot, ["init", "-q", "--bare", "bare.git"]);
-    let ran = with_environment(calve(["hook", "approve"])).within(spot.join("bare.git")).fails(1);
+    let ran = with_environment(calve(["hook", "approve"]))
+        .within(spot.join("bare.git"))
+        .fails(1)
+        .says(&["name the path of a worktree; `calve worktree list` shows them"]);
     let ran = ran.says(&["not in a worktree of it"]).hints();
     assert!(!ran.stderr.contains("fatal:"), "{}", ran.stderr);
 }
@@ -61,7 +68,11 @@ fn outside_of_a_repository_no_command_prints_what_git_says() {
 #[test]
 fn a_pull_request_that_is_not_there_is_told_in_plain_words() {
     let repo = Repo::anywhere();
-    repo.calve(["add", "pr/9"]).fails(1).says(&["the repository has none", "git remote add"]).hints();
+    repo.calve(["add", "pr/9"]).fails(1).says(&[
+        "`git remote add origin URL` first",
+        "the repository has none",
+        "git remote add",
+    ]);
     let other = repo.spot.join("other");
     repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
     repo.git(["remote", "add", "origin", other.to_str().unwrap()]);

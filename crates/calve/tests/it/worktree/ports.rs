@@ -143,7 +143,7 @@ fn an_exhausted_range_is_an_error_and_takes_what_absent_worktrees_had() {
     let one = repo.spot.join("proj.one");
     assert_eq!(repo.env_of(&one), "export WEB_PORT=65535\n");
     // Made from there it does not keep the file with the port of the other one.
-    repo.within(&one, &["worktree", "add", "from-one"]).fails(1);
+    repo.within(&one, &["worktree", "add", "from-one"]).fails(1).says(&["remove worktrees that you no longer need, end programs that listen there, or choose another number in .calve.toml; then `calve env` in the worktree"]);
     assert!(!repo.spot.join("proj.from-one/.env.local").exists());
     assert!(one.join(".env.local").exists());
     let refused = repo.adding("two").fails(1).says(&["no port is free for `web`", "65534 to 65535"]).hints();

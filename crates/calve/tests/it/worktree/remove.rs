@@ -20,7 +20,9 @@ fn what_would_be_lost_is_not_removed_unless_forced() {
     repo.git(["worktree", "lock", "--reason", "on a stick", path.to_str().unwrap()]);
     refused(&["is locked: on a stick"]);
     repo.git(["worktree", "unlock", path.to_str().unwrap()]);
-    repo.calve(["remove", "main"]).fails(1).says(&["main worktree"]).hints();
+    repo.calve(["remove", "main"])
+        .fails(1)
+        .says(&["name a linked worktree; `calve worktree list` shows them", "main worktree"]);
     repo.calve(["remove", "nobody"]).fails(1).says(&["there is no worktree"]).hints();
     repo.calve(["remove", "x"]).succeeds();
     assert!(!path.exists());
@@ -124,7 +126,11 @@ fn commits_that_only_a_submodule_has_are_not_lost() {
     git(&sub, ["commit", "-q", "--allow-empty", "-m", "only here"]);
     // A changed submodule is a change, also where the project does not want to see it.
     git(&path, ["config", "submodule.lib/sub.ignore", "all"]);
-    repo.calve(["remove", "x"]).fails(1).says(&["not committed", "lib/sub"]).hints();
+    repo.calve(["remove", "x"]).fails(1).says(&[
+        "commit, push, finish or copy what you need of it; `-f` loses all of it",
+        "not committed",
+        "lib/sub",
+    ]);
     git(&path, ["commit", "-q", "-a", "-m", "newer submodule"]);
     git(&path, ["-c", "submodule.lib/sub.ignore=none", "add", "-f", "lib/sub"]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "newer submodule"]);

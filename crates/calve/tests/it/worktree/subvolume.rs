@@ -52,7 +52,10 @@ fn the_main_worktree_becomes_a_subvolume() {
     repo.write("untracked", "u\n");
     // It ends when its input does: with this test at the latest.
     let mut inside = Command::new("cat").current_dir(repo.join("src")).stdin(Stdio::piped()).spawn().unwrap();
-    repo.calve(["convert", repo.path.to_str().unwrap()]).within(&repo.spot).fails(1).says(&["cat"]).hints();
+    repo.calve(["convert", repo.path.to_str().unwrap()])
+        .within(&repo.spot)
+        .fails(1)
+        .says(&["leave the directory with it, or end it: it would go on in the old directory", "cat"]);
     drop(inside.stdin.take());
     inside.wait().unwrap();
     assert!(!is_subvolume(&repo.path));
@@ -74,7 +77,10 @@ fn the_main_worktree_becomes_a_subvolume() {
 #[test]
 fn elsewhere_a_conversion_is_refused() {
     let Some(repo) = Repo::on(FileSystem::Xfs) else { return };
-    repo.calve(["convert", "proj"]).within(&repo.spot).fails(1).says(&["only btrfs has subvolumes"]).hints();
+    repo.calve(["convert", "proj"])
+        .within(&repo.spot)
+        .fails(1)
+        .says(&["`calve worktree add` clones it file by file, which needs no conversion", "only btrfs has subvolumes"]);
     nothing_left(&repo.spot);
     is_clean(&repo.path);
 }

@@ -40,13 +40,18 @@ fn a_tag_or_an_abbreviated_commit_is_checked_out_without_a_branch() {
 #[test]
 fn a_dash_is_the_branch_that_was_checked_out_before() {
     let repo = Repo::anywhere();
-    repo.calve(["add", "-"]).fails(1).says(&["no branch was checked out before"]).hints();
+    repo.calve(["add", "-"])
+        .fails(1)
+        .says(&["name the branch; `git branch` lists them", "no branch was checked out before"]);
     repo.git(["switch", "-q", "-c", "topic/before"]);
     repo.git(["switch", "-q", "main"]);
     let path = repo.add(["-"]);
     assert_eq!(path, repo.spot.join("proj.topic-before"));
     assert_eq!(git(&path, ["branch", "--show-current"]), "topic/before\n");
-    repo.calve(["add", "-"]).fails(1).says(&["`topic/before` is checked out in"]).hints();
+    repo.calve(["add", "-"]).fails(1).says(&[
+        "work there, or name another branch; `--detach` checks out the commit without the branch",
+        "`topic/before` is checked out in",
+    ]);
 }
 
 #[test]
@@ -120,7 +125,7 @@ fn a_branch_of_a_worktree_that_is_gone_can_be_had_after_the_hint() {
     let repo = Repo::anywhere();
     let path = repo.add(["x"]);
     fs_err::remove_dir_all(&path).unwrap();
-    let ran = repo.calve(["add", "x"]).fails(1).says(&["is gone", "`calve worktree prune`"]);
+    let ran = repo.calve(["add", "x"]).fails(1).says(&["`calve worktree prune` makes git forget it; if you moved the worktree, run `git worktree repair NEW-PATH` instead", "is gone", "`calve worktree prune`"]);
     assert!(!ran.stderr.contains("work there"), "{}", ran.stderr);
     repo.calve(["prune"]).succeeds();
     is_clean(&repo.add(["x"]));

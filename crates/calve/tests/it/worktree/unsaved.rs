@@ -432,7 +432,7 @@ fn a_moved_worktree_that_one_is_in_is_not_gone() {
         git(&moved, ["status"]);
     }
     for words in [&["remove"][..], &["remove", "-f"], &["remove", "-f", "x"], &["remove", "-f", "."]] {
-        repo.calve(words).within(&moved).fails(1).says(&["was moved to"]).hints();
+        repo.calve(words).within(&moved).fails(1).says(&["run `git worktree repair` in it", "was moved to"]);
     }
     assert!(moved.join("work").exists());
     // From elsewhere it is gone, and the hint has both halves.
