@@ -4,13 +4,15 @@ use std::io::{BufReader, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use calve_core::CancelToken;
 use rustix::process::Signal;
 
 use crate::error::{Error, Result};
-use crate::messages::{Answer, Request, StartNotice, answer, send};
+use crate::messages::{Answer, Request, StartNotice, receive, send};
 use crate::operation::Operation;
 use crate::registry::Home;
 use crate::registry::{self, Record};
+use crate::server::wait_for_word;
 use crate::sys::ProcessHandle;
 use crate::template::DatabaseTemplate;
 
@@ -25,15 +27,15 @@ pub struct StopReport {
 }
 
 /// Ends a server. Its files are out of sight on return, and deleted a little later. One of a service whose data it cannot write goes on.
-pub fn stop(home: &Home, name: &str) -> Result<StopReport> {
-    stop_by(home, name, Request::Stop)
+pub fn stop(home: &Home, name: &str, cancel: &CancelToken) -> Result<StopReport> {
+    stop_by(home, name, Request::Stop, cancel)
 }
 
 /// Ends a server like [`stop`], by this request.
-pub(crate) fn stop_by(home: &Home, name: &str, request: Request) -> Result<StopReport> {
+pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &CancelToken) -> Result<StopReport> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
-    match ask(&record, request, &mut |_| ()).and_then(Answer::into_result) {
+    match ask(&record, request, &mut |_| (), cancel).and_then(Answer::into_result) {
         Ok(_) => {}
         // Nobody listens, because the socket was removed; or it ended in this moment.
         Err(Error::SupervisorGone(_)) => end(home, &record)?,
@@ -53,10 +55,16 @@ pub struct ResetReport {
 }
 
 /// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off. `tell`: as in [`crate::start`].
-pub fn reset(home: &Home, name: &str, to: Option<&str>, tell: &mut dyn FnMut(&StartNotice)) -> Result<ResetReport> {
+pub fn reset(
+    home: &Home,
+    name: &str,
+    to: Option<&str>,
+    tell: &mut dyn FnMut(&StartNotice),
+    cancel: &CancelToken,
+) -> Result<ResetReport> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
-    match ask(&record, Request::Reset(to.map(str::to_owned)), tell)?.into_result()? {
+    match ask(&record, Request::Reset(to.map(str::to_owned)), tell, cancel)?.into_result()? {
         Answer::Ready(ready) => Ok(ResetReport { record: ready.record, took: started.elapsed() }),
         _ => Err(Error::SupervisorGone(name.into())),
     }
@@ -64,31 +72,44 @@ pub fn reset(home: &Home, name: &str, to: Option<&str>, tell: &mut dyn FnMut(&St
 
 /// Keeps the present state of a server under a name, to which [`reset`] goes back. The server is stopped in order and started again:
 /// sessions are cut off, and what they had not committed is not in the mark.
-pub fn mark(home: &Home, server: &str, mark: &str) -> Result<DatabaseTemplate> {
+pub fn mark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Result<DatabaseTemplate> {
     crate::registry::name::check(mark)?;
     let record = registry::find(home, server)?;
-    match ask(&record, Request::Mark(mark.to_owned()), &mut |_| ())?.into_result()? {
+    match ask(&record, Request::Mark(mark.to_owned()), &mut |_| (), cancel)?.into_result()? {
         Answer::Marked(template) => Ok(*template),
         _ => Err(Error::SupervisorGone(server.into())),
     }
 }
 
 /// Removes a mark.
-pub fn unmark(home: &Home, server: &str, mark: &str) -> Result<()> {
+pub fn unmark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Result<()> {
     crate::registry::name::check(mark)?;
     let record = registry::find(home, server)?;
-    ask(&record, Request::Unmark(mark.to_owned()), &mut |_| ())?.into_result().map(|_| ())
+    ask(&record, Request::Unmark(mark.to_owned()), &mut |_| (), cancel)?.into_result().map(|_| ())
 }
 
-pub(crate) fn ask(record: &Record, request: Request, tell: &mut dyn FnMut(&StartNotice)) -> Result<Answer> {
+/// Asks a supervisor, and waits for its answer. Cancelled, it waits no longer: the supervisor finds that nobody does.
+pub(crate) fn ask(
+    record: &Record,
+    request: Request,
+    tell: &mut dyn FnMut(&StartNotice),
+    cancel: &CancelToken,
+) -> Result<Answer> {
     let gone = || Error::SupervisorGone(record.name.clone());
     let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
     send(&mut stream, &request).map_err(|_| gone())?;
-    match answer(&mut BufReader::new(stream), tell) {
-        Ok(answer) => answer.ok_or_else(gone),
-        // It lives, and says what this version does not know.
-        Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::io(Operation::Talk, &record.control, error)),
-        Err(_) => Err(gone()),
+    let mut talk = BufReader::new(stream);
+    loop {
+        wait_for_word(&talk, cancel)?;
+        match receive(&mut talk) {
+            Ok(Some(Answer::Starting(starting))) => tell(&starting),
+            Ok(answer) => return answer.ok_or_else(gone),
+            // It lives, and says what this version does not know.
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                return Err(Error::io(Operation::Talk, &record.control, error));
+            }
+            Err(_) => return Err(gone()),
+        }
     }
 }
 

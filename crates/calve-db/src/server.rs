@@ -75,8 +75,11 @@ impl OwnedServer {
     }
 
     /// Stops the server in order and leaves its files.
-    pub(crate) fn finish(mut self) -> Result<()> {
-        self.ask(Request::Finish)?;
+    pub(crate) fn finish(mut self, cancel: &CancelToken) -> Result<()> {
+        let gone = || Error::SupervisorGone(self.record.name.clone());
+        send(self.talk.get_mut(), &Request::Finish).map_err(|_| gone())?;
+        wait_for_word(&self.talk, cancel)?;
+        answer(&mut self.talk, &mut |_| ()).ok().flatten().ok_or_else(gone)?.into_result()?;
         let _ = self.supervisor.as_mut().map(Child::wait);
         Ok(())
     }
@@ -203,7 +206,7 @@ fn attempt(spec: &Spec, place: &RegistryPlace, starter: &mut Starter<'_>) -> Res
 }
 
 /// Waits until the supervisor says something, or hangs up.
-fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
+pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
     while talk.buffer().is_empty() {
         if cancel.is_cancelled() {
             return Err(Error::Interrupted);

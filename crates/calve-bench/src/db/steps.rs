@@ -42,13 +42,13 @@ impl DatabaseBench<'_> {
         for _ in 0..self.steps {
             reset.ms.push(self.timed(RESET, &["reset", &name, "-q"], &server.record)?);
         }
-        calve_db::mark(self.home, &name, MARK)?;
+        calve_db::mark(self.home, &name, MARK, self.setup.cancel)?;
         for _ in 0..self.steps {
             to_mark.ms.push(self.timed(RESET_TO_MARK, &["reset", &name, "--to", MARK, "-q"], &server.record)?);
         }
         self.with_pool(1, || {
             // The first one has the next one prepared, where there can be one.
-            let back = calve_db::reset(self.home, &name, Some(MARK), &mut |_| ())?;
+            let back = calve_db::reset(self.home, &name, Some(MARK), &mut |_| (), self.setup.cancel)?;
             let prepares = if back.record.can_prepare() { self.steps } else { 0 };
             for _ in 0..prepares {
                 self.until(|| Ok(calve_db::find(self.home, &name)?.prepared))?;
@@ -119,7 +119,7 @@ impl DatabaseBench<'_> {
         Session::open(&record)?.run(self.query)?;
         let ms = began.elapsed().as_secs_f64() * 1000.0;
         let memory_bytes = memory::bytes(record.supervisor).map(|bytes| bytes as f64);
-        calve_db::stop(self.home, &name)?;
+        calve_db::stop(self.home, &name, self.setup.cancel)?;
         if !record.standby {
             return Err(io::Error::other("a server was started although one waited").into());
         }

@@ -271,12 +271,16 @@ fn build(
         let mut neutralised = owned.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
         spec.container.iter().for_each(|container| container.find_first_process(&owned.record.address.socket));
+        let is_new = plan.from.is_none() && options.command.is_empty();
         match fill(plan, &path, &owned, options, &log, caller) {
             Ok(()) => {
                 let without_effect = plan.engine.without_effect(&owned.record.address);
                 without_effect.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
                 neutralised.extend(without_effect);
-                owned.finish()?;
+                owned.finish(cancel)?;
+                if !is_new {
+                    try_to_start(home, &spec, &held, plan, supervisor, cancel)?;
+                }
                 // Its supervisor has ended, but not its builder.
                 registry::sign(&held);
             }
@@ -315,6 +319,35 @@ fn build(
     // Without a command it is as it was taken over.
     let source = plan.from.as_deref().filter(|_| options.command.is_empty());
     made.map_err(|error| of_template(error, &path, &home.templates().join(&options.name), &options.name, source))
+}
+
+/// Starts a server once on what the command, or somebody's directory, has left. Settings may be in it that no server starts with, and the
+/// template would take the place of one that is good.
+fn try_to_start(
+    home: &Home,
+    built: &Spec,
+    held: &File,
+    plan: &TemplatePlan,
+    supervisor: &[PathBuf],
+    cancel: &CancelToken,
+) -> Result<()> {
+    let lock = held.try_clone().map_err(|error| Error::io(Operation::Lock, &built.place, error))?;
+    let place = registry::RegistryPlace { path: built.place.clone(), lock };
+    let fresh = new_spec(home, &built.name, &built.place, &built.engine, &built.program, built.account)?;
+    let mut spec = Spec {
+        version: built.version.clone(),
+        container: plan.image.as_ref().map(|image| Container::new(image, home, &built.name)).transpose()?,
+        origin: Origin::Present,
+        whole: true,
+        ..fresh
+    };
+    let started = run(home, &mut spec, place, &mut Starter { supervisor, tell: &mut |_| (), cancel });
+    started.and_then(|owned| owned.finish(cancel)).map_err(|error| match error {
+        Error::ServerFailed { how, log, full } => {
+            Error::ServerFailed { how: format!("{how} when it was started on what is to be the template"), log, full }
+        }
+        other => other,
+    })
 }
 
 /// Tells an error about the data directory to take over from one about Calve's own files.

@@ -61,7 +61,7 @@ pub fn promote(
             return agreed.map(|_| None);
         }
         let notifies = server.record.notifies;
-        server.finish()?;
+        server.finish(cancel)?;
         registry::sign(&held);
         // A copy of data that was in use has been recovered, and has ended in order since.
         fs::write(log::path(&path), "").map_err(|error| Error::io(Operation::Empty, log::path(&path), error))?;

@@ -22,7 +22,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use calve_core::Strategy;
+use calve_core::{CancelToken, Strategy};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ pub(crate) fn written(home: &Home, service: &Service) -> Result<Option<String>> 
     match service.server(home) {
         None => Ok(service.engine()?.written(&service.data_directory(), None)),
         // Only its supervisor knows that it is this server which answers.
-        Some(record) => match control::ask(&record, Request::Written, &mut |_| ())? {
+        Some(record) => match control::ask(&record, Request::Written, &mut |_| (), &CancelToken::default())? {
             Answer::Written(written) => Ok(written),
             _ => Ok(None),
         },

@@ -35,7 +35,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let (_turn, service) = take_turn(home, name)?;
     // One that was asked to end before does not answer.
     if let Some(record) = service.server(home)
-        && control::ask(&record, Request::Keep, &mut |_| ()).is_ok()
+        && control::ask(&record, Request::Keep, &mut |_| (), cancel).is_ok()
     {
         // Whoever started it may have been killed before that.
         if !is_on_disk(&service.place) {
@@ -76,7 +76,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     });
     let record = started?.record;
     if let Err(error) = written {
-        control::stop_by(home, name, Request::Stop)?;
+        control::stop_by(home, name, Request::Stop, &CancelToken::default())?;
         return Err(error);
     }
     Ok(record)
@@ -112,7 +112,7 @@ pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedDataRule) -> R
     let is_running = service.server(home).is_some();
     if is_running {
         let request = if unsaved == UnsavedDataRule::Lose { Request::StopAnyway } else { Request::Stop };
-        control::stop_by(home, &service.name, request)?;
+        control::stop_by(home, &service.name, request, &CancelToken::default())?;
     }
     Ok(is_running)
 }

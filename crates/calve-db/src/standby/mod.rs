@@ -7,6 +7,7 @@ mod claim;
 mod fill;
 mod room;
 
+use calve_core::CancelToken;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -186,7 +187,7 @@ pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&DatabaseTemplat
 
 /// Ends a standby. It may have ended, or be handed over, in this moment: then there is nothing to end.
 fn end(record: &Record) {
-    let _ = ask(record, Request::Dismiss, &mut |_| ());
+    let _ = ask(record, Request::Dismiss, &mut |_| (), &CancelToken::default());
 }
 
 /// Forgets a pool and ends its standbys, also the one that is only just being started.

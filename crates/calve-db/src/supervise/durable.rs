@@ -41,7 +41,7 @@ impl Supervisor<'_> {
                 other => other,
             });
         }
-        if self.await_end().is_err() {
+        if self.await_end(|_| None).is_err() {
             self.kill();
         }
         Ok(())

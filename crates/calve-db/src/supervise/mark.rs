@@ -71,7 +71,16 @@ impl Supervisor<'_> {
             return None;
         }
         self.prepared.forget();
-        let ended = self.await_end();
+        let ended = match self.await_end(|supervisor| supervisor.requests.next_stop().map(End::Asked)) {
+            Ok(Some(stopped)) => {
+                let _ = send(&mut from, &Answer::failed(Error::SupervisorGone(self.record.name.clone())));
+                return Some(stopped);
+            }
+            // Nobody waits for a mark whose caller is gone.
+            Ok(None) if is_closed(&from) => Err(Error::Interrupted),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
         let kept = ended.and_then(|()| unless_left(&self.owners(talk), cancel, || self.keep(name, &at, cancel)));
         if cancel.is_cancelled() {
             let _ = send(&mut from, &Answer::failed(Error::Interrupted));
@@ -165,10 +174,10 @@ impl Supervisor<'_> {
         self.write_record()
     }
 
-    /// Ends the server in order, with everything written.
-    pub(super) fn finish(&mut self) -> Result<()> {
+    /// Ends the server in order, with everything written, unless nobody waits for it any more.
+    pub(super) fn finish(&mut self, asked: &UnixStream) -> Result<Option<End>> {
         self.ask_to_end()?;
-        self.await_end()
+        self.await_end(|_| is_closed(asked).then_some(End::Unasked(EndReason::OwnerEnded)))
     }
 
     /// Begins that. An error: the server goes on as if it had not been asked.
@@ -179,11 +188,12 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    pub(super) fn await_end(&mut self) -> Result<()> {
+    /// Waits for that. Returns early with what `other_end` finds, which is asked again and again.
+    pub(super) fn await_end(&mut self, mut other_end: impl FnMut(&mut Self) -> Option<End>) -> Result<Option<End>> {
         let started = Instant::now();
         loop {
             match self.launched.server.ended() {
-                Some(sys::ProcessEnd::Exit(0)) => return Ok(()),
+                Some(sys::ProcessEnd::Exit(0)) => return Ok(None),
                 Some(other) => {
                     let how = format!("did not end in order ({})", other);
                     return Err(Error::server_failed(how));
@@ -193,6 +203,9 @@ impl Supervisor<'_> {
                     return Err(Error::server_failed(how));
                 }
                 None => {}
+            }
+            if let Some(end) = other_end(self) {
+                return Ok(Some(end));
             }
             let mut fds: Vec<_> = self
                 .launched
@@ -222,4 +235,10 @@ impl Supervisor<'_> {
         sweep::delete_old_templates(&marks);
         Ok(())
     }
+}
+
+fn is_closed(stream: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(stream, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(1..)) && fds[0].revents().contains(PollFlags::HUP)
 }

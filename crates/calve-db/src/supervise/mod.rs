@@ -363,10 +363,11 @@ impl<'a> Supervisor<'a> {
                 Answer::Done
             }
             Request::Finish => {
-                let answer = self
-                    .finish()
-                    .map_or_else(|error| Answer::failed(log::added_to(error, self.spec.files())), |()| Answer::Done);
-                return Some(End::Leave(answer));
+                return Some(match self.finish(&from) {
+                    Ok(None) => End::Leave(Answer::Done),
+                    Ok(Some(end)) => end,
+                    Err(error) => End::Leave(Answer::failed(log::added_to(error, self.spec.files()))),
+                });
             }
             Request::Claim(claim) => return self.claim(claim, from),
             Request::Mark(name) => {

@@ -43,6 +43,16 @@ impl Requests {
 
     /// Returns the next request, of this user's or of root's, and where the answer goes.
     pub(crate) fn next(&mut self) -> Option<(Request, UnixStream)> {
+        self.next_of(|_| true)
+    }
+
+    /// Returns where the answer goes to whoever asks the server to end, before all others.
+    pub(crate) fn next_stop(&mut self) -> Option<UnixStream> {
+        let is_stop = |request: &Request| matches!(request, Request::Stop | Request::StopAnyway);
+        self.next_of(is_stop).map(|(_, from)| from)
+    }
+
+    fn next_of(&mut self, is_wanted: impl Fn(&Request) -> bool) -> Option<(Request, UnixStream)> {
         while let Ok((stream, _)) = self.socket.accept() {
             self.callers.extend(Caller::of(stream));
         }
@@ -53,6 +63,7 @@ impl Requests {
             match caller.hear() {
                 CallerState::NotYet => at += 1,
                 CallerState::Nothing => drop(self.callers.remove(at)),
+                CallerState::Request(request) if !is_wanted(&request) => at += 1,
                 CallerState::Request(request) => {
                     let stream = self.callers.remove(at).stream;
                     if stream.set_nonblocking(false).is_ok() {
@@ -83,6 +94,10 @@ impl Caller {
     }
 
     fn hear(&mut self) -> CallerState {
+        // What was heard before may not have been wanted then.
+        if let Some(heard) = self.heard() {
+            return heard;
+        }
         let mut more = [0; LONGEST];
         match self.stream.read(&mut more) {
             Ok(0) => return CallerState::Nothing,
@@ -92,11 +107,16 @@ impl Caller {
             }
             Err(_) => return CallerState::Nothing,
         }
-        match self.said.iter().position(|byte| *byte == b'\n') {
-            Some(end) => serde_json::from_slice(&self.said[..end]).map_or(CallerState::Nothing, CallerState::Request),
+        match self.heard() {
+            Some(heard) => heard,
             None if self.said.len() > LONGEST => CallerState::Nothing,
             None => CallerState::NotYet,
         }
+    }
+
+    fn heard(&self) -> Option<CallerState> {
+        let end = self.said.iter().position(|byte| *byte == b'\n')?;
+        Some(serde_json::from_slice(&self.said[..end]).map_or(CallerState::Nothing, CallerState::Request))
     }
 }
 

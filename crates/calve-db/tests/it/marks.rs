@@ -1,8 +1,12 @@
 //! States of a server to go back to.
 
+use std::time::Duration;
+
 use calve_testkit::FileSystem;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::patience::Patience;
 use crate::world::{Mariadb, Postgres, Redis, User, World, eventually, fill, names, users};
 
 /// All that a table holds, in one word.
@@ -264,4 +268,56 @@ fn what_a_killed_supervisor_leaves_of_marks_is_swept() {
         assert_eq!(names(&world.home().join("db/servers")), [".lock"]);
         world.nothing_left();
     }
+}
+
+fn signal(pid: u64, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// Waits for the end of a command, which is not a matter of minutes.
+fn ends(child: &mut std::process::Child) -> Option<i32> {
+    let patience = Patience::of(Duration::from_secs(20));
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        assert!(!patience.is_over(), "it waits for the server");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn no_command_has_to_wait_for_a_server_that_does_not_end() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    for word in [Signal::INT, Signal::TERM] {
+        let server = world.start("a");
+        let pid = server["pid"].as_u64().unwrap();
+        signal(pid, Signal::STOP);
+        // The second finds the supervisor busy with the first.
+        for words in [&["mark", "a", "m"][..], &["mark", "a", "n"], &["reset", "a"], &["unmark", "a", "m"]] {
+            let mut child = world.db(words).spawn();
+            std::thread::sleep(Duration::from_millis(300));
+            signal(child.id().into(), word);
+            assert_eq!(ends(&mut child), Some(130), "{words:?}");
+        }
+        assert_eq!(ends(&mut world.db(["stop", "a"]).spawn()), Some(0));
+        world.nothing_runs();
+    }
+    // Nobody waits for this mark any more, and the server goes on.
+    let server = world.start("a");
+    let pid = server["pid"].as_u64().unwrap();
+    signal(pid, Signal::STOP);
+    let mut child = world.db(["mark", "a", "m"]).spawn();
+    std::thread::sleep(Duration::from_millis(300));
+    signal(child.id().into(), Signal::TERM);
+    assert_eq!(ends(&mut child), Some(130));
+    signal(pid, Signal::CONT);
+    // Its turn comes after the given up one.
+    mark(&world, "n");
+    let marks = world.db(["marks", "a", "--json"]).succeeds().json();
+    assert_eq!(marks["marks"].as_array().unwrap().len(), 1, "{marks}");
+    assert_eq!(world.rows(Postgres, &server), "1000");
+    world.stop("a");
+    world.nothing_left();
 }

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use calve_core::CancelToken;
+
 use super::home;
 use crate::cli::db::{MarkArguments, MarksArguments, UnmarkArguments};
 use crate::failure::Failure;
@@ -9,9 +11,9 @@ use crate::{db_receipt, output};
 use calve_receipt::human::{count, duration, size};
 use calve_receipt::{DbMarkReceipt, DbMarksReceipt};
 
-pub(crate) fn add(arguments: &MarkArguments) -> Result<(), Failure> {
+pub(crate) fn add(arguments: &MarkArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let started = Instant::now();
-    let mark = calve_db::mark(&home()?, &arguments.server, &arguments.name)?;
+    let mark = calve_db::mark(&home()?, &arguments.server, &arguments.name, cancel)?;
     if !output::is_quiet() {
         let took = duration(started.elapsed());
         output::say(&format!("marked `{}` as `{}` in {took}", arguments.server, arguments.name));
@@ -35,10 +37,10 @@ pub(crate) fn list(arguments: &MarksArguments) -> Result<(), Failure> {
     output::result(&marks.iter().map(line).collect::<String>())
 }
 
-pub(crate) fn remove(arguments: &UnmarkArguments) -> Result<(), Failure> {
+pub(crate) fn remove(arguments: &UnmarkArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     for name in &arguments.names {
-        calve_db::unmark(&home, &arguments.server, name)?;
+        calve_db::unmark(&home, &arguments.server, name, cancel)?;
         output::note(&format!("removed the mark `{name}`"));
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! `calve db reset`.
 
+use calve_core::CancelToken;
 use calve_db::StartNotice;
 
 use super::{copies, home};
@@ -10,7 +11,7 @@ use crate::output;
 use calve_receipt::DbServersReceipt;
 use calve_receipt::human::duration;
 
-pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &ResetArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let mut servers = Vec::new();
     for name in &arguments.names {
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &ResetArguments) -> Result<(), Failure> {
                 copies::announce(starting);
             }
         };
-        let reset = calve_db::reset(&home, name, arguments.to.as_deref(), &mut announce)?;
+        let reset = calve_db::reset(&home, name, arguments.to.as_deref(), &mut announce, cancel)?;
         let record = reset.record;
         if !output::is_quiet() {
             let how = if record.standby { "a standby" } else { record.strategy_name() };

@@ -1,5 +1,6 @@
 //! `calve db stop`.
 
+use calve_core::CancelToken;
 use calve_db::Error;
 
 use super::home;
@@ -10,7 +11,7 @@ use crate::output;
 use calve_receipt::DbServersReceipt;
 use calve_receipt::human::duration;
 
-pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &StopArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let home = home()?;
     let names = if arguments.all {
         // Those of worktrees end by `calve down`.
@@ -20,7 +21,7 @@ pub(crate) fn run(arguments: &StopArguments) -> Result<(), Failure> {
     };
     let (mut servers, mut worst) = (Vec::new(), 0);
     for name in &names {
-        match calve_db::stop(&home, name) {
+        match calve_db::stop(&home, name, cancel) {
             Ok(stopped) => {
                 output::note(&format!("stopped `{name}` in {}", duration(stopped.took)));
                 servers.push(db_receipt::server(&stopped.record));
