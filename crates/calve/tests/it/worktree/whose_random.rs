@@ -49,6 +49,8 @@ struct Random {
     /// Heads of requests that were fetched to where something tells so.
     known: BTreeSet<String>,
     passing: Option<(&'static str, String)>,
+    /// What came in a way that is rare, and has not been asked about.
+    newest: Option<String>,
 }
 
 impl Random {
@@ -68,6 +70,7 @@ impl Random {
             amended: Vec::new(),
             known: BTreeSet::new(),
             passing: None,
+            newest: None,
         }
     }
 
@@ -211,6 +214,7 @@ impl Random {
             }
         };
         steps.iter().for_each(|step| drop(self.project.git(step)));
+        self.newest = Some(commit.clone());
         self.theirs.insert(commit.clone());
         self.known.insert(commit);
         steps.join(", ")
@@ -227,7 +231,8 @@ impl Random {
         if !self.is_here(&format!("{old}~1")) {
             return "nothing".into();
         }
-        let rebase = format!("rebase -q --force-rebase --onto main {old}~1");
+        // Within a second, the same message would make the same commit.
+        let rebase = format!("rebase -q --signoff --onto main {old}~1");
         if self.random.below(2) == 0 {
             self.project.git(&format!("checkout -q --detach {old}"));
             self.project.git(&rebase);
@@ -236,6 +241,7 @@ impl Random {
         }
         let new = self.project.git("rev-parse HEAD");
         self.project.git("switch -q main");
+        self.newest = Some(new.clone());
         self.theirs.insert(new.clone());
         self.known.insert(new);
         format!("rebase {old} of a request")
@@ -333,7 +339,7 @@ impl Random {
         let all: Vec<_> = all.into_iter().collect();
         let mut foreign = 0;
         for _ in 0..3 {
-            let commit = self.random.pick(&all).clone();
+            let commit = self.newest.take().unwrap_or_else(|| self.random.pick(&all).clone());
             let left = self.list([commit.clone()], &tips);
             let theirs: Vec<_> = left.iter().filter(|one| self.theirs.contains(*one)).collect();
             let is_theirs = theirs.iter().any(|one| known.contains(*one) && !is_taken(one));
