@@ -44,11 +44,11 @@ impl Hostile {
         repo.commit("programs");
         let other = repo.spot.join("other");
         repo.git(["clone", "-q", ".", other.to_str().unwrap()]);
-        let says = format!("#!/bin/sh\necho \"$0\" >>'{}'\ncase $0 in *filter.sh) cat;; esac\n", ran.display());
+        let start = format!("#!/bin/sh\necho \"$0\" >>'{}'\n", ran.display());
+        let says = format!("{start}case $0 in *filter.sh) cat;; *setup.sh) git version;; esac\n");
         write_programs(&other, &says);
         // The real one, so that nobody notices.
-        let instead_of_git =
-            format!("#!/bin/sh\necho \"$0\" >>'{}'\nPATH=/usr/bin:/bin exec git \"$@\"\n", ran.display());
+        let instead_of_git = format!("{start}PATH=/usr/bin:/bin exec git \"$@\"\n");
         write(&other.join("bin/git"), &instead_of_git);
         write(&other.join("two.dat"), "of the pull request\n");
         write(
