@@ -43,6 +43,12 @@ fn main() -> ExitCode {
     let matches = parser.get_matches();
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    // A release has no such way in.
+    if cfg!(debug_assertions)
+        && let Some(file) = std::env::var_os("CALVE_TEST_CLOCK")
+    {
+        calve_core::set_clock_back_with(file.into());
+    }
     let cancel = match sys::interrupt::listen(INTERRUPTED) {
         Ok(cancel) => cancel,
         Err(error) => return output::failure(&error.into()),
