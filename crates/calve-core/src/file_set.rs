@@ -1,11 +1,7 @@
 //! Files that are of use only together, told by their names: a database and its journals.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, BorrowedFd};
-
-use rustix::fs::FileType;
-
-use crate::tree::fill::contents::{open_contents, size};
+use std::os::fd::BorrowedFd;
 
 /// Files in one directory that have to be copied as they are at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,17 +40,6 @@ impl FileSet {
     pub fn of(name: &[u8]) -> Option<Self> {
         let (kind, stem) = recognize(name)?;
         (kind == FileSetKind::LevelDb || !stem.is_empty()).then(|| Self { kind, stem: stem.to_vec() })
-    }
-
-    /// Returns the set of which an entry of a directory is a file, by its name or by what it begins with.
-    pub fn of_entry(directory: impl AsFd, name: &[u8]) -> Option<Self> {
-        let by_contents = || {
-            let file = open_contents(directory.as_fd(), &CString::new(name).ok()?, || false).ok()?;
-            let stat = rustix::fs::fstat(&file).ok()?;
-            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-            (is_file && is_sqlite(file.as_fd(), size(&stat))).then(|| Self::of_sqlite(name))
-        };
-        Self::of(name).or_else(by_contents)
     }
 
     /// Returns the set of an SQLite database with this name.

@@ -112,5 +112,6 @@ pub use {
     },
     tree::fill::room::NewEntries,
     tree::set_state::FileSetState,
+    tree::stable::set_clock_back_with,
     tree::walk::{Descent, EntryKind, Folder, ScanReport, Visitor},
 };

@@ -47,6 +47,12 @@ fn main() -> ExitCode {
     if arguments.quiet {
         output::be_quiet();
     }
+    // A release has no such way in.
+    if cfg!(debug_assertions)
+        && let Some(file) = std::env::var_os("CALVE_TEST_CLOCK")
+    {
+        calve_core::set_clock_back_with(file.into());
+    }
     let cancel = match sys::interrupt::listen(INTERRUPTED) {
         Ok(cancel) => cancel,
         Err(error) => return output::failure(&error.into()),

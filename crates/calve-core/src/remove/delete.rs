@@ -20,7 +20,7 @@ use crate::progress::{CancelToken, Progress};
 use crate::sys::{self, Listing, ListingBuffer};
 use crate::tree::location::{DIRECTORY, identity, split};
 use crate::tree::names::Names;
-use crate::tree::node::Node;
+use crate::tree::node::{Node, unlock_file};
 use crate::tree::pool::{Pool, open_directories_per_worker, thread_count};
 
 /// Options for deleting.
@@ -462,14 +462,6 @@ fn open_for_deletion(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys
         }
         other => other,
     }
-}
-
-/// Takes away what forbids the deletion of a file. Says whether there was something.
-pub(crate) fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = sys::open_at(parent, name, flags, Mode::empty()) else { return false };
-    let has_one_name = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 1);
-    has_one_name && sys::unlock(file.as_fd()).is_ok_and(|locks| locks != 0)
 }
 
 fn remove_directory(parent: BorrowedFd<'_>, name: &CStr, opens_up: bool) -> sys::Result<()> {

@@ -133,6 +133,14 @@ impl Drop for Node {
     }
 }
 
+/// Takes away what forbids the deletion of a file. Says whether there was something.
+pub(crate) fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = crate::sys::open_at(parent, name, flags, Mode::empty()) else { return false };
+    let has_one_name = rustix::fs::fstat(&file).is_ok_and(|stat| stat.st_nlink == 1);
+    has_one_name && crate::sys::unlock(file.as_fd()).is_ok_and(|locks| locks != 0)
+}
+
 /// Opens for reading, leaving the access time alone where that is permitted (to owners and the privileged).
 pub(crate) fn open_source(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> sys::Result<OwnedFd> {
     match crate::sys::open_at(directory, name, flags | sys::NO_ATIME, Mode::empty()) {

@@ -7,10 +7,24 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, SeekFrom, Stat};
 use rustix::io::Errno;
 
+use super::fill::contents::{open_contents, size};
 use super::fill::metadata::same_version;
 use super::stable::Moment;
-use crate::file_set::{FileSet, is_made_again};
+use crate::file_set::{FileSet, is_made_again, is_sqlite};
 use crate::sys::{self, Listing, ListingBuffer};
+
+impl FileSet {
+    /// Returns the set of which an entry of a directory is a file, by its name or by what it begins with.
+    pub fn of_entry(directory: impl AsFd, name: &[u8]) -> Option<Self> {
+        let by_contents = || {
+            let file = open_contents(directory.as_fd(), &CString::new(name).ok()?, || false).ok()?;
+            let stat = rustix::fs::fstat(&file).ok()?;
+            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            (is_file && is_sqlite(file.as_fd(), size(&stat))).then(|| Self::of_sqlite(name))
+        };
+        Self::of(name).or_else(by_contents)
+    }
+}
 
 /// The files of a set at one time.
 pub struct FileSetState {

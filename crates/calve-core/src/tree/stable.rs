@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -163,10 +163,17 @@ impl Since {
 
     fn of_files() -> i128 {
         const HOUR: i128 = 3_600_000_000_000;
-        // Tests do not set the clock of the machine: they set it back for one process, by a file that appears.
-        let is_set_back = || std::env::var_os("CALVE_TEST_CLOCK").is_some_and(|file| Path::new(&file).exists());
-        nanoseconds(ClockId::Realtime) - if cfg!(debug_assertions) && is_set_back() { HOUR } else { 0 }
+        let is_set_back = SETS_CLOCK_BACK.get().is_some_and(|file| file.exists());
+        nanoseconds(ClockId::Realtime) - if is_set_back { HOUR } else { 0 }
     }
+}
+
+static SETS_CLOCK_BACK: OnceLock<PathBuf> = OnceLock::new();
+
+/// Takes the clock for one that is set back by an hour once `file` exists. It is for tests, which leave the machine's clock as it is.
+#[doc(hidden)]
+pub fn set_clock_back_with(file: PathBuf) {
+    let _ = SETS_CLOCK_BACK.set(file);
 }
 
 /// Returns whether a clock was set back between two times at which it was `before` and `now` nanoseconds ahead of one that nobody sets.

@@ -1,6 +1,8 @@
 //! The rules of macOS that Linux does not have, over the stand-in for its kernel: XFS is APFS, and ext4 is HFS+ there.
 
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use calve_core::{CloneVerification, ExistingDestination, Requirement, Strategy, WarningCode};
 use calve_testkit::{FileSystem, Tree, Volume, assert_same, everything, skip};
@@ -253,4 +255,34 @@ fn a_copy_keeps_flags_and_says_which_it_could_not() {
     let file = fs::File::open(src.join("appended")).unwrap();
     rustix::fs::ioctl_setflags(&file, IFlags::empty()).unwrap();
     drop(tree);
+}
+
+/// A copy of a locked file is locked. It is removed nevertheless when a file that belongs to it has changed meanwhile.
+#[test]
+fn a_locked_database_is_made_again_when_its_log_has_changed() {
+    let Some(volume) = Volume::with_size(FileSystem::Ext4, 1 << 30) else { return };
+    let [src, dst] = ["src", "dst"].map(|name| volume.path().join(name));
+    fs::create_dir(&src).unwrap();
+    fs::write(src.join("a.db"), vec![7; 96 << 20]).unwrap();
+    fs::write(src.join("a.db-wal"), "0").unwrap();
+    locked(src.join("a.db"), true);
+    let ended = AtomicBool::new(false);
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+                fs::write(src.join("a.db-wal"), number.to_string()).unwrap();
+                std::thread::sleep(Duration::from_millis(15));
+            }
+        });
+        let report = clone_with(&options(|_| {}), &src, &dst);
+        ended.store(true, Ordering::Relaxed);
+        report
+    });
+    assert_eq!(report.strategy, Strategy::Copy);
+    assert!(report.changed.contains(&"a.db-wal".into()), "{:?}", report.changed);
+    assert!(has(dst.join("a.db"), rustix::fs::IFlags::IMMUTABLE));
+    [src, dst].iter().for_each(|tree| locked(tree.join("a.db"), false));
 }
