@@ -100,7 +100,7 @@ fn writers_and_readers_never_notice() {
         for number in 0..FILES {
             Tree::new(&root).file(number.to_string(), &model.common);
         }
-        let mut options = plain();
+        let options = plain();
         let (mut shared, mut runs) = (0, 0);
         std::thread::scope(|scope| {
             for seed in [10, 11] {
