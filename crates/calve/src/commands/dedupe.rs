@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(
     options.against.clone_from(&arguments.against);
     options.cache = if arguments.no_cache { None } else { cache() };
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
+    options.threads = super::threads_of_a_test();
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let watch = Watch::start("compared", &options.progress);

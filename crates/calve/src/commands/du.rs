@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &DuArguments, cancel: &CancelToken) -> Result<(), F
     let mut options = DiskUsageOptions::default();
     options.mounts = if arguments.one_file_system { Mounts::Stay } else { Mounts::Cross };
     options.scratch = Some(std::env::temp_dir());
+    options.threads = super::threads_of_a_test();
     options.progress = Arc::new(Progress::default());
     options.cancel = cancel.clone();
     let watch = Watch::start("looked at", &options.progress);

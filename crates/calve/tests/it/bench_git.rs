@@ -30,8 +30,8 @@ fn made_up(spot: &Spot, commits: u32, files: u32, bytes: usize) -> String {
         let changed = commit % files.min(5);
         let changed = if commit == 0 { 0..files } else { changed..changed + 1 };
         for file in changed {
-            stream.extend(format!("M 644 inline d{}/f{file}\ndata {}\n", file % 3, 2 * bytes).into_bytes());
-            stream.extend(random.bytes(bytes).iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
+            stream.extend(format!("M 644 inline d{}/f{file}\ndata {}\n", file % 3, bytes).into_bytes());
+            stream.extend(random.bytes(bytes));
             stream.push(b'\n');
         }
     }
@@ -50,7 +50,7 @@ fn made_up(spot: &Spot, commits: u32, files: u32, bytes: usize) -> String {
 
 /// One that takes no time.
 fn tiny(spot: &Spot) -> String {
-    made_up(spot, 40, 30, 1000)
+    made_up(spot, 40, 30, 2000)
 }
 
 /// A repository with so many commits, each of which changes a file.

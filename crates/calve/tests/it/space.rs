@@ -211,7 +211,7 @@ fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {
         for (calls, error) in [("ioctl", "EPERM"), ("ioctl", "EACCES"), ("pread64", "EACCES"), ("openat", "EACCES")] {
             for nth in 1..=12 {
                 let mut command = Command::new(PROGRAM);
-                command.args(["dedupe", "--json", "--no-cache"]).args(&roots);
+                command.args(["dedupe", "--json", "--no-cache"]).args(&roots).env("CALVE_TEST_THREADS", "1");
                 let injection = Injection { syscalls: calls, fault: Fault::Error(error), nth };
                 let Some(outcome) = run_injected(&command, injection) else { return };
                 roots.iter().zip(&before).for_each(|(root, before)| before.assert_unchanged(root));
@@ -235,6 +235,7 @@ fn permission_denied_in_the_middle_changes_nothing_but_what_is_said() {
 /// in memory is not counted, as that differs from run to run.
 fn peak_memory_bytes(args: &[&str], volume: &Volume) -> u64 {
     let command = calve(args).within(volume.path()).env("CALVE_HOME", volume.path().join("home"));
+    let command = command.env("CALVE_TEST_THREADS", "2");
     let mut running = command.start();
     let mut peak = 0;
     while !running.has_ended() {

@@ -119,8 +119,8 @@ fn too_little_room_is_noticed_early() {
     let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 24 << 20) else { return };
     let spot = Spot::at(volume);
     let elsewhere = Spot::anywhere();
-    // 6 MB in a pack, and 12 MB checked out, beside what a copy and a push take.
-    let ran = bench_git(".", [made_up(&elsewhere, 1, 12, 1 << 19)]).within(&spot).fails(1);
+    // 12 MB in a pack, and 12 MB checked out.
+    let ran = bench_git(".", [made_up(&elsewhere, 1, 12, 1 << 20)]).within(&spot).fails(1);
     ran.says(&["a run needs", "are free", "--into"]).hints();
     spot.holds(&[]);
     // And what does not fit at all.
@@ -135,7 +135,7 @@ fn a_disk_that_fills_up_meanwhile_is_told() {
     let spot = Spot::at(volume);
     let elsewhere = Spot::anywhere();
     let mut running = calve(["bench", "git", "--into", ".", "--tests=T1", "--runs=100000"])
-        .arg(made_up(&elsewhere, 1, 2, 1 << 19))
+        .arg(made_up(&elsewhere, 1, 2, 1 << 20))
         .within(&spot)
         .start();
     crate::spot::eventually("it clones", || {
