@@ -5,7 +5,7 @@ use std::path::Path;
 use calve_testkit::require_program;
 use serde_json::{Value, json};
 
-use super::services::{MARIADB, MYSQL, POSTGRES, Shop};
+use super::services::{MARIADB, POSTGRES, Shop};
 use crate::terminal::Terminal;
 
 /// Returns in what a worktree differs from its template: kind and name, and the numbers of rows on both sides.
@@ -91,11 +91,6 @@ fn data_is_compared_and_promoted_on_mariadb() {
     is_compared_and_promoted(MARIADB);
 }
 
-#[test]
-fn data_is_compared_and_promoted_on_mysql() {
-    is_compared_and_promoted(MYSQL);
-}
-
 /// Statements for MariaDB and MySQL, and what is said of each.
 const OF_MARIADB: [(&str, &str); 5] = [
     ("CREATE DATABASE other", "database other: only in"),
@@ -131,7 +126,6 @@ fn what_a_database_holds_is_told_apart() {
             ][..],
         ),
         (MARIADB, &OF_MARIADB[..]),
-        (MYSQL, &OF_MARIADB[..]),
     ] {
         let Some(shop) = Shop::new(engine) else { continue };
         let one = shop.repo.added("one");

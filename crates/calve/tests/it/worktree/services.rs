@@ -16,7 +16,7 @@ pub(super) struct Shop {
 
 pub(super) const POSTGRES: &str = "postgres";
 pub(super) const MARIADB: &str = "mariadb";
-pub(super) const MYSQL: &str = "mysql";
+const MYSQL: &str = "mysql";
 const MYSQL_CLIENT: &str = "/usr/local/mysql/bin/mysql";
 
 impl Shop {
@@ -143,8 +143,9 @@ fn path_of(ran: &RunResult) -> PathBuf {
     PathBuf::from(ran.stdout.trim_end())
 }
 
-fn lives_of_its_own(engine: &'static str) {
-    let Some(shop) = Shop::new(engine) else { return };
+#[test]
+fn a_worktree_has_data_of_its_own_until_it_is_removed() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
     let one = path_of(&shop.repo.adding("one").succeeds().says(&["service: DATABASE_URL="]));
     let two = shop.repo.added("two");
     assert_eq!((shop.state(&one), shop.servers().len()), ("stopped".into(), 0), "data is cloned, and nothing started");
@@ -225,11 +226,6 @@ fn data_is_branched_from_a_worktree_whose_server_runs_on_mariadb() {
     branches(MARIADB);
 }
 
-#[test]
-fn data_is_branched_from_a_worktree_whose_server_runs_on_mysql() {
-    branches(MYSQL);
-}
-
 /// The supervisor is not asked: the server goes with it, as when the machine stops.
 pub(super) fn kill(pid: &Value) {
     let server = pid.as_u64().unwrap();
@@ -237,21 +233,6 @@ pub(super) fn kill(pid: &Value) {
     let supervisor: i32 = text[text.rfind(')').unwrap() + 2..].split(' ').nth(1).unwrap().parse().unwrap();
     let supervisor = rustix::process::Pid::from_raw(supervisor).unwrap();
     rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
-}
-
-#[test]
-fn a_worktree_has_data_of_its_own_until_it_is_removed_on_postgres() {
-    lives_of_its_own(POSTGRES);
-}
-
-#[test]
-fn a_worktree_has_data_of_its_own_until_it_is_removed_on_mariadb() {
-    lives_of_its_own(MARIADB);
-}
-
-#[test]
-fn a_worktree_has_data_of_its_own_until_it_is_removed_on_mysql() {
-    lives_of_its_own(MYSQL);
 }
 
 #[test]
