@@ -127,7 +127,10 @@ fn a_volume_is_made_used_and_removed() {
     let cloned = calve(["cp", "--json", "--require", "instant", "src", "dst"]).within(&top).succeeds().json();
     assert_eq!(cloned["strategy"], "snapshot");
     assert_same(top.join("src"), top.join("dst"));
-    host.calve(["remove", "work", "--yes"]).fails(1).says(&["is attached", "calve volume detach work"]);
+    host.calve(["remove", "work", "--yes"]).fails(1).says(&[
+        "is attached",
+        "detach it first: calve volume detach work; `losetup -l` shows a loop device that somebody else has made",
+    ]);
     host.detach("work");
     assert_eq!(host.listed("work")["attached"], false);
     assert_eq!(names(&top), [""; 0]);

@@ -48,7 +48,7 @@ fn a_disk_that_others_fill_meanwhile_ends_the_bench_and_everything_it_made_is_re
     for runs in ["1", "3"] {
         let command = bench_of("tree", ".").args(["--runs", runs]).within(&spot);
         let ran = command.env("PATH", programs.path()).fails(1);
-        ran.says(&["a run needs", "are free", "free some there"]).hints();
+        ran.says(&["a run needs", "are free", "free some there, or name another place with `--into`"]);
         spot.holds(&["filler", "tree"]);
         fs_err::remove_file(spot.join("filler")).unwrap();
     }
