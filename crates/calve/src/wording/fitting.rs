@@ -1,14 +1,14 @@
-//! Hints that fit the command that prints them: libraries and helpers have one wording for all commands, with options that some lack.
+//! Fits hints to the command that prints them: the shared wordings mention options that some commands lack.
 
 use std::sync::OnceLock;
 
 use calve_agent::mcp::HINTS_FOR_AGENT;
 use clap::{ArgMatches, Command};
 
-/// The options of the command that runs, as they are typed.
+/// The options of the running command, as typed.
 static OPTIONS: OnceLock<Vec<String>> = OnceLock::new();
 
-/// Notes which options the command that was given has. What an agent reads has none: it must not be told how to go round a refusal.
+/// Records the options of the given command. Hints for an agent mention none, because an agent must not learn how to bypass a refusal.
 pub(crate) fn note_options(parser: &Command, matches: &ArgMatches) {
     let for_agent = std::env::var_os(HINTS_FOR_AGENT).is_some() || is_hook_of_agent(matches);
     let _ = OPTIONS.set(if for_agent { vec![] } else { options_of(parser, matches) });
@@ -32,7 +32,7 @@ fn typed(command: &Command) -> Vec<String> {
     long.map(|name| format!("--{name}")).chain(short.map(|name| format!("-{name}"))).collect()
 }
 
-/// Leaves out of a hint what names an option that the command does not have. What is left may be nothing.
+/// Drops the parts of a hint that name options which the command lacks. The result may be empty.
 pub(crate) fn fitting(hint: String) -> String {
     match OPTIONS.get() {
         Some(options) => without_others(&hint, options),
@@ -46,7 +46,7 @@ fn without_others(hint: &str, options: &[String]) -> String {
     begins.strip_prefix("or ").unwrap_or(begins).to_owned()
 }
 
-/// Cuts a hint before each part that could be left out.
+/// Splits a hint before each part that can be dropped.
 fn clauses(hint: &str) -> Vec<&str> {
     let is_quoted = |at: usize| hint[..at].matches('`').count() % 2 == 1;
     let starts = ["; ", ", or "].into_iter().flat_map(|between| hint.match_indices(between)).map(|(at, _)| at);
@@ -55,13 +55,13 @@ fn clauses(hint: &str) -> Vec<&str> {
     cuts.windows(2).map(|pair| &hint[pair[0]..pair[1]]).collect()
 }
 
-/// Returns whether the command has each option that is named alone. An option of another command stands behind its name.
+/// Returns whether the command has every option that the clause names alone. Another command's option follows that command's name.
 fn fits(clause: &str, options: &[String]) -> bool {
     let quoted = || clause.split('`').skip(1).step_by(2);
     let named = quoted()
-        .filter(|text| text.starts_with('-') && text.len() > 1)
+        .filter(|text| text.starts_with('-') && !text.trim_matches('-').is_empty())
         .filter_map(|text| text.split([' ', '=']).next());
-    // An agent would also follow another command's.
+    // An agent would also follow another command's `-f`.
     let is_forced =
         options.is_empty() && clause.split(|c: char| c.is_whitespace() || c == '`').any(|word| word == "-f");
     !is_forced && named.into_iter().all(|option| options.iter().any(|one| one == option))
@@ -89,6 +89,7 @@ mod tests {
             "`calve worktree remove -f` forgets it"
         );
         assert_eq!(fitting("look; `calve worktree remove -f` forgets it", &[]), "look");
+        assert_eq!(fitting("check the command after `--`", &[]), "check the command after `--`");
         assert_eq!(fitting("no `..`, and no `-` at the front", &[]), "no `..`, and no `-` at the front");
         assert_eq!(fitting("`--older-than AGE`, such as 0h, removes it", &[]), "");
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The program of this build.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_calve");
 
-/// What this user has kept is not to decide what a test sees.
+/// Keeps the user's own state from influencing a test.
 const NO_HOME: &str = "/nonexistent/calve";
 
 /// A command line of `calve`.
@@ -233,12 +233,16 @@ impl RunResult {
         self
     }
 
-    /// Expects a line that tells what to do next, with no option that the command does not have.
+    /// Expects a hint, with no option that the command lacks.
     #[track_caller]
     pub(crate) fn hints(self) -> Self {
         let hint = self.stderr.lines().find_map(|line| line.strip_prefix("hint: ").filter(|hint| !hint.is_empty()));
         let Some(hint) = hint else { panic!("{}: no hint: {}", self.line, self.stderr) };
-        let quoted = hint.split('`').skip(1).step_by(2).filter(|text| text.starts_with('-') && text.len() > 1);
+        let quoted = hint
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|text| text.starts_with('-') && !text.trim_matches('-').is_empty());
         let mut options = quoted.filter_map(|text| text.split([' ', '=']).next()).peekable();
         if options.peek().is_some() {
             let help = self.help();
