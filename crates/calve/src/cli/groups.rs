@@ -26,7 +26,7 @@ pub(crate) fn with_all_commands(mut parser: Command) -> Command {
             let _ = writeln!(text, "  {:<12} {about}{alias}", command.get_name());
         }
     }
-    text += "\nEvery command takes --quiet (-q): print nothing but errors, warnings and results.\n`calve COMMAND --help` has the options of a command, `calve --version` the version.{after-help}";
+    text += "\n`calve COMMAND --help` shows its options, `calve --version` the version. Every command takes --quiet (-q).{after-help}";
     parser.help_template(text)
 }
 

@@ -43,7 +43,7 @@ fn cache() -> Option<std::path::PathBuf> {
     match home::directory() {
         Ok(home) => Some(home.join("hashes")),
         Err(why) => {
-            output::note(&format!("warning: hashes are not kept for the next run: {why}"));
+            output::say(&format!("warning: hashes are not kept for the next run: {why}"));
             None
         }
     }
