@@ -201,6 +201,18 @@ pub(crate) fn forget_run(place: &Path) -> Result<()> {
     trash::remove(&place.join("tmp"), RemovalWait::Yes)
 }
 
+/// Removes all of a place but its data and its lock. Whoever can run code in its server may have put links there.
+pub(crate) fn leave_data(place: &Path) -> Result<()> {
+    let failed = |error| Error::io(Operation::List, place, error);
+    for entry in fs::read_dir(place).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name() != "data" && entry.file_name() != registry::LOCK {
+            trash::remove(&entry.path(), RemovalWait::Yes)?;
+        }
+    }
+    Ok(())
+}
+
 /// Ends what a server of this process's may have left: without a process namespace its children are this process's now, and
 /// without one for memory that stays too.
 pub(crate) fn end_children(engine: &dyn Engine, place: &Path, server: Option<u32>, isolated: bool) {

@@ -321,8 +321,8 @@ fn build(
     made.map_err(|error| of_template(error, &path, &home.templates().join(&options.name), &options.name, source))
 }
 
-/// Starts a server once on what the command, or somebody's directory, has left. Settings may be in it that no server starts with, and the
-/// template would take the place of one that is good.
+/// Starts a server once on the data that the command or an adopted directory left. Otherwise a template whose settings prevent a start
+/// could replace a good one.
 fn try_to_start(
     home: &Home,
     built: &Spec,
@@ -331,6 +331,8 @@ fn try_to_start(
     supervisor: &[PathBuf],
     cancel: &CancelToken,
 ) -> Result<()> {
+    publish::check_log(plan.engine, &built.place)?;
+    sweep::leave_data(&built.place)?;
     let lock = held.try_clone().map_err(|error| Error::io(Operation::Lock, &built.place, error))?;
     let place = registry::RegistryPlace { path: built.place.clone(), lock };
     let fresh = new_spec(home, &built.name, &built.place, &built.engine, &built.program, built.account)?;

@@ -28,10 +28,7 @@ pub(super) fn publish(
     let data = place.join("data");
     engine.scrub(&data)?;
     engine.examine(&data, version)?;
-    let log = log::contents(&place);
-    if engine.log_tells_of_recovery(&String::from_utf8_lossy(&log)) {
-        return Err(Error::not_usable(&data, UnusableData::NotShutDown));
-    }
+    check_log(engine, &place)?;
     sweep::forget_run(&place)?;
     let size = manifest::write(&place)?;
     let mut template = DatabaseTemplate { files: size.files, bytes: size.bytes, ..template };
@@ -44,6 +41,14 @@ pub(super) fn publish(
     sys::sync_file_system(&target).map_err(|error| Error::io(Operation::Sync, &target, error))?;
     template.place = target;
     Ok(template)
+}
+
+/// Refuses data that its server had to recover.
+pub(super) fn check_log(engine: &dyn Engine, place: &Path) -> Result<()> {
+    match engine.log_tells_of_recovery(&String::from_utf8_lossy(&log::contents(place))) {
+        true => Err(Error::not_usable(&place.join("data"), UnusableData::NotShutDown)),
+        false => Ok(()),
+    }
 }
 
 /// Gives a place the name of a template. There is one of that name all the time, if there was one.

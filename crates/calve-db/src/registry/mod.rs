@@ -30,7 +30,7 @@ use crate::files::private;
 use crate::operation::Operation;
 use crate::sys;
 
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 const RECORD: &str = "server.json";
 const BEGUN: &str = "begun.json";
 /// The file that names a server's container, so that it can be found without a record.

@@ -60,8 +60,7 @@ fn every_strategy_that_works_is_measured() {
         assert_eq!(strategies(&report, 1), expected, "{report:#}");
         let steps = report["results"].as_array().unwrap().iter().filter(|row| row["step"].is_string());
         let timed = steps.filter(|row| row["ms"]["median"].as_f64().unwrap_or_default() > 0.0).count();
-        // On an overlay that copies, no reset is prepared.
-        assert_eq!(timed, if file_system == FileSystem::Ext4 { 3 } else { 4 }, "{report:#}");
+        assert_eq!(timed, 4, "{report:#}");
         let alone = row(&report, "the server alone: an existing directory");
         assert!(alone["clone_ms"].is_null() && alone["first_query_ms"]["median"].as_f64() > Some(0.0), "{alone:#}");
         let not_run: Vec<&Value> = report["not_run"].as_array().unwrap().iter().map(|row| &row["why"]).collect();

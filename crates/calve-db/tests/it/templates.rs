@@ -167,12 +167,10 @@ fn what_no_server_starts_on_is_no_template_and_replaces_none() {
         "psql -qc \"alter system set shared_preload_libraries='no_such_lib'\"",
         "psql -qc 'alter system set max_connections=1'",
         "psql -qc \"alter system set shared_buffers='8000GB'\"",
-        "psql -Atqc 'show data_directory' >d; echo 'no_such_setting = 1' >>\"$(cat d)/postgresql.conf\"; rm d",
     ];
     for command in commands {
         let words = ["template", "create", "t", "--engine", "postgres", "--", "sh", "-ec", command];
-        let ran = world.db(words).fails(1, &["when it was started on what is to be the template"]);
-        assert!(ran.stderr().contains("FATAL"), "{command}: {}", ran.stderr());
+        world.db(words).fails(1, &["when it was started on what is to be the template", "postgres: "]);
         let server = world.start("a");
         assert_eq!(world.rows(Postgres, &server), "1000", "{command}");
         world.stop("a");
