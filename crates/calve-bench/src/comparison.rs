@@ -53,7 +53,7 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>
 fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>) {
     let (cache, caches) = match schedule.cache {
         Cache::Warm => ("warm", "warm: the tree was read once before the first run"),
-        Cache::Cold => ("cold", "cold: emptied before each run, also of the programs themselves"),
+        Cache::Cold => ("cold", "cold: emptied before each run, including cached programs"),
     };
     report.circumstance("Caches", caches);
     let deleted = if runs.deletions.is_empty() {

@@ -56,7 +56,7 @@ impl FileSet {
         }
     }
 
-    /// Returns whether a single file with such a name is no set: many other files are called so.
+    /// Returns whether a single file is no set yet, because its name is common among other files.
     pub fn is_told_by_others(&self) -> bool {
         matches!(self.kind, FileSetKind::LevelDb | FileSetKind::RedisAppendOnly)
     }
@@ -115,7 +115,7 @@ pub(crate) fn is_made_again(name: &[u8]) -> bool {
     name.ends_with(SQLITE_INDEX) || name == b"lock.mdb" || name.ends_with(LMDB_LOCK)
 }
 
-/// Returns whether a file of this size is an SQLite database, whose name need not tell.
+/// Returns whether a file of this size is an SQLite database, whatever its name.
 pub(crate) fn is_sqlite(file: BorrowedFd<'_>, bytes: u64) -> bool {
     let has_whole_pages = bytes > 0 && bytes.is_multiple_of(SQLITE_SMALLEST_PAGE);
     let mut beginning = [0; SQLITE_MAGIC.len()];

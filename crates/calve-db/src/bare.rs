@@ -1,7 +1,7 @@
 //! Servers started without Calve's cloning, for `calve bench db` to compare with.
 //!
-//! A bare server has a place in the registry, whose lock this process holds, so that the next command removes its container and files,
-//! should this process be killed.
+//! A bare server has a place in the registry, locked by this process. If this process is killed, the next command removes the
+//! server's container and files.
 
 use std::fs::File;
 
@@ -73,7 +73,7 @@ impl<'a> BareServers<'a> {
         self.template.image.as_ref().map(|image| if image.is_docker() { "docker" } else { "podman" })
     }
 
-    /// Prepares a server on a clone that is made before, by the best strategy but an overlay. This is not timed.
+    /// Prepares a server on a clone made beforehand by the best strategy other than an overlay. This is not timed.
     pub fn prepare(&self, cancel: &CancelToken) -> Result<PreparedBareServer> {
         let engine = engine::named(&self.template.engine)?;
         let place = registry::reserve(self.home, &self.name)?;

@@ -88,7 +88,7 @@ pub fn unmark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Re
     ask(&record, Request::Unmark(mark.to_owned()), &mut |_| (), cancel)?.into_result().map(|_| ())
 }
 
-/// Asks a supervisor, and waits for its answer. Cancelled, it waits no longer: the supervisor finds that nobody does.
+/// Asks a supervisor, and waits for its answer. When cancelled, stops waiting; the supervisor notices the closed connection.
 pub(crate) fn ask(
     record: &Record,
     request: Request,
@@ -104,7 +104,7 @@ pub(crate) fn ask(
         match receive(&mut talk) {
             Ok(Some(Answer::Starting(starting))) => tell(&starting),
             Ok(answer) => return answer.ok_or_else(gone),
-            // It lives, and says what this version does not know.
+            // It is alive, but its answer is unknown to this version.
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 return Err(Error::io(Operation::Talk, &record.control, error));
             }

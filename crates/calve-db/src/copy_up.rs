@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
-/// A copy of more is felt. PostgreSQL's log is in files of this size, which it opens as it starts.
+/// Files above this size are listed. PostgreSQL's log files have exactly this size, and it opens one at each start.
 const LARGE_BYTES: u64 = 16 << 20;
 
 /// A file that would be copied.
@@ -17,7 +17,7 @@ pub struct LargeFile {
     pub bytes: u64,
 }
 
-/// Lists the files of a data directory whose copies would be felt, the largest first.
+/// Lists the files of a data directory above [`LARGE_BYTES`], the largest first.
 pub(crate) fn large(data: &Path) -> Vec<LargeFile> {
     let mut found = Vec::new();
     walk(data, Path::new(""), &mut |path, metadata| {
@@ -29,7 +29,7 @@ pub(crate) fn large(data: &Path) -> Vec<LargeFile> {
     found
 }
 
-/// Visits all regular files. It leaves out what it cannot read: this is a report, and the server does not depend on it.
+/// Visits all regular files. Skips unreadable ones: this only feeds a report, and the server does not depend on it.
 fn walk(top: &Path, below: &Path, visit: &mut impl FnMut(&Path, &std::fs::Metadata)) {
     for entry in fs::read_dir(top.join(below)).into_iter().flatten().flatten() {
         let path = below.join(entry.file_name());

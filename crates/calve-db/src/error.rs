@@ -148,7 +148,7 @@ pub enum Error {
     /// An earlier build made it for such an engine. The volumes are those that it has noted.
     #[error("the template `{name}` is for servers in volumes of a Docker engine, which are no longer supported")]
     TemplateInVolumes { name: String, volumes: Vec<String> },
-    /// The same of a server. The names of its container and its volumes begin with `name`.
+    /// A server has its data in such volumes. The names of its container and volumes begin with `name`.
     #[error(
         "its data is in volumes of a Docker engine, which are no longer supported; to remove it: docker rm --force {name}; \
          docker volume rm $(docker volume ls --quiet --filter name={name}); rm -r {}", ShownPath(.place)

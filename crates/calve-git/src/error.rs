@@ -70,7 +70,7 @@ impl From<calve_core::Error> for Error {
     fn from(error: calve_core::Error) -> Error {
         match error {
             calve_core::Error::Interrupted => Error::Interrupted,
-            // Of a worktree: another one may have been made there since the path was looked at.
+            // Another worktree may have been made there since the path was checked.
             calve_core::Error::DestinationExists(_) => Error::refused(error.to_string(), Remedy::ChooseAnotherPath),
             other => Error::Clone(other),
         }

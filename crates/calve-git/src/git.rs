@@ -43,7 +43,7 @@ pub(crate) const OF_ONE_REPOSITORY: &[&str] = &[
 /// With these, git prints every header that it sends, tokens of `http.extraHeader` among them; and what git prints, Calve passes on.
 const TELLING_HEADERS: [&str; 2] = ["GIT_CURL_VERBOSE", "GIT_TRACE_CURL"];
 
-/// The command that prints every setting with where it is from, for [`trust::programs`].
+/// The command that prints every setting with its scope, for [`trust::programs`].
 const SCOPED_SETTINGS: [&str; 4] = ["config", "-z", "--show-scope", "--list"];
 
 /// The `git` program, to be run in one directory.
@@ -73,7 +73,7 @@ impl Git {
         self
     }
 
-    /// Makes it run no program that the configuration of the repository itself names. What the user has set for all repositories runs.
+    /// Keeps git from running programs that the repository's own configuration names. Those of the user's global configuration still run.
     pub(crate) fn without_own_programs(mut self) -> Result<Git> {
         let settings = self.run(&SCOPED_SETTINGS)?;
         for (at, (name, value)) in trust::programs::overrides_of_own(&settings).into_iter().enumerate() {
@@ -231,8 +231,8 @@ impl Git {
     }
 }
 
-/// Returns the git of PATH, passing over relative directories of it: they are in whatever tree git is started in, and nobody may know yet
-/// whose that is. What git itself starts still finds them.
+/// Returns the git on the PATH. Skips relative directories, which lie in the tree that git is started in, and that tree may not be trusted.
+/// Programs that git starts still search them.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -241,7 +241,7 @@ fn program() -> &'static Path {
             fs_err::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
         };
         let all = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
-        // Should it be nowhere, the error is that of starting it.
+        // If there is none, starting it gives the error.
         all.map(|directory| directory.join("git")).find(is_program).unwrap_or_else(|| PathBuf::from("/nonexistent/git"))
     })
 }

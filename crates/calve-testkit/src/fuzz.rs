@@ -1,4 +1,4 @@
-//! Feeds parsers with mutations of real inputs. Of those that make an input fail, it leaves out all that it can.
+//! Feeds parsers with mutations of real inputs, and reduces a failing input to the fewest mutations.
 //!
 //! An ordinary test run tries [`rounds`] of inputs, always the same ones. `scripts/steps/fuzz` gives each target a time limit instead, and
 //! new inputs each time.
@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// CALVE_FUZZ_SEED which ones.
 ///
 /// # Panics
-/// Panics when `target` panics, with such an input of as few changes as were found, as a Rust byte string, and the seed. If a target does not
-/// return, prints its input and ends the process.
+/// Panics when `target` panics. The message has the smallest failing mutation found, as a Rust byte string, and the seed. If a target does
+/// not return, prints its input and ends the process.
 #[expect(clippy::print_stderr, reason = "an input that fails is for whoever reads the log")]
 pub fn fuzz(seeds: &[&[u8]], target: impl Fn(&[u8])) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<f64>().ok());
@@ -109,7 +109,7 @@ impl Watch {
     }
 }
 
-/// One of the seeds, and what is changed in it. Numbers of seeds and positions are taken modulo how many there are.
+/// One of the seeds, and its changes. Seed numbers and positions are taken modulo their count.
 #[derive(Clone)]
 struct Mutation {
     seed: u64,

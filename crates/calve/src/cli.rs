@@ -370,7 +370,7 @@ pub(crate) struct BenchRunArguments {
 ///
 /// Runs each way in a Node process of its own, in turn, into a new place: writeFileSync in a loop, Promise.all, await in a loop, worker
 /// threads, and writeFiles of the npm package calve with several numbers of threads, with all files in one directory and spread over
-/// several. Prints the time, how long the event loop stood still, and how many descriptors were open; and whether threads help in this place.
+/// several. Prints the time, how long the event loop was blocked, the number of open descriptors, and whether threads help in this place.
 ///
 /// Where the npm package calve is not found from the current directory, the engine is measured without Node instead. Everything is
 /// made in one hidden directory in the place given by --into, which is removed at the end, also after an error or Ctrl-C.

@@ -165,7 +165,7 @@ impl Failure {
         }
     }
 
-    /// Returns what happened and what to do next here. What was reported already has no more of it.
+    /// Returns the message and a hint that fits this command. Returns `None` if the failure was already reported.
     pub(crate) fn receipt(&self) -> Option<ErrorReceipt> {
         let mut receipt = self.receipt_for_any_command()?;
         receipt.hint = receipt.hint.map(fitting).filter(|hint| !hint.is_empty());

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     if arguments.quiet {
         output::be_quiet();
     }
-    // A release has no such way in.
+    // Only debug builds have this entry for tests.
     if cfg!(debug_assertions)
         && let Some(file) = std::env::var_os("CALVE_TEST_CLOCK")
     {

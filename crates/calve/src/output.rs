@@ -14,7 +14,7 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Prints what `--quiet` leaves out: all but errors, warnings and results.
+/// Prints a message that `--quiet` suppresses. Errors, warnings and results use other functions.
 pub(crate) fn note(text: &str) {
     if !is_quiet() {
         say(text);

@@ -40,7 +40,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Changes a text, unless its lines end in different ways: of those beside what is added, the end would change.
+    /// Writes the changed text. Fails if its line endings are mixed, because those beside the addition would change.
     pub(super) fn write(before: &str, after: String) -> Result<Self, FileLeftReason> {
         let crlf = before.matches("\r\n").count();
         if crlf > 0 && crlf < before.matches('\n').count() {
@@ -57,8 +57,8 @@ pub enum FileLeftReason {
     /// Comments of the user's in what is Calve's.
     #[error("comments would be lost")]
     Comments,
-    /// It is written in a way that would not stay, such as with lines that end in different ways.
-    #[error("lines of others in it would change")]
+    /// Its formatting, such as mixed line endings, would not survive the edit.
+    #[error("its other lines would change")]
     Form,
     /// It cannot be read.
     #[error("it has a mistake: {0}")]

@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(without(None, &members()), Ok(Edit::Fine));
     }
 
-    /// Returns an object of random lines, which end in any way.
+    /// Returns an object of random lines with random line endings.
     fn random_text(random: &mut SplitMix64) -> String {
         const MEMBERS: [&str; 8] = [
             "\"a\": 1",

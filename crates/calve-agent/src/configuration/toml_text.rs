@@ -55,12 +55,12 @@ fn comments(text: &str) -> usize {
     text.matches('#').count()
 }
 
-/// What a text has that its syntax tree does not keep.
+/// Byte order mark and line endings, which the syntax tree does not keep.
 struct TextForm {
     has_byte_order_mark: bool,
-    /// Every line ends in CR and LF, none in LF alone.
+    /// Every line ends in CRLF.
     has_crlf: bool,
-    /// The last line does not end.
+    /// The last line has no line ending.
     is_open: bool,
 }
 
@@ -102,7 +102,7 @@ impl TextForm {
     }
 }
 
-/// Refuses a text of which more would change than what is Calve's.
+/// Parses a text. Fails if an edit would change more than Calve's part.
 fn read(text: &str) -> Result<(DocumentMut, TextForm), FileLeftReason> {
     let form = TextForm::of(text);
     let document = parsed(&form.take(text))?;
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Returns a text of random lines, which end in any way.
+    /// Returns a text of random lines with random line endings.
     fn random_text(random: &mut SplitMix64) -> String {
         const LINES: [&str; 12] = [
             "",

@@ -1,6 +1,6 @@
 //! The client's end: one message of JSON-RPC a line, each way.
 //!
-//! Every line but a notification is answered, also one that is no message: a client waits for its answer for as long as it runs.
+//! Every line except a notification is answered, even an invalid one: a client waits for its answer as long as it runs.
 
 use std::io;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// The most that one message can have: a longer one is read to its end without being kept, so its `id` is not known.
+/// Longest message. A longer line is discarded as it is read, so its `id` is unknown.
 const MESSAGE_BYTES: usize = 4 << 20;
 
-/// The methods with parameters that this server reads. Those of others are not looked at.
+/// Methods whose parameters this server reads.
 const METHODS: [&str; 4] = ["initialize", "ping", "tools/list", "tools/call"];
 
 /// Codes of JSON-RPC 2.0, section 5.1.
@@ -24,17 +24,17 @@ const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 const INVALID_PARAMS: i32 = -32602;
 
-/// Two streams to a client. A line is not lost when the wait for it is dropped.
+/// The streams to and from a client. Dropping a `receive` future loses no part of a line.
 pub(super) struct Connection<R, W> {
     input: BufReader<R>,
     line: Vec<u8>,
     is_too_long: bool,
     output: Arc<Mutex<W>>,
-    /// Answers that are being written, without being waited for.
+    /// Error answers that are written in the background.
     refusals: JoinSet<io::Result<()>>,
 }
 
-/// A line that is no message, and its answer.
+/// The error answer to an invalid line.
 struct Refusal {
     id: Value,
     code: i32,
@@ -125,7 +125,7 @@ async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, mut line: String) 
     output.flush().await
 }
 
-/// Reads a line: `None` for one that wants no answer, as a notification that the library does not know.
+/// Parses a line. Returns `None` if it needs no answer, such as a notification unknown to the library.
 fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal> {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     if line.trim_ascii().is_empty() {
@@ -151,7 +151,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal>
     }
     match serde_json::from_slice(line) {
         Ok(RxJsonRpcMessage::<RoleServer>::Request(request)) => match &request.request {
-            // The library takes what it cannot read for a method that it does not know.
+            // The library reports a known method with unreadable parameters as a custom request.
             ClientRequest::CustomRequest(custom) if METHODS.contains(&custom.method.as_str()) => Err(unread),
             _ => Ok(Some(RxJsonRpcMessage::<RoleServer>::Request(request))),
         },
@@ -162,7 +162,7 @@ fn message(line: &[u8]) -> Result<Option<RxJsonRpcMessage<RoleServer>>, Refusal>
 }
 
 impl Refusal {
-    /// An id that cannot be one is answered as none.
+    /// Replaces an invalid id with null.
     fn new(id: &Value, code: i32, message: String) -> Self {
         let id = if id.is_string() || id.is_number() { id.clone() } else { Value::Null };
         Self { id, code, message }

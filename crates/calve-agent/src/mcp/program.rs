@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::documents::Problem;
 
-/// Set for each command: its hints are read by an agent, which has no options to give.
+/// Set for each command, because its hints are for an agent, which cannot pass options.
 pub const HINTS_FOR_AGENT: &str = "CALVE_HINTS_FOR_AGENT";
 
 /// How many run at a time: agents call several tools at once.

@@ -12,7 +12,7 @@ use calve_db::Address;
 use super::client::Session;
 use crate::{process, programs};
 
-/// How many connections it has.
+/// Connections of the load.
 const CLIENTS: u32 = 4;
 
 /// One second of it.

@@ -15,7 +15,7 @@ use crate::error::BenchError;
 pub(super) enum Way {
     /// Calve, by a strategy.
     Strategy(Strategy),
-    /// Without Calve, on a directory that is there: on this machine, or in a container of this runtime.
+    /// Without Calve, on an existing directory: on this machine, or in a container of this runtime.
     Bare(Option<&'static str>),
 }
 

@@ -131,7 +131,7 @@ fn describe(report: &mut Report, bench: &GitBench<'_>, server: Option<&str>, rou
         |url| format!("`{url}`, seen from the client only; received: what the packs take"),
     );
     report.circumstance("Server", text);
-    report.circumstance("Link", if server.is_some() { "the machine's own" } else { "loopback as it is" });
+    report.circumstance("Link", if server.is_some() { "the machine's own" } else { "loopback" });
     let clients = counted(if server.is_some() { 1 } else { u64::from(pace.clients) }, "client");
     let pushes = format!(
         "; one user pushes every {} s and before each fetch; {FETCHES} fetches after each clone",
@@ -247,7 +247,7 @@ impl Row {
         self.samples.iter().filter_map(|sample| Some(value(sample.charge.as_ref()?))).collect()
     }
 
-    /// Returns whether it belongs to the table of clones: those that are fetched into later are those of other tests.
+    /// Returns whether it belongs in the table of clones. Clones for the fetch tests repeat those of other tests.
     fn is_listed_clone(&self) -> bool {
         self.step == Step::Clone && self.case.fetch.is_none()
     }

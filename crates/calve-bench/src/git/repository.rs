@@ -19,7 +19,7 @@ pub(crate) struct Repository {
     pub(crate) branch: String,
     /// The file that `git blame` is run on: the one that changed most often in the commits that it looks at. `None`: there is no history.
     pub(crate) file: Option<String>,
-    /// How far back `git checkout HEAD~N` goes: [`FARTHEST_BACK`], or to the first commit.
+    /// `N` of `git checkout HEAD~N`: [`FARTHEST_BACK`], or less in a shorter history.
     pub(crate) back: u32,
     pub(crate) shape: Shape,
     pub(crate) bitmaps: bool,

@@ -31,9 +31,9 @@ pub struct Pace {
     pub rounds: Rounds,
 }
 
-/// After each clone.
+/// Fetches after each clone.
 pub(super) const FETCHES: u32 = 3;
-/// How often the user pushes, beside the pushes that fetches wait for.
+/// Interval of the pushes that no fetch waits for.
 pub(super) const PUSH_EVERY: Duration = Duration::from_secs(2);
 
 /// The result of one test of one repository.

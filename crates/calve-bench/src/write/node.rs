@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
 
-/// The program, of the PATH.
+/// The program, found on the PATH.
 pub(super) const NODE: &str = "node";
 
 /// A program that runs JavaScript.
@@ -44,7 +44,7 @@ const { node, bun } = process.versions;
 console.log(JSON.stringify({ node, bun, found }));";
 
 impl Node {
-    /// Asks the `node` of the PATH.
+    /// Asks the `node` on the PATH for its version.
     pub(super) fn find() -> Result<Self, BenchError> {
         let mut command = Command::new(NODE);
         command.arg("-e").arg(ASK).args(places()).stdin(Stdio::null());

@@ -169,7 +169,7 @@ impl ApplyRequest<'_> {
         self.cause(self.since, PrivateError::ChangedMeanwhile(self.tree.join(&change.path)))
     }
 
-    /// Returns why an entry counts as changed since then: nothing need have changed it.
+    /// Returns why an entry counts as changed since then. The cause may be the clock rather than a change.
     fn cause(&self, since: Option<Since>, change: PrivateError) -> Error {
         match since {
             Some(since) if since.was_set_back() => PrivateError::ClockSetBack(self.tree.to_path_buf()).into(),

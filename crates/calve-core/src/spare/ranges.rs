@@ -39,8 +39,8 @@ struct FilePair {
     stat: Stat,
 }
 
-/// Returns `None` unless only contents and times can differ, and for files that belong together: the engine makes them, which looks at all
-/// of them.
+/// Returns `None` unless only contents and times can differ. Also returns `None` for files that belong together: the engine copies those,
+/// because it checks the whole set.
 fn open_pair(
     update: &UpdateRequest<'_>,
     src: BorrowedFd<'_>,

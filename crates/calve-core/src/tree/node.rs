@@ -133,7 +133,7 @@ impl Drop for Node {
     }
 }
 
-/// Takes away what forbids the deletion of a file. Says whether there was something.
+/// Clears the flags that forbid deleting a file. Returns whether there were any.
 pub(crate) fn unlock_file(parent: BorrowedFd<'_>, name: &CStr) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = crate::sys::open_at(parent, name, flags, Mode::empty()) else { return false };

@@ -14,7 +14,7 @@ use crate::file_set::{FileSet, is_made_again, is_sqlite};
 use crate::sys::{self, Listing, ListingBuffer};
 
 impl FileSet {
-    /// Returns the set of which an entry of a directory is a file, by its name or by what it begins with.
+    /// Returns the set that a directory entry belongs to, judged by its name or its first bytes.
     pub fn of_entry(directory: impl AsFd, name: &[u8]) -> Option<Self> {
         let by_contents = || {
             let file = open_contents(directory.as_fd(), &CString::new(name).ok()?, || false).ok()?;
@@ -49,7 +49,7 @@ impl FileSetState {
         self.shows_changes() && self.is_same(now)
     }
 
-    /// Looks at the files of a set. `listed`: the sets of the same directory.
+    /// Looks at the files of a set. `listed` caches the listing of its directory.
     pub(crate) fn look(directory: BorrowedFd<'_>, set: &FileSet, listed: &mut ListedSets) -> sys::Result<Self> {
         let clock = Moment::of_file_systems();
         let (names, its_directory) = match set.known_names() {
@@ -106,11 +106,10 @@ fn is_same(a: &Stat, b: &Stat) -> bool {
     a.st_ino == b.st_ino && same_version(a, b)
 }
 
-/// The files of those sets in a directory of which only a listing tells the names. All sets share one listing as long as the directory
-/// stays as it is.
+/// The files of a directory's sets whose names only a listing can tell. All sets share one listing until the directory changes.
 #[derive(Default)]
 pub(crate) struct ListedSets {
-    /// The directory as it was before it was listed, and when that was.
+    /// The directory's metadata before the listing, and the time when it was read.
     as_of: Option<(Moment, Stat)>,
     names: BTreeMap<FileSet, Vec<CString>>,
 }
@@ -120,7 +119,7 @@ impl ListedSets {
         self.names.get(set).into_iter().flatten()
     }
 
-    /// Lists the directory again if it may have changed. Returns it as it was before that.
+    /// Lists the directory again if it may have changed. Returns its metadata from before the listing.
     pub(crate) fn renew(&mut self, directory: BorrowedFd<'_>) -> sys::Result<Stat> {
         let clock = Moment::of_file_systems();
         let now = rustix::fs::fstat(directory)?;

@@ -170,7 +170,7 @@ impl Since {
 
 static SETS_CLOCK_BACK: OnceLock<PathBuf> = OnceLock::new();
 
-/// Takes the clock for one that is set back by an hour once `file` exists. It is for tests, which leave the machine's clock as it is.
+/// Pretends that the clock is set back by an hour once `file` exists. For tests, which cannot set the machine's clock.
 #[doc(hidden)]
 pub fn set_clock_back_with(file: PathBuf) {
     let _ = SETS_CLOCK_BACK.set(file);

@@ -223,7 +223,7 @@ fn refusals(placed: &DataClone) -> Vec<String> {
     placed.refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
 }
 
-/// Returns the large files that an overlay copies as a whole, and tells of them.
+/// Returns the large files that an overlay copies as a whole, and reports them.
 fn copied_at_first_open(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>) -> Vec<LargeFile> {
     match wanted.origin {
         Origin::Template(template) if placed.is_some_and(|placed| placed.copies_up) => {

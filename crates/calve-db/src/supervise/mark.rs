@@ -174,13 +174,13 @@ impl Supervisor<'_> {
         self.write_record()
     }
 
-    /// Ends the server in order, with everything written, unless nobody waits for it any more.
+    /// Shuts the server down cleanly, with everything written. Gives up if the caller is gone.
     pub(super) fn finish(&mut self, asked: &UnixStream) -> Result<Option<End>> {
         self.ask_to_end()?;
         self.await_end(|_| is_closed(asked).then_some(End::Unasked(EndReason::OwnerEnded)))
     }
 
-    /// Begins that. An error: the server goes on as if it had not been asked.
+    /// Asks the server to shut down. After an error the server goes on as before.
     pub(super) fn ask_to_end(&self) -> Result<()> {
         if !self.engine.ask_to_end(&self.address, self.spec.purpose, &self.files.join("data"))? {
             self.launched.server.ask_to_end(self.engine.stop_signal())?;
@@ -188,7 +188,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Waits for that. Returns early with what `other_end` finds, which is asked again and again.
+    /// Waits for the shutdown. Polls `other_end`, and returns early with any end that it finds.
     pub(super) fn await_end(&mut self, mut other_end: impl FnMut(&mut Self) -> Option<End>) -> Result<Option<End>> {
         let started = Instant::now();
         loop {

@@ -20,7 +20,7 @@ use crate::operation::Operation;
 use crate::runtime;
 use crate::standby;
 
-/// The server that is prepared, and the one to prepare.
+/// The server prepared for the next reset, and the origin to prepare one from.
 #[derive(Default)]
 pub(super) struct Preparations {
     wanted: Option<Origin>,
@@ -95,7 +95,7 @@ impl Preparations {
 }
 
 impl Supervisor<'_> {
-    /// Prepares a server for the next reset where there is a pool and a clone takes up no room. It ends when it was not used for long.
+    /// Prepares a server for the next reset if there is a pool and a clone takes up no space. Ends it when it was idle too long.
     pub(super) fn prepare_next(&mut self, talk: &UnixStream) {
         let Some(pool) = self.spec.pool.as_deref().and_then(standby::settings) else {
             return self.prepared.forget();
@@ -109,7 +109,7 @@ impl Supervisor<'_> {
                     self.prepared.next = self.prepare(origin, talk).ok();
                     let _ = self.write_record();
                 }
-                // Should that fail, the next reset does without.
+                // If that fails, the next reset works without it.
                 self.prepared.wanted = None;
             }
             _ => {}

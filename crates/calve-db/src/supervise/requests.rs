@@ -46,7 +46,7 @@ impl Requests {
         self.next_of(|_| true)
     }
 
-    /// Returns where the answer goes to whoever asks the server to end, before all others.
+    /// Returns the connection of the next stop request. Stop requests come before all others.
     pub(crate) fn next_stop(&mut self) -> Option<UnixStream> {
         let is_stop = |request: &Request| matches!(request, Request::Stop | Request::StopAnyway);
         self.next_of(is_stop).map(|(_, from)| from)

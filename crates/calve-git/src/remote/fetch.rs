@@ -151,7 +151,7 @@ fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
 /// Why `fetch --depth` is refused in a clone that has its whole history.
 const DEPTH_IN_A_FULL_CLONE: &str = "`git fetch --depth` in a clone that has its history makes the server work out and send what is already here, and cuts the history off";
 
-/// Says why a fetch is done as it is done.
+/// Returns why the fetch uses these options.
 fn reason(shallow: bool, filter: Option<&str>, with_depth: bool) -> &'static str {
     match (shallow, filter, with_depth) {
         (true, _, true) => "`git fetch --depth` in a shallow clone has the server count again what is here",

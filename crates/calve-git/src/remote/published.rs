@@ -1,4 +1,4 @@
-//! The numbers of the published experiment, by which `calve git advise` goes when nothing was measured.
+//! The published numbers that `calve git advise` uses without a measurement of the user's.
 //!
 //! "Git clone: a data-driven study on cloning behaviors", the GitHub blog, December 2020: git 2.28, a server with 8 cores, 30 minutes
 //! of load, while one user pushed changes to three random files. Wall time of the client, and CPU time of the server.

@@ -27,13 +27,13 @@ impl Log {
         self.text.lines().filter_map(LogLine::new)
     }
 
-    /// Returns the commits that may be others', which fetches have put into `reference`, or which a command has taken by such a name.
+    /// Returns the commits that may be somebody else's: put into `reference` by a fetch, or by a command that named a fetched commit.
     pub(crate) fn of_others<'l>(&'l self, reference: &'l str, remotes: &'l Remotes) -> impl Iterator<Item = &'l str> {
         self.lines().filter(|line| line.source(reference, remotes) != Source::Project).map(|line| line.new)
     }
 
-    /// Returns where the branch `reference`, whose tip is `oid`, comes from: what it was made of, and what a fetch put there last. Where no line
-    /// says how the tip came, it is from `unlogged`.
+    /// Returns the source of the branch `reference` with the tip `oid`: what it was made from, and what the last fetch put there. Returns
+    /// `unlogged` if no line says how the tip got there.
     pub(crate) fn source(&self, reference: &str, oid: &str, unlogged: Source, remotes: &Remotes) -> Source {
         let is_local = reference.starts_with("refs/heads/");
         let begins = self.lines().enumerate().filter(|(at, line)| is_local && (*at == 0 || line.begins_anew()));
@@ -51,7 +51,7 @@ impl Log {
         if last == Source::Project { begin.unwrap_or(last) } else { last }
     }
 
-    /// Returns the rebases that a HEAD went through. What was rebased is mostly what was checked out before.
+    /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the one rebased.
     pub(crate) fn rebases(&self) -> Vec<Rebase<'_>> {
         let mut all: Vec<Rebase<'_>> = Vec::new();
         for line in self.lines() {
@@ -69,12 +69,12 @@ impl Log {
     }
 }
 
-/// A rebase, as the log of a HEAD tells of it.
+/// A rebase, as the log of a HEAD records it.
 pub(crate) struct Rebase<'l> {
     old: &'l str,
     onto: &'l str,
     pub(crate) new: &'l str,
-    /// It went back to a branch, whose log then tells what was rebased.
+    /// It ended on a branch, whose log then says what was rebased.
     pub(crate) returns: bool,
 }
 
@@ -106,19 +106,19 @@ impl<'l> LogLine<'l> {
         self.how.strip_prefix(command).is_some_and(|rest| rest.starts_with([' ', ':']))
     }
 
-    /// Returns which part of a rebase wrote it: `(start)`, `(pick)`.
+    /// Returns the step of a rebase that wrote the line, such as `(start)` or `(pick)`.
     fn rebase_step(&self) -> Option<&str> {
         let (action, _) = self.how.split_once(": ")?;
         let is_rebase = action.starts_with("rebase ") || self.is_pull();
         action.rsplit(' ').next().filter(|step| is_rebase && step.starts_with('('))
     }
 
-    /// Returns whether the branch got its commit without regard to what it had before.
+    /// Returns whether the branch was set to a commit regardless of its earlier one.
     fn begins_anew(&self) -> bool {
         self.is_of("branch") || self.is_of("reset")
     }
 
-    /// Returns the revision that a command was given, which the line names.
+    /// Returns the revision that was given to the command, if the line names it.
     fn revision(&self) -> Option<&str> {
         let (action, what) = self.how.split_once(": ")?;
         match action {
@@ -130,11 +130,11 @@ impl<'l> LogLine<'l> {
         }
     }
 
-    /// Returns where the commit comes from that a command has put into `reference`. git writes down what was typed, for all references that the
-    /// command changed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
+    /// Returns the source of the commit that a command put into `reference`. git logs the command as typed, for every reference that it
+    /// changed: `fetch origin pull/5/head:refs/remotes/origin/x: storing ref`.
     fn source(&self, reference: &str, remotes: &Remotes) -> Source {
         if !self.is_fetch() {
-            // `git merge FETCH_HEAD` is written down with the id.
+            // git logs `git merge FETCH_HEAD` with the id.
             let is_merged = |revision| self.is_of("merge") && is_object_id(revision);
             let is_others = self.revision().is_some_and(|revision| names_request(revision) || is_merged(revision));
             return if is_others { Source::Anybody } else { Source::Project };
@@ -150,7 +150,7 @@ impl<'l> LogLine<'l> {
         let refspecs: Vec<_> = words().filter_map(|word| Refspec::new(word.rsplit('=').next()?)).collect();
         let named = match takes(&refspecs, reference) {
             Some(source) => source,
-            // What is no branch and no tag on the server is a ref to git.
+            // git calls a reference of the server `ref` if it is neither a branch nor a tag.
             None if what == "storing ref" => Source::Request,
             None if !self.is_pull() => return Source::Project,
             None => words().map(source_of_name).find(|source| *source != Source::Project).unwrap_or(Source::Project),
@@ -187,14 +187,14 @@ impl<'l> LogLine<'l> {
     }
 }
 
-/// How well it is known what was rewritten.
+/// How certain it is which commit was rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// The log of a branch, or an amended commit, tells.
+    /// The log of a branch says so, or it was an amendment.
     Told,
-    /// It was checked out when a rebase began that went back to a branch, whose log may be gone.
+    /// It was checked out when the rebase began. The rebase ended on a branch, whose log may be gone.
     Likely,
-    /// It was checked out when a rebase of no branch began, which may have been of something else: `git rebase main FETCH_HEAD`.
+    /// It was checked out when the rebase began. No branch was rebased, so it may have been another commit: `git rebase main FETCH_HEAD`.
     Unknown,
 }
 
@@ -241,7 +241,7 @@ impl History {
         self.rewritten.iter().filter(|one| one.onto.is_some()).map(|one| one.new.as_str())
     }
 
-    /// Forgets what is less certain about a commit than something else is.
+    /// Drops less certain records of a rebased commit if a certain one exists.
     pub(crate) fn prefer_told(&mut self) {
         let told = self.rewritten.iter().filter(|one| one.onto.is_some() && one.certainty == Certainty::Told);
         let told: HashSet<String> = told.map(|one| one.new.clone()).collect();

@@ -81,8 +81,7 @@ impl Repository {
         Self::asked_by(&Git::at(start), false)
     }
 
-    /// Opens a repository that was opened before, by git's own directory of it: git may be told to look for none there
-    /// (`safe.bareRepository`).
+    /// Opens a repository again by its git directory, given explicitly because `safe.bareRepository` may keep git from discovering it.
     pub(crate) fn open_again(common: &Path) -> Result<Repository> {
         Self::asked_by(&Git::at(common).with("GIT_DIR", common), true)
     }
@@ -99,7 +98,7 @@ impl Repository {
         });
         let (common, own, here) = match places {
             Ok(Places { common, own, here }) => {
-                // git takes any directory for a worktree then.
+                // With GIT_DIR set, git takes any directory for a worktree.
                 let here = here.filter(|_| !is_told_where);
                 (fs_err::canonicalize(start.join(common))?, real(&own), here)
             }
@@ -273,7 +272,7 @@ impl Repository {
         }
     }
 
-    /// Refuses where references and their logs are not files: what would be lost, and whose it is, nobody can tell without the logs.
+    /// Fails if references and their logs are not files. Without the logs nobody can tell what would be lost, or whose work it is.
     pub(crate) fn check_references(&self, remedy: Remedy) -> Result<()> {
         let Some(format) = self.setting(REFERENCE_FORMAT).filter(|&format| format != FILES) else { return Ok(()) };
         let reason =
@@ -310,11 +309,11 @@ impl Repository {
     }
 }
 
-/// The setting that says in which form git keeps references and their logs.
+/// The setting for the storage format of references and their logs.
 const REFERENCE_FORMAT: &str = "extensions.refstorage";
 const FILES: &str = "files";
 
-/// Returns whether references and their logs are files, by all settings.
+/// Returns whether the settings keep references and their logs as files.
 fn keeps_files(settings: &[(String, String)]) -> bool {
     settings.iter().all(|(name, value)| name != REFERENCE_FORMAT || value == FILES)
 }

@@ -1,8 +1,8 @@
 //! Decides whose work a commit or a worktree is.
 //!
-//! The commit decides, never the spelling of its name: a commit is somebody else's if a pull request, or what a fetch took from anybody, has commits
-//! of it that neither a branch of a remote, a tag, the main worktree's branch, nor a worktree that the user trusts has. [`settle`] decides once for each
-//! worktree, when the repository is opened, and marks those that are not trusted, so that everything afterwards sees the mark.
+//! The commit decides, never the spelling of its name. A commit is somebody else's if its history has commits from a pull request or an
+//! unknown source that are in neither a branch of a remote, a tag, the main worktree's branch, nor a worktree that the user trusts.
+//! [`settle`] decides once for each worktree, when the repository is opened, and marks untrusted ones for all later steps.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::trust::{
     recorded, remember, remove_mark, trusted_commits,
 };
 
-/// The commits by which those of others are told from the user's.
+/// The tips that separate other people's commits from the user's.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
-    /// Tips that only pull requests have, that came from nobody knows where, or that a worktree that is not trusted has checked out.
+    /// Tips that only pull requests have, that came from an unknown source, or that an untrusted worktree has checked out.
     others: Vec<String>,
     /// Tips whose history is the user's or the project's.
     own: Vec<String>,
@@ -31,10 +31,10 @@ pub(crate) struct Origins {
     branches: HashSet<String>,
     /// The other local branches, with `refs/heads/`.
     local: Vec<String>,
-    /// Those of them that began with commits of which nobody knows whose they are, without `refs/heads/`.
+    /// Those of them that began with commits from an unknown source, without `refs/heads/`.
     doubtful: HashSet<String>,
     remotes: Remotes,
-    /// git keeps its logs in a form that Calve does not read.
+    /// git keeps its logs in a format that Calve cannot read.
     lacks_evidence: bool,
 }
 
@@ -68,8 +68,8 @@ impl Origins {
         origins
     }
 
-    /// Adds the tips of references. FETCH_HEAD has the commits `fetched`. Returns the tips of tags that may be the project's, and those with names
-    /// of which nothing is known: they are others', too, but say nothing against a tag.
+    /// Adds the tips of references. `fetched` are the commits of FETCH_HEAD. Returns the tips of tags that may be the project's, and those
+    /// of references with unknown names, which count as somebody else's but do not discredit a tag on the same commit.
     fn add_references<'l>(
         &mut self,
         common: &Path,
@@ -112,7 +112,7 @@ impl Origins {
             if source == Source::Anybody {
                 self.doubtful.extend(branch.map(str::to_owned));
                 match branch {
-                    // The log has told what came from elsewhere. The rest may be the user's.
+                    // The log has named the fetched commits. The rest may be the user's.
                     Some(_) if !namespaces.lacks_logs() => {}
                     None if !is_remote => unknown.push(oid),
                     _ => self.others.push(oid.to_owned()),
@@ -139,8 +139,8 @@ impl Origins {
             if entry.is_some_and(has_foreign_commit) {
                 self.others.extend(entry.into_iter().flat_map(marked_commits).chain(worktree.head.clone()));
             }
-            // What was merged into the main worktree's branch is the user's. What is only checked out there, to look at it, is still somebody
-            // else's to all other worktrees.
+            // Commits merged into the main worktree's branch are the user's. A commit that is only checked out there still counts as
+            // somebody else's in all other worktrees.
             let is_own = |branch: &String| !self.branches.contains(branch) && !self.doubtful.contains(branch);
             if worktree.is_main && worktree.branch.as_ref().is_some_and(is_own) {
                 self.own.extend(worktree.head.clone());
@@ -172,7 +172,7 @@ impl Origins {
         }
         let history = self.history(common, worktrees);
         let mut tips = commits.to_vec();
-        // Logs name the last commit that a rebase has made, and these may be below it.
+        // Logs name only the last commit of a rebase, and the commits in question may be its ancestors.
         if !is_explained(&history, &parents) {
             tips.extend(history.rebased());
             of_rebases = list(&tips, &[])?;
@@ -245,7 +245,7 @@ pub(crate) fn settle(
             None => Provenance::Own,
             Some(_) if is_on_foreign_branch && trusted.is_empty() => Provenance::Untrusted,
             Some(entry) => {
-                // A mark for its files says nothing of the commits that it has had since.
+                // A mark for its files says nothing about commits checked out since.
                 if !has_foreign_commit(entry) {
                     undecided.extend(worktree.head.clone().map(|head| (at, head)));
                 }

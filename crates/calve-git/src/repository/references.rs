@@ -16,7 +16,7 @@ const SHORT: &str = "pr";
 /// The setting by which a local branch is known that Calve has made for a worktree that is not trusted.
 pub(crate) const BRANCH_MARK: &str = "calveuntrusted";
 
-/// The names below `refs/` in which git and programs around it keep what the user has or had: no fetch puts somebody else's work there.
+/// Names below `refs/` where git and its helpers keep the user's own work. No fetch puts somebody else's work there.
 const LOCAL: [&str; 14] = [
     "bisect",
     "branchless",
@@ -34,15 +34,15 @@ const LOCAL: [&str; 14] = [
     "worktree",
 ];
 
-/// Where a commit comes from, by what a name, a log or FETCH_HEAD says.
+/// Where a commit comes from, according to a name, a log or FETCH_HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The project, or this repository.
     Project,
-    /// A pull request, by its name.
+    /// A pull request, recognized by its name.
     Request,
-    /// Unknown: a fetch took it by its id, from a server that is not configured, or to a name that tells nothing. It is somebody else's unless
-    /// something of the project has it.
+    /// Unknown: it was fetched by its id, from a server that is not configured, or into a name that says nothing. It counts as
+    /// somebody else's unless a reference of the project has it.
     Anybody,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Namespaces {
     pub(crate) remotes: Remotes,
     /// The configured refspecs of fetches.
     refspecs: Vec<Refspec>,
-    /// Those of remotes that a program has made of somebody's fork.
+    /// Refspecs of remotes that a program made for somebody's fork.
     of_forks: Vec<Refspec>,
     /// Local branches that follow one, or that Calve has made of one.
     branches: HashSet<String>,
@@ -103,8 +103,8 @@ impl Namespaces {
         self.refspecs.push(refspec);
     }
 
-    /// Decides by its name, and by where the configured fetches put things, whose a reference is. This is the one rule for names: branches, those
-    /// of remotes, and tags are the project's, unless a log says otherwise. `None` for what git and its helpers keep for the user.
+    /// Decides whose a reference is, by its name and the configured refspecs. This is the one rule for names: branches, branches of remotes
+    /// and tags are the project's, unless a log says otherwise. Returns `None` for references that git and its helpers keep for the user.
     pub(crate) fn source_of(&self, reference: &str) -> Option<Source> {
         let (first, below) =
             reference.strip_prefix("refs/")?.split_once('/').unwrap_or((&reference["refs/".len()..], ""));
@@ -168,7 +168,7 @@ impl Refspec {
     }
 }
 
-/// Returns where what these put into `reference` comes from; `None` if they put nothing there.
+/// Returns the source of the commits that these refspecs put into `reference`, or `None` if they put nothing there.
 pub(crate) fn takes<'r>(refspecs: impl IntoIterator<Item = &'r Refspec>, reference: &str) -> Option<Source> {
     let sources: Vec<String> = refspecs.into_iter().filter_map(|refspec| refspec.source_of(reference)).collect();
     let is_certain = |source: &String| source.strip_prefix("refs/").is_some_and(is_numbered);
@@ -188,8 +188,8 @@ fn completed(source: &str) -> String {
     if source.starts_with("refs/") || is_object_id(source) { source.to_owned() } else { format!("refs/{source}") }
 }
 
-/// Returns where something comes from that a fetch takes, by its name on the server. What it takes by its id may be anybody's: servers hand out
-/// the commits of pull requests, too.
+/// Returns the source of a fetched commit, by its name on the server. A commit fetched by its id may be anybody's, because servers also
+/// hand out the commits of pull requests.
 pub(crate) fn source_of_name(name: &str) -> Source {
     let name = name.strip_prefix('+').unwrap_or(name);
     match () {
@@ -199,7 +199,7 @@ pub(crate) fn source_of_name(name: &str) -> Source {
     }
 }
 
-/// Returns whether a commit that a command names in this way is known only by what was fetched, or by the reference of a pull request.
+/// Returns whether a command that names a commit in this way means a fetched commit or the reference of a pull request.
 pub(crate) fn names_request(revision: &str) -> bool {
     let name = revision.split(['~', '^', ':', '@']).next().unwrap_or(revision);
     name == "FETCH_HEAD" || is_offered(name) || has_numbered(name.strip_prefix("refs/").unwrap_or(name))
@@ -211,7 +211,7 @@ fn is_offered(reference: &str) -> bool {
     below.is_some_and(|(first, _)| OFFERED.contains(&first))
 }
 
-/// Returns whether a name has a name of pull requests and a number in it, at any depth.
+/// Returns whether a name contains, at any depth, a pull request's name with its number.
 fn has_numbered(name: &str) -> bool {
     is_numbered(name) || name.match_indices('/').any(|(at, _)| is_numbered(&name[at + 1..]))
 }
@@ -233,9 +233,9 @@ fn is_short(branch: &str) -> bool {
     number.is_some_and(is_number)
 }
 
-/// Returns the commits of others that the last `git fetch` has brought, by the FETCH_HEAD in a directory of git's own:
-/// `OID\t\t'refs/pull/5/head' of URL`, `OID\t\tbranch 'x' of URL`, or `OID\t\tURL`. What it has brought from a configured remote as a branch or
-/// a tag, too, is the project's.
+/// Returns other people's commits from the last `git fetch`, according to the FETCH_HEAD in a git directory:
+/// `OID\t\t'refs/pull/5/head' of URL`, `OID\t\tbranch 'x' of URL`, or `OID\t\tURL`. A commit that is also listed as a branch or tag of a
+/// configured remote is the project's.
 pub(crate) fn fetched_of_others(directory: &Path, remotes: &Remotes) -> HashMap<String, Source> {
     let text = fs_err::read(directory.join("FETCH_HEAD")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -251,7 +251,7 @@ pub(crate) fn fetched_of_others(directory: &Path, remotes: &Remotes) -> HashMap<
             _ => Source::Project,
         };
         match source {
-            // Where else it is from, its other references here tell.
+            // It was fetched from this repository: its other references say where it comes from.
             Source::Project if address == "." => {}
             Source::Project => drop(of_project.insert(oid)),
             Source::Request => drop(of_others.insert(oid.to_owned(), source)),

@@ -1,16 +1,16 @@
-//! Tells the servers that are configured in a repository from others, by name and by address.
+//! Distinguishes a repository's configured servers from others, by name and by address.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::repository::is_true;
 
-/// The beginning of the names that GitHub Desktop gives to the forks of pull requests.
+/// Prefix of the remotes that GitHub Desktop makes for the forks of pull requests.
 const FORK_OF_DESKTOP: &str = "github-desktop-";
 
-/// The setting by which Visual Studio Code knows the remotes that it has made for pull requests.
+/// The setting with which Visual Studio Code marks the remotes that it made for pull requests.
 const FORK_OF_CODE: &str = "github-pr-remote";
 
-/// The options of `git fetch` and `git pull` whose values may be words of their own.
+/// Options of `git fetch` and `git pull` whose value may be a separate argument.
 const WITH_VALUE: [&str; 16] = [
     "--deepen",
     "--depth",
@@ -35,14 +35,14 @@ const WITH_VALUE: [&str; 16] = [
 pub(crate) struct Remotes {
     names: HashSet<String>,
     addresses: HashSet<String>,
-    /// Remotes that a program has made of the fork that a pull request comes from.
+    /// Remotes that a program made for the fork of a pull request.
     forks: HashSet<String>,
-    /// `url.BASE.insteadOf`: what an address begins with, and what git puts there.
+    /// `url.BASE.insteadOf`: pairs of an address's prefix and its replacement.
     rewritten: Vec<(String, String)>,
 }
 
 impl Remotes {
-    /// Reads them out of all settings, by their names as git compares them.
+    /// Reads the remotes from all settings, whose names are in the form that git compares.
     pub(crate) fn new(settings: &[(String, String)]) -> Remotes {
         let mut remotes = Remotes::default();
         let mut all: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -70,7 +70,7 @@ impl Remotes {
         remotes
     }
 
-    /// Returns whether a program has made this remote of somebody's fork.
+    /// Returns whether a program made this remote for somebody's fork.
     pub(crate) fn is_fork(&self, name: &str) -> bool {
         self.forks.contains(name)
     }
@@ -80,7 +80,7 @@ impl Remotes {
         name == "." || self.names.contains(name) || !self.is_fork(name) && self.addresses.contains(&self.address(name))
     }
 
-    /// Returns whether a fetch or a pull with these arguments asks a configured remote. Without a name it does.
+    /// Returns whether a fetch or a pull with these arguments asks a configured remote, as one without a name does.
     pub(crate) fn are_asked_by<'w>(&self, mut words: impl Iterator<Item = &'w str>) -> bool {
         while let Some(word) = words.next() {
             if WITH_VALUE.contains(&word) {
@@ -92,8 +92,8 @@ impl Remotes {
         true
     }
 
-    /// Spells an address so that two of one place are equal. Git takes away names of users, the end `.git` and slashes when it writes one
-    /// down. Projects have one path for ssh and https.
+    /// Normalizes an address, so that two addresses of one repository are equal. git drops user names, a final `.git` and slashes when it
+    /// logs one. Projects have the same path over ssh and https.
     fn address(&self, url: &str) -> String {
         let longest =
             self.rewritten.iter().filter(|(begin, _)| url.starts_with(begin)).max_by_key(|(begin, _)| begin.len());

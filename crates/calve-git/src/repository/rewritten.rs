@@ -1,4 +1,4 @@
-//! Tells whose the commits are that a rebase or an amendment has made of others: those of whoever wrote what they were made of.
+//! Decides who owns rebased or amended commits: the owner of the commits that they were made from.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::git::Git;
 use crate::repository::logs::{Certainty, History, Rewriting};
 
-/// Returns whether of all these commits the logs say that they were made here, or in which rebase whose last commit is among them.
+/// Returns whether the logs explain each of these commits: it was made here, or by a rebase whose last commit is among them.
 pub(crate) fn is_explained<'p>(history: &'p History, parents: &HashMap<&'p str, Vec<&'p str>>) -> bool {
     let ranges: Vec<Range<'p>> = history.rewritten.iter().filter_map(|one| Range::new(one, parents)).collect();
     let is_made =
@@ -14,10 +14,10 @@ pub(crate) fn is_explained<'p>(history: &'p History, parents: &HashMap<&'p str, 
     parents.keys().all(is_made)
 }
 
-/// Returns the commits that these, or the ones that they replaced, have replaced.
+/// Returns the earlier forms of these commits, all the way back.
 pub(crate) fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Vec<&str>>) -> Vec<&'h str> {
     let mut earlier: HashSet<&str> = HashSet::new();
-    // The lines of several logs have no order.
+    // Lines from several logs are in no order, so this repeats until nothing is added.
     let mut before = usize::MAX;
     while before != earlier.len() {
         before = earlier.len();
@@ -30,8 +30,8 @@ pub(crate) fn earlier_forms<'h>(history: &'h History, commits: &HashMap<&str, Ve
     earlier.into_iter().collect()
 }
 
-/// Returns which commits are of others, given those that are so apart from what was rewritten: a commit that was rewritten is the user's if what
-/// it was rewritten from is, and only then.
+/// Returns other people's commits. `of_others` has those found without regard to rewriting. A rewritten commit is the user's if and only if
+/// the commit that it was made from is.
 pub(crate) fn rewritten<'p>(
     git: &Git,
     history: &'p History,
@@ -41,7 +41,7 @@ pub(crate) fn rewritten<'p>(
     let ranges: Vec<Range<'p>> =
         history.rewritten.iter().filter_map(|rewriting| Range::new(rewriting, parents)).collect();
     let mut kept: Option<HashMap<String, Vec<u8>>> = None;
-    // Each turn is right about those that were rewritten from what the turn before was right about.
+    // Each pass settles the commits that were rewritten from commits settled by the pass before.
     for _ in 0..=ranges.len() {
         let (mut own, mut foreign): (HashSet<&str>, HashSet<&str>) = (HashSet::new(), HashSet::new());
         for range in &ranges {
@@ -58,7 +58,7 @@ pub(crate) fn rewritten<'p>(
                 for commit in &range.made {
                     let is_same = |one: &&&str| kept.contains_key(*commit) && kept.get(**one) == kept.get(*commit);
                     let mut same = range.earlier.iter().filter(is_same).peekable();
-                    // A forged commit is equal to one's own, and still to a foreign one.
+                    // A commit forged to match the user's also matches the foreign one that it was made from.
                     let is_own = same.peek().is_some() && same.all(|one| !of_others.contains(one));
                     if is_own {
                         own.insert(commit)
@@ -78,7 +78,7 @@ pub(crate) fn rewritten<'p>(
     Ok(of_others)
 }
 
-/// The commits that a rebase or an amendment has made, and those of which it may have made them.
+/// The commits that a rebase or an amendment made, and those that it may have made them from.
 struct Range<'p> {
     earlier: HashSet<&'p str>,
     made: HashSet<&'p str>,
@@ -97,7 +97,7 @@ impl<'p> Range<'p> {
                 let mut earlier = history_of(old, parents, None);
                 let made = history_of(new, parents, Some(onto));
                 let made = made.difference(&earlier).copied().collect();
-                // The project's are not made anew.
+                // The project's commits are not rewritten.
                 earlier.retain(|commit| parents.contains_key(commit));
                 (earlier, made)
             }
@@ -106,7 +106,7 @@ impl<'p> Range<'p> {
     }
 }
 
-/// Returns by the ids of commits what a rebase keeps of them, unless it is told otherwise: who wrote them, when, and the subject.
+/// Returns, for each commit id, the properties that a rebase keeps by default: author, author date and subject.
 fn kept_by_rebases(git: &Git, ranges: &[Range<'_>]) -> Result<HashMap<String, Vec<u8>>> {
     let ids: HashSet<&str> = ranges.iter().flat_map(|range| range.earlier.iter().chain(&range.made)).copied().collect();
     let input: String = ids.into_iter().map(|id| format!("{id}\n")).collect();
@@ -121,7 +121,7 @@ fn kept_by_rebases(git: &Git, ranges: &[Range<'_>]) -> Result<HashMap<String, Ve
     Ok(kept)
 }
 
-/// Reads the commits that `git rev-list --parents` prints.
+/// Parses the output of `git rev-list --parents`.
 pub(crate) fn parents_of(printed: &[u8]) -> HashMap<&str, Vec<&str>> {
     let lines = std::str::from_utf8(printed).unwrap_or_default().lines().map(str::split_ascii_whitespace);
     lines.map(|mut words| (words.next().unwrap_or_default(), words.collect())).collect()

@@ -64,7 +64,7 @@ pub(crate) enum ForeignPart {
 const FOREIGN_COMMIT: &[u8] = b"a pull request's worktree, added without trust\n";
 const FOREIGN_FILES: &[u8] = b"has files of a pull request's worktree\n";
 
-/// Marks the worktree whose entry this is, unless it is marked for as much. `commit` is what it has checked out.
+/// Marks the worktree with this entry as untrusted, unless an existing mark already covers `part`. `commit` is checked out there.
 pub(crate) fn mark(entry: &Path, part: ForeignPart, commit: Option<&str>) -> Result<()> {
     let mut file = match fs_err::OpenOptions::new().write(true).create_new(true).open(entry.join(MARK)) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -93,7 +93,7 @@ pub(crate) fn mark_or_remember(entry: &Path, commit: Option<&str>) {
     }
 }
 
-/// Marks it for this process alone.
+/// Marks the worktree as untrusted for this process only.
 pub(crate) fn remember(entry: &Path) {
     remembered().insert(entry.to_path_buf());
 }
@@ -138,7 +138,7 @@ pub(crate) fn is_untrusted(path: &Path) -> bool {
     let real = real(path);
     // This is so for a repository inside a worktree too: its contents came with the worktree.
     real.ancestors().any(|above| match pointer(&above.join(".git")) {
-        // Where its entry is not, nor is its mark.
+        // A missing entry has lost its mark, so the worktree counts as untrusted.
         Ok(entry) => entry.is_some_and(|entry| has_mark(&entry) || fs_err::symlink_metadata(&entry).is_err()),
         Err(_) => true,
     })

@@ -147,8 +147,8 @@ pub(super) fn overrides(printed: &[u8]) -> Vec<(String, String)> {
     overrides_of(settings, &approved)
 }
 
-/// Returns the settings that override those of a repository's own configuration (`.git/config`) only: the repository came from somewhere,
-/// and what the user has set for all repositories did not.
+/// Returns settings that override only the repository's own configuration (`.git/config`), which may have come from somebody else,
+/// unlike the user's global settings.
 pub(crate) fn overrides_of_own(printed: &[u8]) -> Vec<(String, String)> {
     let mut settings = scoped(printed);
     let approved = approved(&settings);

@@ -1,4 +1,4 @@
-//! One agent at a time for a branch, from its question to the finished worktree: a hook that is configured twice asks twice at once.
+//! Serializes agents that ask for the same branch, until its worktree is finished: a hook that is configured twice asks twice at once.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -25,7 +25,7 @@ pub struct AgentTurn {
 }
 
 impl AgentTurn {
-    /// Waits until nobody else makes this branch's worktree for an agent.
+    /// Waits until no other process is making this branch's worktree for an agent.
     pub fn wait(start: &Path, branch: &str, cancel: &CancelToken) -> Result<AgentTurn> {
         let id = blake3::hash(branch.as_bytes()).to_hex();
         let path = Repository::open(start)?.common.join(format!("{PREFIX}{}{SUFFIX}", &id[..16]));
@@ -43,7 +43,7 @@ impl AgentTurn {
         let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(open(path, flags, Mode::from_raw_mode(0o600))?);
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // The last one may have removed it meanwhile.
+            // The previous holder may have removed the file meanwhile.
             Ok(()) => Ok(is_there(path, &file).then(|| AgentTurn { path: path.to_path_buf(), _locked: file })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -51,13 +51,13 @@ impl AgentTurn {
     }
 }
 
-/// Removes what killed runs have left.
+/// Removes the lock files of killed processes.
 pub(crate) fn sweep(common: &Path) -> Result<()> {
     for entry in fs_err::read_dir(common)? {
         let entry = entry?;
         let name = entry.file_name();
         if name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
-            // Dropped, it removes the file. One that cannot be had is somebody's, or has gone.
+            // Dropping the turn removes the file. If it cannot be taken, another process holds it or it is gone.
             drop(AgentTurn::take(&entry.path(), OFlags::empty()));
         }
     }
@@ -71,7 +71,7 @@ fn is_there(path: &Path, file: &File) -> bool {
 
 impl Drop for AgentTurn {
     fn drop(&mut self) {
-        // Before the lock is released: whoever gets it then makes a file anew.
+        // The lock is still held here: the next process creates a new file.
         let _ = fs_err::remove_file(&self.path);
     }
 }

@@ -30,8 +30,8 @@ pub struct ConvertReport {
 
 /// Clones the worktree that `start` is in into a new subvolume, compares the two, and exchanges them in one step.
 ///
-/// It need not ask for what would be lost, because nothing is: the entry in the repository, with HEAD, index and references, stays as it is,
-/// and every file, ignored or not, is in the clone, compared by its contents before the old directory goes to the trash.
+/// Does not check for unsaved work, because nothing is lost: the entry in the repository, with HEAD, index and references, stays as it is,
+/// and the clone has every file, ignored or not, with its contents compared before the old directory goes to the trash.
 ///
 /// Refuses while a process is inside, because it would go on in the old directory. Nothing that short-lived programs write is lost: if
 /// something changed by the time of the exchange, undoes the exchange, or keeps the old directory under another name.

@@ -69,7 +69,7 @@ pub fn merged(start: &Path, older_than: Option<Duration>, cancel: &CancelToken) 
 
 /// Returns whether a worktree that [`merged`] has returned is still what it was, and may still go.
 ///
-/// What would be lost is not looked at again: [`super::remove`] does.
+/// Does not check for unsaved work again, because [`super::remove`] does.
 pub fn is_still_merged(start: &Path, found: &MergedWorktree) -> Result<bool> {
     let repository = Repository::open(start)?;
     let Some(worktree) = repository.worktrees.iter().find(|worktree| **worktree == found.worktree) else {

@@ -75,7 +75,7 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
             pruned.places.push(place);
         }
     }
-    // Nothing that fails comes after this and keeps from the user what was forgotten.
+    // Later failures are only recorded: an error would hide from the user which worktrees were forgotten.
     pruned.find_gone(&repository);
     let found = std::mem::take(&mut pruned.forgotten).into_iter().zip(std::mem::take(&mut pruned.entries));
     for (path, entry) in found {

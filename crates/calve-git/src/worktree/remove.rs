@@ -220,7 +220,7 @@ impl<'r> Going<'r> {
             (None, Some(entry)) => unsaved::of_entry(repository, worktree, entry).into(),
             (None, None) => Listing::default(),
         };
-        // Force is also for a worktree that is too broken to be looked into.
+        // Force also applies to a worktree that is too broken to inspect.
         let mut items = if options.is_forced { listed.known() } else { listed.whole() }?;
         items.extend(steps.unsaved(worktree)?);
         if !options.is_forced {
@@ -267,11 +267,11 @@ impl<'r> Going<'r> {
                 }
             }
         }
-        // Nothing that fails from here on may keep from the user what is gone, and where the rest is.
+        // Errors from here on go into the report, so that the user still learns what is gone and where the rest is.
         let is_there = worktree.entry.as_deref().map_or(Ok(()), registration::remove);
         unsaved::sweep_kept(&repository.common);
         let deleted = is_there.and_then(|()| match &going_branch {
-            // A commit that somebody has made on it since is not lost: then it stays.
+            // The branch stays if somebody has committed to it since.
             Some(branch) if may_go && !is_in_use(&repository.common, &branch.name)? => {
                 registration::delete_unmoved(&repository.common, &branch.name, &branch.commit)
             }
@@ -321,15 +321,15 @@ impl<'r> Going<'r> {
     }
 }
 
-/// Returns the branch that HEAD of the worktree with this entry names. git lists the one that this leads to, if it is a symbolic reference.
+/// Returns the branch that the worktree's HEAD names. If that is a symbolic reference, `git worktree list` gives its target instead.
 fn branch_of(entry: &Path) -> Option<String> {
     let head = fs_err::read_to_string(entry.join("HEAD")).ok()?;
-    // Where references are kept otherwise, HEAD is there only to be recognized.
+    // With another reference format, HEAD is a placeholder that only identifies the repository.
     let name = head.trim_end().strip_prefix("ref: refs/heads/").filter(|name| *name != ".invalid")?;
     Some(name.to_owned())
 }
 
-/// Returns the references that lead to a branch: they go nowhere without it.
+/// Returns the symbolic references to a branch, which would dangle without it.
 fn other_names(git: &Git, branch: &str) -> Result<Vec<String>> {
     let listed = git.run(&["for-each-ref", "--format=%(symref) %(refname)"])?;
     let listed = String::from_utf8_lossy(&listed).into_owned();
@@ -344,7 +344,7 @@ fn is_merged(common: &Path, branch: &GoingBranch) -> Result<bool> {
     let upstream = format!("{}@{{upstream}}", branch.name);
     let into = git.answer(&["rev-parse", "--symbolic-full-name", "--end-of-options", &upstream])?;
     let into = into.as_deref().and_then(|said| said.lines().last());
-    // It may be followed by its own other name.
+    // Its upstream may be a symbolic reference to the branch itself.
     let others = other_names(&git, &branch.name)?;
     let into = into.filter(|into| !others.iter().any(|other| other == into)).unwrap_or("HEAD");
     git.succeeds(&["merge-base", "--is-ancestor", &branch.commit, into])

@@ -6,8 +6,8 @@ use super::report::ReportArguments;
 
 /// Measure what a database server on a clone of a template costs, by every strategy that works there
 ///
-/// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. The servers of a template
-/// that was made from an image are all in containers. Each run clones the template, starts a server, asks one query, writes ten
+/// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. For a template made
+/// from an image, all servers run in containers. Each run clones the template, starts a server, asks one query, writes ten
 /// times, writes for some seconds by pgbench or `sysbench oltp_write_only` where that is installed, and stops the server. Reports
 /// times, the transactions per second with the worst latency of each second, and the disk space and memory of a server. Then it times
 /// commands as a whole: a start that finds a standby, and resets to the template and to a mark.

@@ -100,7 +100,7 @@ pub(crate) struct GitFetchArguments {
 /// Every sentence names the numbers behind it: those of `calve bench git`, or the published ones.
 #[derive(Debug, Args)]
 pub(crate) struct GitAdviseArguments {
-    /// A file with what `calve bench git --json` printed [default: the published ones]
+    /// File with the output of `calve bench git --json` [default: the published numbers]
     #[arg(long, value_name = "FILE")]
     pub(crate) bench: Option<PathBuf>,
     /// The number of jobs that the fleet runs in a day

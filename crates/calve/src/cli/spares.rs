@@ -12,11 +12,10 @@ pub(crate) enum SparesCommand {
     Refill(RefillArguments),
     Pause(PauseArguments),
     Remove(RemoveArguments),
-    /// Watch the directories that there are spares of, so that handing one over need not look at every entry
+    /// Track changes to directories with spares, so a claim need not check every file
     ///
-    /// Runs until Ctrl-C; one process for a user is enough. It notes what changes in those directories, with at most a quarter of the user's
-    /// inotify watches, and tells `calve cp` and `calve worktree add`. What it does not know for sure, they look up themselves, as without it.
-    /// Linux only.
+    /// Runs until Ctrl-C; one process per user is enough. It records changes in those directories, with at most a quarter of the user's
+    /// inotify watches, and reports them to `calve cp` and `calve worktree add`, which check anything uncertain themselves. Linux only.
     Watch,
 }
 

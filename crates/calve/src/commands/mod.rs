@@ -37,7 +37,7 @@ fn protected() -> Vec<PathBuf> {
     std::env::home_dir().into_iter().filter(|home| home.is_absolute()).collect()
 }
 
-/// Returns the number of threads that a test wants: it counts the calls, or the memory, of so many.
+/// Returns the number of threads set by a test that counts calls or memory.
 fn threads_of_a_test() -> Option<std::num::NonZeroUsize> {
     std::env::var("CALVE_TEST_THREADS").ok()?.parse().ok()
 }

@@ -141,7 +141,7 @@ fn template_options(cancel: &CancelToken) -> TemplateOptions {
 fn connection() -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
     options.credentials = credential_files();
-    // For the tests, which do not wait for a minute.
+    // Tests set a shorter time than a minute.
     let silence = env::var("CALVE_TEST_SILENCE").ok().and_then(|seconds| seconds.parse().ok());
     options.silence = silence.map(Duration::from_secs);
     options

@@ -19,8 +19,8 @@ fn bench_git<S: AsRef<OsStr>>(into: impl AsRef<Path>, arguments: impl IntoIterat
     calve(["bench", "git", "--into"]).arg(into.as_ref()).args(["-q", "--runs", "1"]).args(arguments)
 }
 
-/// A repository made up by `git fast-import`, the same each time: so many files, of which each commit after the first changes one of five.
-/// Contents that do not compress.
+/// Makes a repository with `git fast-import`, the same each time, with `files` files of incompressible contents. Each commit after the
+/// first changes one of the first five files.
 fn made_up(spot: &Spot, commits: u32, files: u32, bytes: usize) -> String {
     let mut stream = Vec::new();
     let mut random = SplitMix64::new(1);

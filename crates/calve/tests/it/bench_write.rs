@@ -15,8 +15,8 @@ fn bench(spot: &Spot) -> Calve {
     calve(["bench", "write", "--files", "40", "--size", "100", "--runs", "1"]).within(spot)
 }
 
-/// A directory with a `node` that answers as Node 22 does when asked for its version, and else does `body`. `$2` is the way, `$3` the new directory,
-/// `$7` the file for the result.
+/// Makes a directory with a `node` that gives `version` when asked for it, and otherwise runs `body`. `$2` is the way, `$3` the new
+/// directory, `$7` the file for the result.
 fn fake_node(spot: &Spot, version: &str, body: &str) -> PathBuf {
     let path = spot.join("fake/node");
     fs_err::create_dir_all(spot.join("fake")).unwrap();

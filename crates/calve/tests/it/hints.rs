@@ -1,5 +1,5 @@
-//! Hints whose situations no other test makes; a command that a hint names, run as it stands, helps. Every other hint is asserted where its
-//! situation is, which `list` checks.
+//! Tests the hints whose situations no other test creates, and that a command named in a hint helps when run as printed. The other hints
+//! are asserted by the tests of their situations, which `list` checks.
 
 mod bench;
 mod case;

@@ -219,7 +219,7 @@ fn who_asks_at_the_same_time_gets_the_same_worktree() {
     let project = Project::with("[hooks]\npost-add = \"sleep 0.3; echo once >>../ran\"\n");
     for round in 0..rounds(20) {
         let name = format!("agent-{round}");
-        // Somebody who was killed in the middle is no obstacle, and what he left goes.
+        // The lock file of a killed process is no obstacle, and is removed.
         fs_err::write(project.main().join(".git/calve-agent-0123456789abcdef.lock"), "").unwrap();
         let question = create(&project.main(), &name);
         let ask = || agent(&project, &["worktree-create", "--yes"], &question);

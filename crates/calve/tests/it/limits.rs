@@ -34,7 +34,7 @@ fn no_more_than_256_descriptors_are_open() {
     assert!(cloning <= 256, "{cloning} with 8 threads");
 }
 
-/// Names that look like those of databases do not make it list the directory once for each.
+/// Checks that names which look like a database's do not cause one listing of the directory each.
 #[test]
 fn a_directory_is_listed_a_few_times_whatever_its_files_are_called() {
     if !require_program("strace") {

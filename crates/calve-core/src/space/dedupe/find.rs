@@ -77,7 +77,7 @@ impl<'a> Finder<'a> {
         self.options.cancel.is_cancelled()
     }
 
-    /// Returns whether a file's extents may move: those of trees to share with may not.
+    /// Returns whether a file's extents may be replaced, which is never so in the trees to share with.
     pub(super) fn may_change(&self, index: u32) -> bool {
         usize::from(self.catalog.items[index as usize].root) >= self.options.against.len()
     }

@@ -118,8 +118,8 @@ pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<Ded
 
 /// Makes the files of `dst` share again with those of the same path in `src`, where they hold the same. Nothing is hashed.
 ///
-/// As [`dedupe`] with `src` to share with; `cache` is of no meaning. The two may not be the same
-/// ([`Error::Same`]).
+/// Works like [`dedupe`] with `src` to share with, but ignores `cache`. Fails with [`Error::Same`] if
+/// the two are the same.
 pub fn reshare(src: &Path, dst: &Path, options: &DedupeOptions) -> Result<DedupeReport, Error> {
     if Source::open(src)?.identity() == Source::open(dst)?.identity() {
         return Err(Error::Same { src: src.to_path_buf(), dst: dst.to_path_buf() });

@@ -1,4 +1,4 @@
-//! Choosing the file of each group that the others come to share with: the choice decides what is gained, and how the rest is read.
+//! Chooses the file in each group whose extents the others will share. The choice decides how much space is saved and how fast reads are.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
@@ -9,21 +9,21 @@ use super::pieces::FileGroups;
 use super::turns::{Turns, for_each};
 use crate::sys;
 
-/// btrfs compresses no more than this at once, so that a longer run of compressed bytes is no fragmentation.
+/// btrfs compresses at most this many bytes at once, so several compressed extents in a row are no fragmentation.
 const LONGEST_COMPRESSED: u64 = 128 * 1024;
-/// No file system here has smaller blocks, and what fits into one cannot lie better than another.
+/// Smallest block size of the supported file systems. Files that fit into one block all have equally good layouts.
 const BLOCK: u64 = 4096;
 
-/// The layout of a file on the disk, the better the lesser: the number of its fragments, and of its bytes that are not compressed.
+/// The layout of a file on disk: its numbers of fragments and of uncompressed bytes. A smaller value is better.
 type Layout = (u64, u64);
 
 struct Chooser<'a> {
     opener: Opener<'a>,
-    /// By group: which of its members is the best.
+    /// Pairs of a group and the index of its best member.
     best: Vec<(usize, usize)>,
 }
 
-/// Puts the file to share with first in each group: one that most others share with already, or else the one that lies best.
+/// Puts the file to share with first in each group: among those that most others already share with, the one with the best layout.
 pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
     let turns = Turns::in_order(groups.len());
     let state = || Chooser { opener: Opener::new(finder.catalog, finder.roots), best: Vec::new() };
@@ -41,7 +41,7 @@ pub(super) fn put_sources_first(finder: &Finder<'_>, groups: &mut FileGroups) {
     }
 }
 
-/// Returns those of a group that the others can share with. Where there are trees to share with, only their files, which are its first.
+/// Returns the members that the others can share with: with `--against`, only the files of its trees, which come first in the group.
 fn candidates<'a>(finder: &Finder<'_>, group: &'a [u32]) -> &'a [u32] {
     match finder.options.against.len() {
         0 => group,
@@ -66,7 +66,7 @@ fn best(finder: &Finder<'_>, opener: &mut Opener<'_>, candidates: &[u32]) -> Opt
         .min_by_key(|&at| layout(finder, opener, candidates[at]))
 }
 
-/// Returns how a file lies. One that cannot be read comes last.
+/// Returns the layout of a file. Unreadable files sort last.
 fn layout(finder: &Finder<'_>, opener: &mut Opener<'_>, index: u32) -> (bool, Layout) {
     let item = &finder.catalog.items[index as usize];
     if item.size <= BLOCK {

@@ -89,7 +89,7 @@ impl FillWorker<'_> {
         made
     }
 
-    /// Makes the files of a set, of which the directory had `listed`. `in_directory`: as it has been listed since.
+    /// Makes the files of a set. `listed` has those found in the directory at first, `in_directory` those of a later listing.
     fn set(
         &mut self,
         at: BorrowedPair<'_>,

@@ -81,7 +81,7 @@ pub struct Recipe {
     /// The directories that are checked out; all when there are none.
     pub sparse: Vec<String>,
     pub url: RepositoryUrl,
-    /// Why this is the right one.
+    /// Why this recipe suits the purpose.
     pub reason: &'static str,
 }
 

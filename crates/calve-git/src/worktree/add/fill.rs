@@ -150,7 +150,7 @@ impl SingleSets {
             let main = paths.first().map(|path| path.with_file_name(OsStr::from_bytes(&set.main_file())));
             paths.extend(main.filter(|main| !paths.contains(main) && parts.iter().any(|(path, _)| path == main)));
         }
-        // A lone database too: its journal may come and go while it is carried.
+        // A lone database file counts too: its journal may come and go while it is carried.
         sets.retain(|(_, set), paths| paths.len() > 1 || !set.is_told_by_others());
         let looked = sets.into_iter().filter_map(|((directory, set), paths)| {
             // What cannot be opened here cannot be carried either, which is told there.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
 
-/// Contents that a remote did not give.
+/// File contents that a remote did not send.
 #[derive(Debug)]
 pub(crate) struct StillMissing {
     remote: String,
@@ -30,8 +30,8 @@ impl StillMissing {
     }
 }
 
-/// Fetches those of the objects that are missing, with one request. `git checkout-index` would ask for each by itself, with a
-/// connection of its own. `git checkout` asks in this way, too (git's promisor-remote.c). Returns those that the remote did not give.
+/// Fetches the missing objects in one request, as `git checkout` does (git's promisor-remote.c). `git checkout-index` would open a
+/// connection for each. Returns the objects that the remote did not send.
 pub(crate) fn fetch_missing(
     git: &Git,
     remote: &str,

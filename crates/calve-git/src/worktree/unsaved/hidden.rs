@@ -10,7 +10,7 @@ use crate::remedy::HidingMark;
 use crate::unsaved_item::UnsavedItem;
 
 /// Returns the changed files that git was told not to look at (`git update-index --assume-unchanged`, `--skip-worktree`; a sparse
-/// checkout). `is_kept` is asked whether such contents of a file exist elsewhere.
+/// checkout). `is_kept` returns whether a file with these contents exists elsewhere.
 pub(super) fn find(git: &Git, path: &Path, is_kept: &dyn Fn(&Path, &[u8]) -> bool) -> Result<Vec<UnsavedItem>> {
     let listed = git.run(&["ls-files", "-v", "-s", "-z"])?;
     // `h 100644 OID 0\tPATH`: a small letter for the one, `S` for the other.

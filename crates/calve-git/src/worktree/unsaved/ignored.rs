@@ -24,14 +24,14 @@ pub(super) struct IgnoredSearch<'w> {
     /// Directories of donors, and whether they are there without a link on the way.
     is_real: HashMap<PathBuf, bool>,
     found: Vec<IgnoredFile>,
-    /// What cannot be looked at, and why.
+    /// Directories that cannot be read, with the reason.
     unread: BTreeMap<PathBuf, String>,
 }
 
-/// A directory name that a build tool or a package manager uses, and people too.
+/// A directory name that both tools and people use.
 struct PlainName {
     name: &'static str,
-    /// What is in the directory, or beside it, where a tool has made it.
+    /// Entries inside the directory, or beside it, that show that a tool made it.
     inside: &'static [&'static str],
     beside: &'static [&'static str],
 }
@@ -61,7 +61,7 @@ const BUILT_BESIDE: &[&str] = &[
     "setup.py",
 ];
 
-/// What a tool leaves in a directory of any name.
+/// Entries that tools leave in build directories of any name.
 const BUILT_INSIDE: &[&str] = &["CACHEDIR.TAG", "CMakeCache.txt", "build.ninja", "meson-info"];
 
 impl<'w> IgnoredSearch<'w> {
@@ -82,14 +82,14 @@ impl<'w> IgnoredSearch<'w> {
         }
     }
 
-    /// Adds a directory that cannot be listed, for this reason. What else is in it, ignored or not, is unknown.
+    /// Adds a directory that cannot be listed, with the reason. Its contents, ignored or not, are unknown.
     pub(super) fn add_unread(&mut self, path: PathBuf, reason: &str) {
         if !path.ancestors().any(|above| self.is_made_again(above, true, false)) {
             self.unread.insert(path, reason.to_owned());
         }
     }
 
-    /// Returns what could not be looked at.
+    /// Returns an item for each unreadable directory.
     pub(super) fn unread(&self) -> Vec<UnsavedItem> {
         let items = self.unread.iter();
         items.map(|(path, reason)| UnsavedItem::Unreadable(reason.clone()).inside(path)).collect()
@@ -110,8 +110,8 @@ impl<'w> IgnoredSearch<'w> {
         self.found
     }
 
-    /// Returns whether an entry is a dependency or the output of a build. People give their own directories some of these names, too: such a
-    /// one counts if git ignores the whole of it and a donor has it as well, or if a tool has left its mark in it or is set up beside it.
+    /// Returns whether an entry is a dependency or a build output. A directory whose name people also use counts only if git ignores all
+    /// of it and a donor has it too, or if a tool left its mark inside or has its configuration beside it.
     fn is_made_again(&mut self, path: &Path, is_directory: bool, is_whole: bool) -> bool {
         if !rules::is_made_again(path, is_directory) {
             return false;

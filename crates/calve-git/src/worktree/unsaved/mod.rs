@@ -29,11 +29,11 @@ use crate::worktree::status::Status;
 use crate::worktree::unsaved::ignored::IgnoredSearch;
 use crate::worktree::unsaved::nested::Nested;
 
-/// What exists nowhere else.
+/// The items that exist nowhere else.
 #[derive(Default)]
 pub(crate) struct Listing {
     items: Vec<UnsavedItem>,
-    /// What has kept a part of it from being found.
+    /// Errors that may hide further items.
     failures: Vec<Error>,
 }
 
@@ -45,12 +45,12 @@ impl Listing {
         })
     }
 
-    /// Returns all items, or why one of them may be missing.
+    /// Returns all items. Fails if one may be missing.
     pub(crate) fn whole(self) -> Result<Vec<UnsavedItem>> {
         self.failures.into_iter().next().map_or(Ok(self.items), Err)
     }
 
-    /// Returns the items, with one for each part that is not known.
+    /// Returns the known items, and one for each part that could not be read.
     pub(crate) fn known(mut self) -> Result<Vec<UnsavedItem>> {
         for failure in self.failures {
             match failure {

@@ -71,7 +71,7 @@ pub(super) struct Nested {
     pub(super) items: Vec<UnsavedItem>,
     /// Their ignored entries, relative to the path before them.
     pub(super) ignored: Vec<(PathBuf, Vec<UntrackedEntry>)>,
-    /// Directories in which nobody could look for them.
+    /// Unreadable directories, which may hide more of them.
     pub(super) unread: Vec<SkippedEntry>,
 }
 

@@ -9,7 +9,7 @@ use crate::git::Git;
 use crate::unsaved_item::LooseCommits;
 use crate::worktree::unsaved::reflog::{is_oid, made_here};
 
-/// Returns a git for a repository that the user may never have looked into. It runs no program that the repository's configuration names,
+/// Returns a git for a repository that the user may never have inspected. It runs no program that the repository's configuration names,
 /// and fetches nothing.
 pub(super) fn careful(at: &Path, repository: &Path) -> Result<Git> {
     let git = Git::at(at).with("GIT_DIR", repository);
@@ -31,7 +31,7 @@ pub(super) fn only_here(git: &Git, repository: &Path) -> Result<Option<LooseComm
         return Ok(None);
     }
     if repository.join("reftable").is_dir() {
-        // No log can be read there that tells which tags, and which commits that were fetched, were made here.
+        // Its logs are unreadable, so nothing says which tags and fetched commits were made here.
         let all_own = ["--exclude=refs/remotes/*", "--all", "--not", "--remotes"].map(str::to_owned).into_iter();
         return loose(git, &[all, all_own.chain(oids(&repository.join("shallow"))).collect()].concat());
     }

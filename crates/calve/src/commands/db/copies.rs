@@ -1,4 +1,4 @@
-//! The files that overlays copy as a whole, in words.
+//! Describes the files that overlays copy as a whole.
 
 use calve_core::ShownPath;
 use calve_db::StartNotice;

@@ -1,4 +1,4 @@
-//! The answer to an agent that asks for a branch, before a worktree is made.
+//! Answers an agent that asks for a branch, before a worktree is made.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use calve_git::worktree::{AgentBranch, AgentTurn, for_agent};
 
 use crate::failure::{FAILED, Failure};
 
-/// The two good answers.
+/// A successful answer.
 pub(super) enum AgentAnswer {
-    /// Its finished worktree, also one that another process has just made for it.
+    /// The agent's finished worktree, possibly made by another process just now.
     Ready(PathBuf),
-    /// Nobody has the branch. The turn is to be kept until the worktree is finished.
+    /// The branch is free. Keep the turn until the worktree is finished.
     Make(AgentTurn),
 }
 
@@ -26,7 +26,7 @@ pub(super) fn answer(
     let named = ShownPath(Path::new(branch));
     let (text, hint) = match for_agent(start, branch, base, maker)? {
         AgentBranch::Free => return Ok(AgentAnswer::Make(turn)),
-        // An agent that comes back to its work finds it where it was.
+        // A returning agent gets its old worktree.
         AgentBranch::Ready(path) => return Ok(AgentAnswer::Ready(path)),
         AgentBranch::TakenByMain(path) => (
             format!("the branch `{named}` is checked out in the main worktree, `{}`", ShownPath(&path)),

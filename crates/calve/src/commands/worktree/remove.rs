@@ -249,7 +249,7 @@ fn say(removed: &WorktreeRemoveReport, fate: BranchFate) {
     }
 }
 
-/// Returns what failed after the directory was gone, with where its files are: whoever reads only this still knows.
+/// Returns the error for a failure after the directory was removed. It also says where the ignored files are, in case only it is read.
 fn half_done(removed: &WorktreeRemoveReport, failure: Failure) -> Failure {
     let Some(why) = failure.receipt() else { return failure };
     let kept = removed.kept.as_ref();

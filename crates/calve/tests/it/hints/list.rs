@@ -1,4 +1,4 @@
-//! Every remedy of the libraries is asserted by a test, or there is a reason why none does.
+//! Checks that a test asserts every remedy of the libraries, or that a reason says why none does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ fn in_json(remedy: &str) -> String {
     })
 }
 
-/// All tests of the workspace, but for this list.
+/// Returns the source of all tests of the workspace, except this list.
 fn tests() -> String {
     let (mut text, mut ahead) = (String::new(), vec![crates()]);
     while let Some(path) = ahead.pop() {

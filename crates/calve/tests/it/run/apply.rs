@@ -195,7 +195,7 @@ fn attributes_that_the_copy_cannot_have_stay() {
     assert_eq!(left(&spot), [""; 0]);
 }
 
-/// The clock of this machine stays as it is: a debug build takes it for one that was set back once a file is there.
+/// The machine's clock stays as it is: a debug build pretends that it was set back once a file exists.
 #[test]
 fn a_clock_that_was_set_back_is_the_cause_whatever_the_command_did() {
     const { assert!(cfg!(debug_assertions), "no other build has this way in") };
@@ -222,7 +222,7 @@ fn a_clock_that_was_set_back_is_the_cause_whatever_the_command_did() {
         // It had been set back before this one began.
         apply().succeeds();
         fs_err::remove_file(spot.join("clock")).unwrap();
-        // Where nothing is, nothing can have changed.
+        // A new path had no earlier state that could have changed.
         let fresh = run(&spot, &["--apply"], "mkdir -p n/e; echo 1 > new; echo > ../clock");
         fresh.env("CALVE_TEST_CLOCK", spot.join("clock")).succeeds();
     }

@@ -51,7 +51,7 @@ fn differences(before: &str, after: &str) -> Vec<String> {
     listed.collect()
 }
 
-/// Returns the kind, the right to execute and the contents of each file and symlink of [`SEEN`]: what a diff tells.
+/// Returns what a diff shows of each file and symlink of [`SEEN`]: its kind, its executable bit and its contents.
 fn told_by_diff(seen: &str) -> BTreeMap<String, (char, bool, String)> {
     let told = |(name, (kind, text)): (String, (char, String))| {
         let (entry, rest) = text.split_once('\n').unwrap_or((&text, ""));
@@ -64,7 +64,7 @@ fn told_by_diff(seen: &str) -> BTreeMap<String, (char, bool, String)> {
     entries(seen).into_iter().filter(|(_, (kind, _))| *kind != 'd').map(told).collect()
 }
 
-/// Makes `patched` what git makes of the tree and a diff.
+/// Copies the tree to `patched`, and applies a diff there with git.
 fn patch(spot: &Spot, diff: &str) {
     let patched = spot.join("patched");
     let _ = fs_err::remove_dir_all(&patched);
@@ -88,7 +88,7 @@ fn patch(spot: &Spot, diff: &str) {
     assert!(output.status.success(), "{}{diff}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What is listed, diffed, kept and applied is what the command saw.
+/// Checks that the listing, the diff, the kept copy and the applied tree all match what the command saw.
 #[track_caller]
 fn assert_as_seen(spot: &Spot, script: &str) {
     assert_as_seen_by(spot, script, |calve| calve);

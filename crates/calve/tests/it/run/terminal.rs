@@ -82,7 +82,7 @@ fn what_changes_during_the_question_is_shown_before_it_is_applied() {
     assert!(spot.join("tree/new").exists() && spot.join("tree/later").exists());
 }
 
-/// A debug build takes the clock for one that was set back once a file is there.
+/// A debug build pretends that the clock was set back once a file exists.
 #[test]
 fn a_clock_that_is_set_back_during_the_question_is_no_change_of_the_copy() {
     const { assert!(cfg!(debug_assertions), "no other build has this way in") };

@@ -1,4 +1,4 @@
-//! Proxies of the environment.
+//! Tests proxies from the environment.
 
 use std::collections::HashMap;
 

@@ -99,7 +99,7 @@ fn a_database_that_is_written_to_between_the_copies_of_its_files_is_named() {
     assert!(!quiet.stderr.contains("meanwhile"), "{}", quiet.stderr);
 }
 
-/// Makes a worktree by git, and carries what it ignores into it.
+/// Makes a worktree with git, and carries the ignored files into it.
 fn setup(repo: &Repo, name: &str) -> (RunResult, PathBuf) {
     let path = repo.spot.join(name);
     repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
@@ -120,7 +120,7 @@ fn a_database_whose_files_are_carried_one_by_one_is_named() {
     assert!(!quiet.stderr.contains("meanwhile"), "{}", quiet.stderr);
 }
 
-/// Its journal comes while it is carried, and is not ignored itself.
+/// The journal appears while the database is carried, and is not ignored itself.
 #[test]
 fn a_database_that_is_carried_without_its_journals_is_named() {
     if !require_program("python3") {
@@ -157,7 +157,7 @@ fn a_database_that_is_carried_without_its_journals_is_named() {
     }
 }
 
-/// A debug build takes the clock for one that was set back once a file is there.
+/// A debug build pretends that the clock was set back once a file exists.
 #[test]
 fn a_clock_that_was_set_back_during_a_stable_clone_is_the_cause() {
     const { assert!(cfg!(debug_assertions), "no other build has this way in") };

@@ -203,7 +203,7 @@ fn without_logs_that_can_be_read_nothing_is_removed_or_trusted() {
     assert_eq!(untrusted(), [false, false]);
     git(&path, ["commit", "-q", "--allow-empty", "-m", "later"]);
     assert_eq!(untrusted(), [false, true]);
-    // Nothing is kept of this: the references may be turned into files.
+    // No mark is written, because the references may be converted to files.
     assert!(!place.join(".git/worktrees/linked/calve-untrusted").exists());
 }
 
@@ -219,7 +219,7 @@ fn what_a_repository_inside_has_is_not_lost_for_want_of_logs() {
     git(&inside, ["tag", "kept"]);
     fs_err::remove_dir_all(inside.join(".git/logs")).unwrap();
     for reset in [false, true] {
-        // Only FETCH_HEAD and the tag have it, and seem to have it of the server.
+        // Only FETCH_HEAD and the tag have it, as if it came from the server.
         if reset {
             git(&inside, ["reset", "-q", "--hard", "origin/main"]);
             fs_err::remove_dir_all(inside.join(".git/logs")).unwrap();

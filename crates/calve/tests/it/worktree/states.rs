@@ -1,5 +1,5 @@
-//! Random states of repositories and worktrees, in each of which something is removed, forgotten or converted: by the commands, by an
-//! agent's hook or by MCP. Nothing is lost that exists nowhere else, and nothing of an untrusted tree or of a nested repository runs.
+//! Removes, prunes or converts worktrees in random states, through the commands, an agent's hook or MCP. Checks that nothing is lost that
+//! exists nowhere else, and that no program of an untrusted tree or a nested repository runs.
 //!
 //! What must not be lost are words: of files, and the names of commits and of staged contents, by which git finds them. Before and
 //! after, all files are searched for each, but for those in the trash. `remove -f` may lose what is in the worktree that was named and in

@@ -1,4 +1,4 @@
-//! What only a worktree has, where git, the file system or a name is not as usual.
+//! Tests that work is kept where git, the file system or a name is unusual.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Whose work a commit is that came by a fetch which nothing but a log, a name, or the server's address tells of.
+//! Tests whose work a fetched commit is, when only a log, a name or the server's address shows the fetch.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ fn fork_of(project: &Project) -> (PathBuf, String) {
     (fork, tip.trim().to_owned())
 }
 
-/// Commits something on what is checked out.
+/// Commits a new file on HEAD.
 fn commit(project: &Project, name: &str, extra: &[&str]) {
     project.repo.write(name, name);
     project.git("add -A");
@@ -44,7 +44,7 @@ fn rev(project: &Project, name: &str) -> String {
     project.git(&format!("rev-parse {name}"))
 }
 
-/// Runs git with the editor of a rebase's steps, in which `sed` is run.
+/// Runs git with a sequence editor that runs `sed` on a rebase's steps.
 fn edited(at: &Path, sed: &str, line: &str) {
     let editor = format!("sequence.editor=sed -i '{sed}'");
     git(at, ["-c", &editor].into_iter().chain(line.split(' ')));

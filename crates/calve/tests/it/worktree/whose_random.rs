@@ -49,7 +49,7 @@ struct Random {
     /// Heads of requests that were fetched to where something tells so.
     known: BTreeSet<String>,
     passing: Option<(&'static str, String)>,
-    /// What came in a way that is rare, and has not been asked about.
+    /// The latest commit from a rare kind of fetch, not yet checked.
     newest: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the states are made of: made by git once, and copied for each.
+//! The repositories and worktrees of each state: git makes them once, and each state gets a copy.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,7 +9,7 @@ use calve_testkit::git_command;
 use super::super::repo::with_environment;
 use crate::program::{Calve, calve};
 
-/// Everything by which git and Calve could be made to run a file of a tree. In a pull request's, each says that it ran.
+/// Files of a tree that git or Calve could be made to run. In a pull request's tree, each records that it ran.
 const PROGRAMS: [&str; 8] = [
     "filter.sh",
     "monitor.sh",
@@ -40,10 +40,11 @@ const SETTINGS: [(&str, &str); 12] = [
 /// request that is not trusted), and a clone and a bare repository to put somewhere.
 pub(super) struct Fixture {
     original: PathBuf,
-    /// Calve's own state, and what ran of a tree that is not trusted: a name a line.
+    /// Calve's own state.
     home: PathBuf,
+    /// The log of programs of untrusted trees that ran, one name a line.
     ran: PathBuf,
-    /// Where each state is. Paths in git's files are right here, and nowhere else.
+    /// The place of each state. The paths in git's files are valid only here.
     pub(super) state: PathBuf,
     /// The commit that all references of `R` have.
     pub(super) head: String,
@@ -76,7 +77,7 @@ fn loose(at: &Path, message: &str) -> String {
 
 fn write_programs(tree: &Path, says: &str) {
     for name in PROGRAMS {
-        // Without git's own the test would be of nothing.
+        // The stand-ins that git depends on still work, or else the test would prove nothing.
         let does = match name {
             "filter.sh" => "cat",
             "bin/git" => "PATH=/usr/bin:/bin exec git \"$@\"",
@@ -132,7 +133,7 @@ impl Fixture {
         let e = pull_request(&r, &ran);
         let head = git(&r, &["rev-parse", "HEAD"]);
         let loose = [loose(&r, "loose"), loose(&nested, "loose, nested"), loose(&d.join("sub"), "loose, submodule")];
-        // A bare clone has no tracking branches: who has its commits is not known. Without any, there is nothing to lose.
+        // A bare clone has no tracking branches, so all its commits would count as unpushed. Without any, there is nothing to lose.
         git(&state.join("spare/bare.git"), &["update-ref", "-d", "refs/heads/main"]);
         for (name, value) in SETTINGS {
             git(&r, &["config", name, value]);
@@ -147,14 +148,14 @@ impl Fixture {
         fixture
     }
 
-    /// The programs would run, and do not while Calve lists the worktrees, which marks the one that is not trusted.
+    /// Checks that the programs run for git, but not while Calve lists the worktrees and marks the untrusted one.
     fn check_programs(&self, r: &Path, e: &Path, nested: &Path) {
         let listed = self.calve(["worktree", "list", "--json"]).within(r).succeeds().json();
         let of_e = listed["worktrees"].as_array().unwrap().iter().find(|one| one["path"] == e.to_str().unwrap());
         assert_eq!(of_e.unwrap()["untrusted"], true, "{listed}");
         assert_eq!(self.what_ran(), "");
         for tree in [e, nested] {
-            // As long as before: git has to read it.
+            // The size stays the same, so git has to read the file.
             fs_err::write(tree.join("file"), "next\n").unwrap();
             git(tree, &["status"]);
             let names: &[&str] = if tree == e { &["monitor.sh", "filter.sh"] } else { &["nested"] };
@@ -180,9 +181,9 @@ impl Fixture {
         let _ = fs_err::remove_file(&self.ran);
     }
 
-    /// Begins anew.
+    /// Restores the original state.
     pub(super) fn restore(&self) {
-        // A reaper may be at work in it.
+        // A reaper may still be working there.
         while self.state.exists() {
             let _ = fs_err::remove_dir_all(&self.state);
         }
@@ -190,7 +191,7 @@ impl Fixture {
     }
 }
 
-/// Keeps the times of files, so that git's index holds.
+/// Copies a tree with the times of its files, so that git's index stays valid.
 pub(super) fn copy(from: &Path, to: &Path) {
     let found = fs_err::symlink_metadata(from).unwrap();
     if found.is_dir() {
