@@ -170,7 +170,7 @@ fn what_no_server_starts_on_is_no_template_and_replaces_none() {
     ];
     for command in commands {
         let words = ["template", "create", "t", "--engine", "postgres", "--", "sh", "-ec", command];
-        world.db(words).fails(1, &["when it was started on what is to be the template", "postgres: "]);
+        world.db(words).fails(1, &["when it was started on what is to be the template"]);
         let server = world.start("a");
         assert_eq!(world.rows(Postgres, &server), "1000", "{command}");
         world.stop("a");
