@@ -24,7 +24,9 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::PushTemplate => "push a template there first, with `calve template push` or `calve db template push`",
         Remedy::PullDatabase => "pull it with `calve db template pull`",
         Remedy::PullFiles => "pull it with `calve template pull`",
-        Remedy::PushWithKey => "create the template, then push it with `--key` and the same files in the same order",
+        Remedy::PushWithKey => {
+            "create the template, then run `calve template push --key` with the same files in the same order"
+        }
         Remedy::RemakeWithoutEntry => "make the template again without it",
         Remedy::RemakeSmaller => "make a template with less data",
         Remedy::PullUnderAnotherName => "pull it under another name with `--name NAME`",

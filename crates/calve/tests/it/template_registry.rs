@@ -333,7 +333,7 @@ fn the_tag_comes_from_the_contents_of_files() {
     assert_same(spot.join("src"), tree(&spot, "other", "shop"));
     let missing = [
         "there is no template for these files: `",
-        "hint: create the template, then push it with `--key` and the same files in the same order\n",
+        "hint: create the template, then run `calve template push --key` with the same files in the same order\n",
     ];
     let other_order = ["--if-key", "node", "--if-key", "lock"];
     let refused = pull(&spot, "third", &server, "shop:linux").args(other_order).fails(3).says(&missing).json();
