@@ -123,7 +123,6 @@ test('the bench finds this package', () => {
   for (const way of ['calve.writeFiles', 'calve.writeFilesSync', 'calve.writeFiles, 2 threads']) {
     assert.equal(report.results.filter((one) => one.command === way).length, 1, way);
   }
-  assert.ok(report.at_once.trials.some((one) => one.command === 'calve.writeFiles' && one.error === null && one.limit === 1024));
   assert.deepEqual(fs.readdirSync(folder), []);
 });
 
