@@ -144,19 +144,20 @@ fn matches(documented: &str, name: &str) -> bool {
 pub(super) fn overrides(printed: &[u8]) -> Vec<(String, String)> {
     let settings = scoped(printed);
     let approved = approved(&settings);
-    overrides_of(settings, &approved)
+    overrides_of(settings, Some(&approved))
 }
 
 /// Returns settings that override only the repository's own configuration (`.git/config`), which may have come from somebody else,
 /// unlike the user's global settings.
 pub(crate) fn overrides_of_own(printed: &[u8]) -> Vec<(String, String)> {
     let mut settings = scoped(printed);
-    let approved = approved(&settings);
     settings.retain(|setting| matches!(setting.scope.as_str(), "local" | "worktree"));
-    overrides_of(settings, &approved)
+    // A path can end in the name of an allowed program and lead into the repository itself.
+    overrides_of(settings, None)
 }
 
-fn overrides_of(settings: Vec<Setting>, approved: &[String]) -> Vec<(String, String)> {
+/// Without `approved`, no program runs.
+fn overrides_of(settings: Vec<Setting>, approved: Option<&[String]>) -> Vec<(String, String)> {
     let mut instead: Vec<(String, String)> =
         ALWAYS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     for filter in refused(&settings, approved) {
@@ -166,7 +167,8 @@ fn overrides_of(settings: Vec<Setting>, approved: &[String]) -> Vec<(String, Str
     }
     for Setting { name, value, .. } in settings {
         let Some(known) = program_setting(&name) else { continue };
-        if !known.name.starts_with("filter.") && !may_run(&value, known.allowed, approved) {
+        let may_run = approved.is_some_and(|approved| may_run(&value, known.allowed, approved));
+        if !known.name.starts_with("filter.") && !may_run {
             instead.push((name, known.instead.to_owned()));
         }
     }
@@ -183,16 +185,17 @@ pub(crate) struct RefusedFilter {
 /// Returns the filters in these settings (`git config -z --show-scope --list`) that do not run in an untrusted worktree.
 pub(crate) fn refused_filters(printed: &[u8]) -> Vec<RefusedFilter> {
     let settings = scoped(printed);
-    refused(&settings, &approved(&settings))
+    refused(&settings, Some(&approved(&settings)))
 }
 
-fn refused(settings: &[Setting], approved: &[String]) -> Vec<RefusedFilter> {
+fn refused(settings: &[Setting], approved: Option<&[String]>) -> Vec<RefusedFilter> {
     let mut refused: Vec<RefusedFilter> = Vec::new();
     for Setting { name, value, .. } in settings {
         let Some(known) = program_setting(name).filter(|known| known.name.starts_with("filter.")) else { continue };
         let driver = name.split_once('.').and_then(|(_, rest)| rest.rsplit_once('.')).map_or("", |(driver, _)| driver);
         let is_known = refused.iter().any(|known| known.name == driver);
-        if !value.is_empty() && !is_known && !may_run(value, known.allowed, approved) {
+        let may_run = approved.is_some_and(|approved| may_run(value, known.allowed, approved));
+        if !value.is_empty() && !is_known && !may_run {
             refused.push(RefusedFilter { name: driver.to_owned(), command: value.clone() });
         }
     }
@@ -384,7 +387,7 @@ mod tests {
             ("filter..process", Some("")),
             // One program of a driver is of no use without the others.
             ("filter.nb.clean", Some("")),
-            ("filter.lfs.process", None),
+            ("filter.lfs.process", Some("")),
             ("lfs.extension.x.clean", Some("false")),
             ("diff.x.textconv", Some("false")),
         ] {
