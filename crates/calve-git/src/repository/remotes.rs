@@ -11,7 +11,9 @@ const FORK_OF_DESKTOP: &str = "github-desktop-";
 const FORK_OF_CODE: &str = "github-pr-remote";
 
 /// Options of `git fetch` and `git pull` whose value may be a separate argument.
-const WITH_VALUE: [&str; 16] = [
+const WITH_VALUE: [&str; 18] = [
+    "-X",
+    "-s",
     "--deepen",
     "--depth",
     "--filter",
