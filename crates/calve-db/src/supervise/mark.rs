@@ -82,6 +82,10 @@ impl Supervisor<'_> {
             Err(error) => Err(error),
         };
         let kept = ended.and_then(|()| unless_left(&self.owners(talk), cancel, || self.keep(name, &at, cancel)));
+        let kept = kept.and_then(|mark| match is_closed(&from) {
+            true => trash::remove(&at, RemovalWait::Yes).and(Err(Error::Interrupted)),
+            false => Ok(mark),
+        });
         if cancel.is_cancelled() {
             let _ = send(&mut from, &Answer::failed(Error::Interrupted));
             return Some(End::Unasked(EndReason::OwnerEnded));
@@ -237,7 +241,7 @@ impl Supervisor<'_> {
     }
 }
 
-fn is_closed(stream: &UnixStream) -> bool {
+pub(super) fn is_closed(stream: &UnixStream) -> bool {
     let mut fds = [PollFd::new(stream, PollFlags::empty())];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     matches!(rustix::event::poll(&mut fds, Some(&now)), Ok(1..)) && fds[0].revents().contains(PollFlags::HUP)

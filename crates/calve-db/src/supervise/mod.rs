@@ -35,6 +35,7 @@ use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::runtime;
 use crate::service::{self, UnsavedDataRule};
+use crate::supervise::mark::is_closed;
 use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
 use crate::sweep;
@@ -336,6 +337,11 @@ impl<'a> Supervisor<'a> {
         talk: &UnixStream,
         cancel: &CancelToken,
     ) -> Option<End> {
+        let changes_data = matches!(request, Request::Reset(_) | Request::Mark(_) | Request::Unmark(_));
+        if changes_data && is_closed(&from) {
+            // It was interrupted while this was busy with another one.
+            return None;
+        }
         let answer = match request {
             Request::Reset(_) | Request::Mark(_) | Request::Unmark(_) if self.spec.durable.is_some() => {
                 Answer::failed(Error::Durable(self.record.name.clone()))
