@@ -150,8 +150,8 @@ pub enum Error {
     TemplateInVolumes { name: String, volumes: Vec<String> },
     /// A server has its data in such volumes. The names of its container and volumes begin with `name`.
     #[error(
-        "its data is in volumes of a Docker engine, which are no longer supported; to remove it: docker rm --force {name}; \
-         docker volume rm $(docker volume ls --quiet --filter name={name}); rm -r {}", ShownPath(.place)
+        "its data is in volumes of a Docker engine, which are no longer supported; to remove it: docker rm --force {name} && \
+         docker volume rm $(docker volume ls --quiet --filter name={name}) && rm -r {}", ShownPath(.place)
     )]
     ServerInVolumes { name: String, place: PathBuf },
     /// The program that runs containers has failed.

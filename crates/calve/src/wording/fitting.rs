@@ -62,8 +62,8 @@ fn fits(clause: &str, options: &[String]) -> bool {
         .filter(|text| text.starts_with('-') && !text.trim_matches('-').is_empty())
         .filter_map(|text| text.split([' ', '=']).next());
     // An agent would also follow another command's `-f`.
-    let is_forced =
-        options.is_empty() && clause.split(|c: char| c.is_whitespace() || c == '`').any(|word| word == "-f");
+    let is_forced = options.is_empty()
+        && clause.split(|c: char| c.is_whitespace() || c == '`').any(|word| word == "-f" || word == "--force");
     !is_forced && named.into_iter().all(|option| options.iter().any(|one| one == option))
 }
 
