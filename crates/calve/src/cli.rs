@@ -43,7 +43,7 @@ use crate::name_parser::NameParser;
     after_help = "Exit codes: 0 done, 1 failed, 2 usage, 3 a requirement was refused (nothing made), 130 interrupted."
 )]
 pub(crate) struct Arguments {
-    /// Print nothing but errors, warnings and the result
+    /// Print nothing but errors and the result
     #[arg(short, long, global = true, hide = true)]
     pub(crate) quiet: bool,
     #[command(subcommand)]

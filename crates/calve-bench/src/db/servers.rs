@@ -1,4 +1,4 @@
-//! The servers that are compared: Calve's, by each strategy and in containers, and those started without Calve.
+//! The servers that are compared: Calve's, by each strategy, and those started without Calve.
 
 use std::time::{Duration, Instant};
 
