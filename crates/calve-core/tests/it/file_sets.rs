@@ -299,7 +299,7 @@ fn a_database_in_a_spare() {
     claims_are_whole_or_named(FileSystem::Ext4, "a.db", &writer, CHECK_SQLITE);
 }
 
-/// Of a large file, a claim shares only what has changed. The name says nothing, and a journal is there as long as a transaction lasts.
+/// A claim clones only the changed ranges of a large file. The name says nothing, and a journal is there as long as a transaction lasts.
 const LARGE: &str = "
 import time
 file = os.open('odd', os.O_RDWR | os.O_CREAT)

@@ -1,7 +1,7 @@
 //! Removes, prunes or converts worktrees in random states, through the commands, an agent's hook or MCP. Checks that nothing is lost that
 //! exists nowhere else, and that no program of an untrusted tree or a nested repository runs.
 //!
-//! What must not be lost are words: of files, and the names of commits and of staged contents, by which git finds them. Before and
+//! The words that must not be lost are those of files, and the names of commits and of staged contents, by which git finds them. Before and
 //! after, all files are searched for each, but for those in the trash. `remove -f` may lose what is in the worktree that was named and in
 //! its entry, if the two name each other, and nothing else: ignored files are moved aside. Half of the removals are with `-d`.
 //!
@@ -72,7 +72,7 @@ fn nothing_is_lost_in_any_state() {
     }
 }
 
-/// What is tried.
+/// An attempt to remove or convert something.
 #[derive(Debug)]
 enum Attempt {
     Remove { what: PathBuf, is_forced: bool, deletes_merged: bool },
