@@ -77,7 +77,7 @@ pub fn prune(start: &Path) -> Result<PruneReport> {
     }
     // Later failures are only recorded: an error would hide from the user which worktrees were forgotten.
     // Deleting what was left takes a while, in which a worktree may have come back.
-    let repository = Repository::open(start).unwrap_or(repository);
+    let repository = if pruned.swept.is_empty() { repository } else { Repository::open(start).unwrap_or(repository) };
     pruned.find_gone(&repository);
     let found = std::mem::take(&mut pruned.forgotten).into_iter().zip(std::mem::take(&mut pruned.entries));
     for (path, entry) in found {
