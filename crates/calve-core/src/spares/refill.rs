@@ -48,7 +48,9 @@ fn turn(home: &Home, options: &RefillOptions) -> Result<Option<HeldLock>, Error>
     }
     // The next process sees whatever is claimed after this is let go of.
     let Some(_waiting) = home.wait_in_line()? else { return Ok(None) };
-    let is_wanted = || home.sets(None).is_ok_and(|sets| sets.iter().any(|set| !set.paused));
+    // By its path: what is open stays there when it is moved, or when its file system is unmounted.
+    let sets = || Home::open(home.path())?.map_or(Ok(Vec::new()), |home| home.sets(None));
+    let is_wanted = || sets().is_ok_and(|sets| sets.iter().any(|set| !set.paused));
     let may_go_on = || !options.cancel.is_cancelled() && is_wanted();
     if pace::stand_still(&mut pace::LoadSample::now(), pace::LONGEST_BEFORE, may_go_on) {
         home.lock()

@@ -158,6 +158,7 @@ mod tests {
     use calve_testkit::{FileSystem, Volume, node_modules_like};
     use fs_err as fs;
 
+    use super::super::turn;
     use super::*;
     use crate::options::Background;
     use crate::progress::Progress;
@@ -200,6 +201,19 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(!pace.keep(), "it stays over");
+    }
+
+    fn options(background: Background) -> RefillOptions {
+        RefillOptions {
+            resolve: |source| match source {
+                SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),
+                SpareSource::Template(_) => None,
+            },
+            only: None,
+            background,
+            progress: Arc::new(Progress::default()),
+            cancel: CancelToken::default(),
+        }
     }
 
     /// Processes that keep every processor busy, and have others wait for one.
@@ -287,25 +301,29 @@ mod tests {
         keep_on(&pace);
     }
 
+    /// It has the store open, and the machine has no time for it.
+    #[test]
+    fn a_refill_that_waits_ends_when_its_store_has_gone() {
+        let (Some(fixture), Some(_load)) = (PaceFixture::new(), Load::new()) else { return };
+        let home = fixture.home();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| turn(&home, &options(Background::Yes)).unwrap().is_none());
+            while home.wait_in_line().unwrap().is_some() {
+                std::thread::yield_now();
+            }
+            fs::rename(home.path(), fixture.volume.path().join("moved")).unwrap();
+            assert_eq!(home.sets(None).unwrap().len(), 1);
+            assert!(waiting.join().unwrap());
+        });
+    }
+
     #[test]
     fn a_refill_makes_way_for_somebody_who_waits() {
         let Some(fixture) = PaceFixture::new() else { return };
         let pace = fixture.pace(LONGEST);
         let held = fixture.home().lock().unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                let options = RefillOptions {
-                    resolve: |source| match source {
-                        SpareSource::Directory(path) => Some(SpareOrigin::Directory(path.clone())),
-                        SpareSource::Template(_) => None,
-                    },
-                    only: None,
-                    background: Background::No,
-                    progress: Arc::new(Progress::default()),
-                    cancel: CancelToken::default(),
-                };
-                fixture.spares.refill(&options).unwrap()
-            });
+            let waiting = scope.spawn(|| fixture.spares.refill(&options(Background::No)).unwrap());
             keep_on(&pace);
             drop(held);
             assert_eq!(waiting.join().unwrap().built, 1);
