@@ -97,7 +97,7 @@ fn a_file_of_options_that_leads_elsewhere_is_refused() {
 
 #[test]
 fn a_command_that_was_never_there_makes_no_template() {
-    for engine in Engine::every() {
+    for engine in Engine::families() {
         let Some(world) = World::new() else { return };
         let theirs = own(&world, engine);
         let words = ["template", "create", "new", "-q", "--engine", engine.name(), "--"];

@@ -21,7 +21,7 @@ fn create(world: &World, engine: Engine, from: &Path) -> crate::world::Run {
 
 #[test]
 fn it_is_only_read() {
-    for engine in Engine::every() {
+    for engine in Engine::families() {
         let Some(world) = World::new() else { return };
         let theirs = directory(&world, engine);
         let before = fingerprint(&theirs);
@@ -50,7 +50,7 @@ fn what_is_no_data_directory_is_refused() {
 
 #[test]
 fn one_that_is_in_use_is_refused() {
-    for engine in Engine::every() {
+    for engine in Engine::families() {
         let Some(world) = World::new() else { return };
         world.template(engine);
         // By copy, so that the files are where they seem to be.
