@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use calve_testkit::{
     Aspect, Fault, FileSystem, FuseVolume, Injection, Volume, assert_same, assert_same_except, fingerprint,
-    node_modules_like, require_root, run_injected, wide,
+    node_modules_like, require_root, rounds, run_injected, wide,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -197,49 +197,6 @@ fn the_disk_is_too_small_and_that_is_known_before() {
 }
 
 #[test]
-fn the_disk_is_full_in_the_middle() {
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 16 << 20) else { return };
-    let Some(home) = Spot::on(FileSystem::Tmpfs) else { return };
-    // Every byte of it takes a block of its own in the clone, which a count of bytes does not show.
-    wide(home.join("src"), 300);
-    for number in 0..300 {
-        fs_err::write(home.join("src").join(format!("entry-{number:07}")), vec![b'x'; 40_000]).unwrap();
-    }
-    let src = home.join("src");
-    let before = fingerprint(&src);
-    // Somebody else takes the room after it was counted.
-    let mut hit = false;
-    for filled in (2..14).cycle().take(120).map(|mib| mib << 20) {
-        if hit && filled == 2 << 20 {
-            break;
-        }
-        let hog = volume.path().join("hog");
-        let mut running = cp().args(["--threads", "1"]).arg(&src).arg(volume.path().join("new")).start();
-        while leftovers(volume.path()).is_empty() && !running.has_ended() {
-            thread::sleep(Duration::from_micros(100));
-        }
-        let _ = fs_err::write(&hog, vec![b'h'; filled]);
-        let ran = running.wait();
-        fs_err::remove_file(&hog).unwrap();
-        nothing_left(volume.path());
-        if ran.status.success() {
-            assert_same_except(&src, volume.path().join("new"), &[Aspect::Holes]);
-            calve_testkit::remove_deep(volume.path().join("new"));
-            continue;
-        }
-        ran.ended(1);
-        assert_eq!(names(volume.path()), ["lost+found"]);
-        let ran = ran.hints();
-        if ran.stderr.contains("No space left on device") {
-            ran.says(&["hint: free space or inodes there (df, df -i); what was staged has been removed\n"]);
-            hit = true;
-        }
-    }
-    assert!(hit, "the disk was never full in the middle");
-    before.assert_unchanged(&src);
-}
-
-#[test]
 fn what_is_not_yet_on_the_disk_does_not_make_it_look_full() {
     // XFS reserves several blocks for each of these files until they are written back.
     let (Some(here), Some(there)) = (Spot::on(FileSystem::Tmpfs), Volume::with_size(FileSystem::Xfs, 300 << 20)) else {
@@ -260,29 +217,16 @@ fn there_are_no_more_inodes() {
     let ran = cp().arg(spot.join("src")).arg(volume.path().join("new")).fails(1).hints();
     ran.says(&["needs 1001 inodes, and only "]);
     assert_eq!(names(volume.path()), ["lost+found"]);
-    // Where the count is not to be had before, it is noticed then: on one file system, with hard links.
-    wide(volume.path().join("few"), 80);
-    let ran = cp().arg(volume.path().join("few")).arg(volume.path().join("new")).fails(1).hints();
-    ran.says(&["inodes"]);
+    // Hard links need none, but directories do, which shows only then.
+    for number in 0..70 {
+        fs_err::create_dir_all(volume.path().join(format!("few/{number}"))).unwrap();
+    }
+    let linked = cp().args(["--strategy", "hardlink"]).arg(volume.path().join("few")).arg(volume.path().join("new"));
+    linked.fails(1).says(&[
+        "No space left on device",
+        "hint: free space or inodes there (df, df -i); what was staged has been removed\n",
+    ]);
     assert_eq!(names(volume.path()), ["few", "lost+found"]);
-}
-
-#[test]
-fn the_quota_is_used_up() {
-    let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
-    spot.tree("src").file("a", vec![1; 6 << 20]).file("b", vec![2; 6 << 20]);
-    let btrfs = |arguments: &[&str]| {
-        let output = Command::new("btrfs").args(arguments).current_dir(&*spot).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    };
-    btrfs(&["subvolume", "create", "limited"]);
-    btrfs(&["quota", "enable", "."]);
-    btrfs(&["qgroup", "limit", "8M", "limited"]);
-    let before = fingerprint(spot.join("src"));
-    let ran = cp().args(["--strategy", "copy", "src", "limited/new"]).within(&spot).fails(1).hints();
-    ran.says(&["`limited/new", "quota"]);
-    assert_eq!(names(spot.join("limited")), [""; 0]);
-    before.assert_unchanged(spot.join("src"));
 }
 
 #[test]
@@ -309,7 +253,7 @@ fn files_vanish_and_change_their_kind_during_the_walk() {
                 };
             }
         });
-        for round in 0..40 {
+        for round in 0..rounds(80) {
             let dst = other.join(format!("{round}"));
             let ran = cp().arg("--json").arg(&src).arg(&dst).run();
             if ran.status.success() {
@@ -441,12 +385,8 @@ fn a_file_system_that_cannot_read_one_file() {
 fn a_file_system_that_cannot_rename_without_replacing() {
     let Some(fuse) = FuseVolume::new() else { return };
     let root = fuse.path();
-    calve_testkit::Tree::new(root.join("src")).file("a", b"1").file("d/b", b"2");
+    calve_testkit::Tree::new(root.join("src")).file("a", b"1");
     calve_testkit::Tree::new(root).file("file", b"3").dir("empty").file("full/x", b"4");
-    cp().args(["src", "new"]).within(root).succeeds();
-    assert_same(root.join("src"), root.join("new"));
-    cp().args(["file", "copy"]).within(root).succeeds();
-    assert_eq!(fs_err::read(root.join("copy")).unwrap(), b"3");
     // Not even an empty directory is replaced, although rename would.
     for existing in ["empty", "full", "file"] {
         cp().args(["-T", "src", existing]).within(root).fails(1).says(&["already exists"]).hints();
@@ -485,24 +425,6 @@ fn a_name_with_a_nul_or_a_newline() {
     let not_utf_8 = std::ffi::OsStr::from_bytes(b"\xff\xfe");
     cp().arg("a\nb").arg(not_utf_8).within(&spot).succeeds();
     assert_same(spot.join("a\nb"), spot.join(not_utf_8));
-}
-
-#[test]
-fn two_clones_to_one_destination_at_once() {
-    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    node_modules_like(spot.join("src"), 300);
-    for round in 0..20 {
-        let dst = spot.join(format!("{round}"));
-        let runs: Vec<_> = (0..3).map(|_| cp().arg("-T").arg(spot.join("src")).arg(&dst).start()).collect();
-        let ran: Vec<RunResult> = runs.into_iter().map(|running| running.wait()).collect();
-        assert_eq!(ran.iter().filter(|ran| ran.status.success()).count(), 1, "{ran:?}");
-        for lost in ran.iter().filter(|ran| !ran.status.success()) {
-            lost.ended(1);
-            assert!(lost.stderr.contains("already exists"), "{}", lost.stderr);
-        }
-        assert_same(spot.join("src"), &dst);
-        nothing_left(&spot);
-    }
 }
 
 #[test]

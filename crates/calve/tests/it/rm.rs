@@ -38,19 +38,6 @@ fn it_returns_before_the_files_are_deleted_and_a_reaper_deletes_them() {
 }
 
 #[test]
-fn with_wait_everything_is_gone_on_return() {
-    for file_system in FileSystem::ALL {
-        let Some(spot) = Spot::on(file_system) else { return };
-        everything(spot.join("tree"));
-        let ran = rm().args(["--json", "--wait", "tree"]).within(&spot).succeeds();
-        spot.holds(&[]);
-        let removed = &ran.json()["removed"][0];
-        assert_eq!(removed["trash"], json!(null));
-        assert!(removed["deleted_entries"].as_u64().unwrap() > 100, "{removed}");
-    }
-}
-
-#[test]
 fn it_prints_one_line_and_nothing_on_stdout() {
     let spot = Spot::anywhere();
     spot.tree("a").file("b", b"1");
@@ -514,35 +501,4 @@ fn the_reaper_lets_go_of_pipe_and_terminal() {
         return;
     }
     panic!("the reaper was always done before it could be held");
-}
-
-#[test]
-fn a_subvolume_goes_too() {
-    let Some(spot) = Spot::on(FileSystem::Btrfs) else { return };
-    for wait in [true, false] {
-        let create = |path: &str| {
-            let output = Command::new("btrfs").args(["subvolume", "create"]).arg(spot.join(path)).output().unwrap();
-            assert!(output.status.success(), "{output:?}");
-        };
-        create("sub");
-        spot.tree("sub").file("a", b"1").dir("d");
-        create("sub/d/nested");
-        spot.tree("sub/d/nested").file("b", b"2");
-        let command = if wait { rm().arg("--wait") } else { rm() };
-        command.arg("sub").within(&spot).succeeds();
-        eventually_nothing_left(&spot);
-        spot.holds(&[]);
-    }
-}
-
-#[test]
-fn very_deep_and_very_wide_trees_go() {
-    let Some(spot) = Spot::on(FileSystem::Tmpfs) else { return };
-    calve_testkit::deep(spot.join("deep"), 2000);
-    wide(spot.join("wide"), 30_000);
-    rm().args(["--wait", "deep", "wide"]).within(&spot).succeeds();
-    spot.holds(&[]);
-    calve_testkit::deep(spot.join("deep"), 2000);
-    rm().args(["deep"]).within(&spot).succeeds();
-    eventually_nothing_left(&spot);
 }

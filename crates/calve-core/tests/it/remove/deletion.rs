@@ -101,18 +101,6 @@ fn where_the_parent_permits_no_rename_the_tree_is_deleted_in_place() {
 }
 
 #[test]
-fn a_full_disk_is_no_reason_to_keep_a_tree() {
-    let Some(volume) = Volume::with_size(FileSystem::Ext4, 8 << 20) else { return };
-    wide(volume.path().join("tree"), 200);
-    let mut filler = 0;
-    while fs::write(volume.path().join(format!("filler-{filler}")), vec![b'x'; 64 << 10]).is_ok() {
-        filler += 1;
-    }
-    remove(volume.path().join("tree"), &waiting());
-    assert!(!volume.path().join("tree").exists());
-}
-
-#[test]
 fn files_with_other_names_elsewhere_keep_those() {
     let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
     Tree::new(volume.path()).file("kept/file", "1").hard_link("tree/same file", "kept/file").mode("kept/file", 0o400);
