@@ -45,21 +45,18 @@ fn every_command_has_a_page() {
 
 #[test]
 fn pages_render_without_a_warning() {
-    if !require_program("groff") || !require_program("man") {
+    if !require_program("groff") {
         return;
     }
     let spot = manual();
     for page in names(&spot) {
-        let run = |program: &str, args: &[&str]| {
-            let mut command = Command::new(program);
-            let output = command.args(args).arg(&page).current_dir(&spot).env("MANWIDTH", "100").output().unwrap();
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success() && stderr.is_empty(), "{program}: {page}: {stderr}");
-            String::from_utf8(output.stdout).unwrap()
-        };
-        run("groff", &["-man", "-ww", "-Tutf8"]);
+        // Text alone, with no bold and no underlined letters.
+        let mut groff = Command::new("groff");
+        let output = groff.args(["-man", "-ww", "-Tutf8", "-P-cbou"]).arg(&page).current_dir(&spot).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && stderr.is_empty(), "{page}: {stderr}");
         // Lines are justified.
-        let shown = run("man", &["--warnings=w", "-l"]).split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         let name = page.trim_end_matches(".1");
         assert!(shown.contains("SYNOPSIS") && shown.contains(&format!("{name} - ")), "{shown}");
     }

@@ -181,8 +181,8 @@ fn a_registry_that_falls_silent_ends_the_pull() {
     let spot = Spot::anywhere();
     let all = pushed(&spot, &server);
     send_only(&server, all / 2);
-    let silent = || pull(&spot, "other", &server, "shop").env("CALVE_TEST_SILENCE", "5");
-    silent().fails(1).says(&["fetch a part of the image at ", ": nothing came for 5 s\n", "hint: check the name"]);
+    let silent = || pull(&spot, "other", &server, "shop").env("CALVE_TEST_SILENCE", "2");
+    silent().fails(1).says(&["fetch a part of the image at ", ": nothing came for 2 s\n", "hint: check the name"]);
     has_nothing(&spot, "other");
     server.blob_bytes();
     // What had come until then is not fetched again.
