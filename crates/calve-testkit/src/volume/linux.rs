@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -57,8 +58,15 @@ pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
         return Some(format!("mounting {name} needs root"));
     }
     let (mkfs, _) = mkfs(builder.file_system)?;
-    find_program(mkfs).is_none().then(|| format!("the program `{mkfs}` is not installed"))
+    if find_program(mkfs).is_none() {
+        return Some(format!("the program `{mkfs}` is not installed"));
+    }
+    (!*HAS_LOOP_DEVICES).then(|| format!("mounting {name} needs loop devices"))
 }
+
+/// Whether the kernel gives this machine loop devices. Many containers have none.
+static HAS_LOOP_DEVICES: LazyLock<bool> =
+    LazyLock::new(|| Command::new(program("losetup")).arg("--find").output().is_ok_and(|found| found.status.success()));
 
 /// Makes the image.
 pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {

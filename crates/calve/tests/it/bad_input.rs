@@ -2,19 +2,18 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use calve_testkit::{
-    Aspect, Fault, FileSystem, FuseVolume, Injection, Volume, assert_same, assert_same_except, fingerprint,
-    node_modules_like, require_root, rounds, run_injected, wide,
+    Fault, FileSystem, FuseVolume, Injection, Volume, assert_same, fingerprint, node_modules_like, require_root,
+    rounds, run_injected, wide,
 };
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::process::send;
-use crate::program::{Reachable, RunResult, cp};
+use crate::program::{Reachable, cp};
 use crate::spot::{Spot, eventually_nothing_left, leftovers, names, nothing_left};
 
 #[test]

@@ -42,7 +42,7 @@ fn made_up(spot: &Spot, commits: u32, files: u32, bytes: usize) -> String {
     import
         .arg("-C")
         .arg(&at)
-        .args(["fast-import", "--quiet"])
+        .args(["-c", "core.compression=0", "fast-import", "--quiet"])
         .stdin(fs_err::File::open(spot.join("stream")).unwrap().into_file());
     assert!(import.status().unwrap().success());
     format!("--repo={}", at.display())

@@ -116,16 +116,16 @@ fn a_repository_with_one_commit_has_no_past_to_look_at() {
 
 #[test]
 fn too_little_room_is_noticed_early() {
-    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 24 << 20) else { return };
+    let Some(volume) = Volume::with_size(FileSystem::Tmpfs, 8 << 20) else { return };
     let spot = Spot::at(volume);
     let elsewhere = Spot::anywhere();
-    // 12 MB in a pack, and 12 MB checked out: one file, as there is no difference to look for.
-    let ran = bench_git(".", [made_up(&elsewhere, 1, 1, 12 << 20)]).within(&spot).fails(1);
+    // 4 MB in a pack, and 4 MB checked out: one file, as there is no difference to look for.
+    let ran = bench_git(".", [made_up(&elsewhere, 1, 1, 4 << 20)]).within(&spot).fails(1);
     ran.says(&["a run needs", "are free", "--into"]).hints();
     spot.holds(&[]);
     // And what does not fit at all.
     let elsewhere = Spot::anywhere();
-    bench_git(".", [made_up(&elsewhere, 1, 1, 60 << 20)]).within(&spot).fails(1).hints();
+    bench_git(".", [made_up(&elsewhere, 1, 1, 20 << 20)]).within(&spot).fails(1).hints();
     spot.holds(&[]);
 }
 
