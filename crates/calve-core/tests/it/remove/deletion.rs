@@ -1,7 +1,7 @@
 //! Deleting what resists.
 
 use calve_core::{Error, RemoveOptions};
-use calve_testkit::{FileSystem, Tree, UnprivilegedUser, Volume, everything, fingerprint, wide};
+use calve_testkit::{FileSystem, Tree, UnprivilegedUser, Volume, everything, fingerprint};
 use fs_err as fs;
 use rustix::io::Errno;
 
