@@ -84,7 +84,7 @@ fn what_is_charged_is_what_the_kernel_counts() {
     // The kernel's sums come in hundredths of a second: enough work that these do not matter.
     let elsewhere = Spot::anywhere();
     let arguments = ["bench", "git", "-q", "--into", ".", "--tests=T1,T5", "--runs=4", "--json"];
-    let ran = crate::program::calve(arguments).arg(made_up(&elsewhere, 10, 10, 1 << 20)).within(&spot).succeeds();
+    let ran = crate::program::calve(arguments).arg(made_up(&elsewhere, 10, 10, 1 << 18)).within(&spot).succeeds();
     let accounts = &ran.json()["accounting"];
     let host_cpu_ms = number(&accounts["host_cpu_ms"]);
     assert!(host_cpu_ms > 500.0, "{accounts:#}");
