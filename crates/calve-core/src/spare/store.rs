@@ -288,7 +288,6 @@ impl Home {
     }
 }
 
-/// One set, opened.
 pub(crate) struct Set {
     pub(crate) definition: Definition,
     pub(crate) id: String,

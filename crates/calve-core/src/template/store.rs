@@ -41,7 +41,6 @@ const VERSIONS: &str = "versions";
 const TREES: &str = "trees";
 const ARRIVALS: &str = "arrivals";
 
-/// The directory `CALVE_HOME/templates`.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     pub(super) path: PathBuf,
@@ -65,7 +64,6 @@ impl Store {
         self.path.join(format!("{name}{RECORD}"))
     }
 
-    /// Makes the directories.
     pub(super) fn prepare(&self) -> Result<(), Error> {
         if let Some(home) = self.path.parent() {
             let mut above = std::fs::DirBuilder::new();

@@ -60,7 +60,6 @@ pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
     find_program(mkfs).is_none().then(|| format!("the program `{mkfs}` is not installed"))
 }
 
-/// Makes the image.
 pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     let Some((mkfs, args)) = mkfs(builder.file_system) else { return };
     let image = scratch.image();
@@ -72,7 +71,6 @@ pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     run(Command::new(program(mkfs)).args(args).args(&builder.mkfs).arg(&image));
 }
 
-/// Mounts the image.
 pub(super) fn mount(builder: &VolumeBuilder, scratch: &Scratch) {
     let mut options = builder.mount.clone();
     let source = if builder.file_system == FileSystem::Tmpfs {
