@@ -19,7 +19,6 @@ pub enum FailureKind {
 
 /// Why a bench could not be run. Failures of the programs that it measures are in its report instead.
 #[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum BenchError {
     #[error(transparent)]
     Core(#[from] calve_core::Error),

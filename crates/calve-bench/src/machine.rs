@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use calve_receipt::bench::Machine;
 
-/// Describes this machine.
 pub(crate) fn here() -> Machine {
     let uname = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();

@@ -6,7 +6,6 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     ChooseDirectory,
     ChooseReachableDirectory,
@@ -60,7 +59,6 @@ pub enum Remedy {
 
 /// Where a program that commands are compared with comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "most names say it all")]
 pub enum ProgramSource {
     PackageManager,
     /// The package manager; it is needed for a dump.

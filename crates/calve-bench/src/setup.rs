@@ -36,7 +36,6 @@ pub struct Turns {
 /// How many rounds count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
-    /// This many.
     Exactly(u32),
     /// As many as go into eight minutes, 3 to 10; of short ones more, up to 30, within two minutes.
     Fitting,

@@ -101,7 +101,6 @@ impl Row {
     }
 }
 
-/// One counted run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
     /// From 1; the warm-up rounds are not counted.

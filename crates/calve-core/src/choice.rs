@@ -1,5 +1,7 @@
 //! Strategies, what may be required of them, and why one declined.
 
+#![warn(missing_docs)]
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,5 +1,7 @@
 //! The plot of a clone: check, sweep, stage, fill, publish, report. Both engines follow it.
 
+#![warn(missing_docs)]
+
 mod check;
 
 pub(crate) mod build;

@@ -19,7 +19,6 @@ pub use template::TemplateError;
 /// not be synced ([`Operation::SyncName`]), which is in place and may not survive a power failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
     #[error("{operation} `{}`: {source}", ShownPath(.path))]
     Io {
@@ -38,45 +37,23 @@ pub enum Error {
     #[error("the parent directory `{}` does not exist", ShownPath(.0))]
     ParentMissing(PathBuf),
     #[error("`{}` and `{}` are the same", ShownPath(.src), ShownPath(.dst))]
-    Same {
-        /// As given.
-        src: PathBuf,
-        /// As given.
-        dst: PathBuf,
-    },
+    Same { src: PathBuf, dst: PathBuf },
     /// The destination lies inside the source: the clone would contain itself.
     #[error("the destination `{}` is inside the source `{}`", ShownPath(.dst), ShownPath(.src))]
-    DestinationInsideSource {
-        /// As given.
-        src: PathBuf,
-        /// As given.
-        dst: PathBuf,
-    },
+    DestinationInsideSource { src: PathBuf, dst: PathBuf },
     /// The source lies inside the destination that should be replaced.
     #[error("the source `{}` is inside the destination `{}`", ShownPath(.src), ShownPath(.dst))]
-    SourceInsideDestination {
-        /// As given.
-        src: PathBuf,
-        /// As given.
-        dst: PathBuf,
-    },
+    SourceInsideDestination { src: PathBuf, dst: PathBuf },
     /// A socket or another kind of file of which no copy can exist.
     #[error("cannot clone `{}`: it is a {kind}", ShownPath(.path))]
     NotClonable {
-        /// The source.
         path: PathBuf,
         /// "socket", or what it is.
         kind: &'static str,
     },
     /// The data does not fit, found out before writing it.
     #[error("`{}` needs {}, and only {} are free", ShownPath(.path), amount(*.needed, *unit), amount(*.available, *unit))]
-    NoRoom {
-        /// The destination.
-        path: PathBuf,
-        needed: u64,
-        available: u64,
-        unit: RoomUnit,
-    },
+    NoRoom { path: PathBuf, needed: u64, available: u64, unit: RoomUnit },
     /// A requirement of the caller cannot be met here. Nothing was made.
     #[error("{}", required(.requirement, .refused, .detail))]
     RequirementRefused {
@@ -101,25 +78,12 @@ pub enum Error {
     ReplaceUnsupported(PathBuf),
     /// The clone differs from its source (asked for with verification).
     #[error("the clone differs from `{}`: {first} ({count} differences)", ShownPath(.path))]
-    VerifyFailed {
-        /// The source.
-        path: PathBuf,
-        count: usize,
-        first: String,
-    },
+    VerifyFailed { path: PathBuf, count: usize, first: String },
     /// The file system cannot let files share blocks after the fact.
     #[error("files on `{}` ({file_system}) cannot share their contents", ShownPath(.path))]
-    NoDedupe {
-        /// As given.
-        path: PathBuf,
-        file_system: String,
-    },
+    NoDedupe { path: PathBuf, file_system: String },
     #[error("the pattern `{}` is not valid: {reason}", ShownPath(.pattern))]
-    Pattern {
-        /// As given.
-        pattern: String,
-        reason: String,
-    },
+    Pattern { pattern: String, reason: String },
     /// A path that would be written outside of the root that was given, or could be.
     #[error("refusing to write `{}`: {reason}", ShownPath(.path))]
     OutsideRoot {
@@ -130,7 +94,6 @@ pub enum Error {
     /// Only the contents of regular files are written and read.
     #[error("cannot {operation} `{}`: it is a {kind}", ShownPath(.path))]
     NotAFile {
-        /// Reading or writing.
         operation: Operation,
         /// The entry that was found there.
         path: PathBuf,
@@ -162,7 +125,6 @@ pub enum Error {
 pub enum StatedRequirement {
     /// A property of the clone.
     Property(Requirement),
-    /// One named strategy.
     Strategy(crate::choice::Strategy),
 }
 
@@ -223,7 +185,6 @@ impl Error {
 /// Why a path is not removed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum Protection {
     #[error("it is the root of the file system")]
     Root,
@@ -260,7 +221,6 @@ impl Protection {
 
 /// The thing that a file system has too few of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum RoomUnit {
     Bytes,
     Inodes,

@@ -23,7 +23,6 @@ macro_rules! operations {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
-        #[allow(missing_docs, reason = "the names say it")]
         pub enum $name { $($variant,)* $($other($inner))? }
 
         impl $name {

@@ -1,5 +1,7 @@
 //! The options of every function.
 
+#![warn(missing_docs)]
+
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! Finds out what two places can really do, by doing it between them. The source is only ever read.
 
+#![warn(missing_docs)]
+
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 

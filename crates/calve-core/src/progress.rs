@@ -1,5 +1,7 @@
 //! Counters to look at, and a token to cancel by, from another thread.
 
+#![warn(missing_docs)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -66,7 +66,6 @@ impl fmt::Display for WarningCode {
 /// Why a file shares nothing after the fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the words say it")]
 pub enum LeftReason {
     #[strum(serialize = "on a file system that cannot share blocks after the fact")]
     FileSystem,
@@ -136,7 +135,6 @@ pub enum SkipReason {
     Selection {
         /// The selection's own number for its reason.
         number: usize,
-        /// For people.
         text: &'static str,
     },
 }

@@ -9,7 +9,6 @@ use strum::{IntoStaticStr, VariantNames};
 #[strum(serialize_all = "snake_case")]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     /// Name the directory itself instead of `/`, `.` or `..`, from outside of it.
     NameDirectoryFromOutside,
@@ -89,7 +88,6 @@ pub enum Remedy {
     RunAsOwnerOrClearImmutable,
     /// Have the owner of this, or root, delete it.
     DeleteAsRoot(PathBuf),
-    /// Make it readable.
     AllowReading,
     /// Check the owner and mode of the parent directory.
     CheckPermissions,

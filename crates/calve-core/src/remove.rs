@@ -1,5 +1,7 @@
 //! Removing: out of sight at once, deleted later.
 
+#![warn(missing_docs)]
+
 pub(crate) mod delete;
 mod foreign;
 pub(crate) mod guard;

@@ -1,5 +1,7 @@
 //! Results: the plain data behind a receipt.
 
+#![warn(missing_docs)]
+
 use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};

@@ -10,7 +10,6 @@ use crate::tree::notes::Notes;
 /// The result of the strategy that was run.
 pub(crate) struct StrategyRun {
     pub(crate) strategy: Strategy,
-    /// The better ones.
     pub(crate) refused: Vec<Refusal>,
     pub(crate) entries: Option<Entries>,
     pub(crate) bytes: Option<Bytes>,

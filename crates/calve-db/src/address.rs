@@ -22,9 +22,7 @@ pub struct Address {
     pub host: String,
     /// The port, which for PostgreSQL is part of the socket's name.
     pub port: u16,
-    /// The socket itself.
     pub socket: PathBuf,
-    /// The superuser.
     pub user: String,
     /// For TCP only: the socket needs none, but that of Redis and Valkey.
     pub password: Option<String>,

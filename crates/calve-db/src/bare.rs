@@ -167,7 +167,6 @@ impl Parts {
             starter: None,
             owners: (None, Vec::new()),
             cancel,
-            tell: &|_| (),
         }
     }
 }

@@ -8,7 +8,7 @@ use calve_core::CancelToken;
 use rustix::process::Signal;
 
 use crate::error::{Error, Result};
-use crate::messages::{Answer, Request, StartNotice, receive, send};
+use crate::messages::{Answer, Request, receive, send};
 use crate::operation::Operation;
 use crate::registry::Home;
 use crate::registry::{self, Record};
@@ -35,7 +35,7 @@ pub fn stop(home: &Home, name: &str, cancel: &CancelToken) -> Result<StopReport>
 pub(crate) fn stop_by(home: &Home, name: &str, request: Request, cancel: &CancelToken) -> Result<StopReport> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
-    match ask(&record, request, &mut |_| (), cancel).and_then(Answer::into_result) {
+    match ask(&record, request, cancel).and_then(Answer::into_result) {
         Ok(_) => {}
         // Nobody listens, because the socket was removed; or it ended in this moment.
         Err(Error::SupervisorGone(_)) => end(home, &record)?,
@@ -54,18 +54,12 @@ pub struct ResetReport {
     pub took: Duration,
 }
 
-/// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off. `tell`: as in [`crate::start`].
-pub fn reset(
-    home: &Home,
-    name: &str,
-    to: Option<&str>,
-    tell: &mut dyn FnMut(&StartNotice),
-    cancel: &CancelToken,
-) -> Result<ResetReport> {
+/// Puts a server back to its template, or to a mark. It keeps its name and address; sessions are cut off.
+pub fn reset(home: &Home, name: &str, to: Option<&str>, cancel: &CancelToken) -> Result<ResetReport> {
     let started = Instant::now();
     let record = registry::find(home, name)?;
-    match ask(&record, Request::Reset(to.map(str::to_owned)), tell, cancel)?.into_result()? {
-        Answer::Ready(ready) => Ok(ResetReport { record: ready.record, took: started.elapsed() }),
+    match ask(&record, Request::Reset(to.map(str::to_owned)), cancel)?.into_result()? {
+        Answer::Ready(ready) => Ok(ResetReport { record: *ready, took: started.elapsed() }),
         _ => Err(Error::SupervisorGone(name.into())),
     }
 }
@@ -75,41 +69,30 @@ pub fn reset(
 pub fn mark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Result<DatabaseTemplate> {
     crate::registry::name::check(mark)?;
     let record = registry::find(home, server)?;
-    match ask(&record, Request::Mark(mark.to_owned()), &mut |_| (), cancel)?.into_result()? {
+    match ask(&record, Request::Mark(mark.to_owned()), cancel)?.into_result()? {
         Answer::Marked(template) => Ok(*template),
         _ => Err(Error::SupervisorGone(server.into())),
     }
 }
 
-/// Removes a mark.
 pub fn unmark(home: &Home, server: &str, mark: &str, cancel: &CancelToken) -> Result<()> {
     crate::registry::name::check(mark)?;
     let record = registry::find(home, server)?;
-    ask(&record, Request::Unmark(mark.to_owned()), &mut |_| (), cancel)?.into_result().map(|_| ())
+    ask(&record, Request::Unmark(mark.to_owned()), cancel)?.into_result().map(|_| ())
 }
 
 /// Asks a supervisor, and waits for its answer. When cancelled, stops waiting; the supervisor notices the closed connection.
-pub(crate) fn ask(
-    record: &Record,
-    request: Request,
-    tell: &mut dyn FnMut(&StartNotice),
-    cancel: &CancelToken,
-) -> Result<Answer> {
+pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Result<Answer> {
     let gone = || Error::SupervisorGone(record.name.clone());
     let mut stream = UnixStream::connect(&record.control).map_err(|_| gone())?;
     send(&mut stream, &request).map_err(|_| gone())?;
     let mut talk = BufReader::new(stream);
-    loop {
-        wait_for_word(&talk, cancel)?;
-        match receive(&mut talk) {
-            Ok(Some(Answer::Starting(starting))) => tell(&starting),
-            Ok(answer) => return answer.ok_or_else(gone),
-            // It is alive, but its answer is unknown to this version.
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                return Err(Error::io(Operation::Talk, &record.control, error));
-            }
-            Err(_) => return Err(gone()),
-        }
+    wait_for_word(&talk, cancel)?;
+    match receive(&mut talk) {
+        Ok(answer) => answer.ok_or_else(gone),
+        // It is alive, but its answer is unknown to this version.
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::io(Operation::Talk, &record.control, error)),
+        Err(_) => Err(gone()),
     }
 }
 

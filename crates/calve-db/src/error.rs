@@ -20,7 +20,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The kind of error, and the place.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
     /// A file or directory could not be worked on.
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
@@ -259,7 +258,6 @@ pub enum Error {
     Strategy { strategy: Strategy, reason: String },
     #[error("the process that looks after the server `{0}` ended unexpectedly")]
     SupervisorGone(String),
-    /// The caller cancelled.
     #[error("interrupted")]
     Interrupted,
 }

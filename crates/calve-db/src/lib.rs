@@ -15,7 +15,7 @@
 //! let mut options = StartOptions::default();
 //! options.owner = Ownership::Caller;
 //! let supervisor = ["calve".into(), "__supervise".into()];
-//! let server = calve_db::start(&home, "shop", &options, &supervisor, &mut |_| ())?;
+//! let server = calve_db::start(&home, "shop", &options, &supervisor)?;
 //! println!("{}", server.record.address.url);
 //! # Ok(())
 //! # }
@@ -25,9 +25,7 @@ mod address;
 mod bare;
 mod build;
 mod container;
-mod contents;
 mod control;
-mod copy_up;
 mod end_reason;
 mod engine;
 mod error;
@@ -56,14 +54,11 @@ pub use build::{
     ReceivePaths, TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
 };
 pub use container::RUNTIMES;
-pub use contents::ContentsDifference;
 pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
-pub use copy_up::LargeFile;
 pub use end_reason::EndReason;
-pub use engine::{DatabaseObject, EngineKind, MysqlSession, PostgresSession, Rows, names as engines};
+pub use engine::{EngineKind, MysqlSession, PostgresSession, names as engines};
 pub use error::{Error, Result, UnusableData};
 pub use mark::marks;
-pub use messages::StartNotice;
 pub use operation::Operation;
 pub use registry::{Ending, Home, Log, Record, endings, find, list, log};
 pub use remedy::Remedy;

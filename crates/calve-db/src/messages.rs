@@ -9,8 +9,7 @@ use calve_core::Strategy;
 use serde::{Deserialize, Serialize};
 
 use crate::container::Container;
-use crate::copy_up::LargeFile;
-use crate::engine::{DatabaseObject, Purpose};
+use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::registry::Record;
@@ -94,7 +93,6 @@ pub(crate) enum Origin {
     Init,
     /// A template: the directory that holds its `data` and its lock.
     Template(PathBuf),
-    /// Somebody's data directory.
     Directory(PathBuf),
     /// It is there: that of a server which was stopped in order.
     Present,
@@ -145,14 +143,11 @@ pub(crate) enum Request {
     Reset(Option<String>),
     /// Keep the present state under this name.
     Mark(String),
-    /// Forget that state.
     Unmark(String),
     /// End, if it still waits.
     Dismiss,
     /// Say what tells whether something was written to data that is kept.
     Written,
-    /// Say what the databases hold. Only the starter asks.
-    Contents,
     /// Clone data that is kept into the directory of this name beside its own.
     Copy(String),
     /// Hand over a server that waits.
@@ -174,49 +169,25 @@ pub(crate) struct Claim {
     pub(crate) owner: Owner,
 }
 
-/// A data directory that a server is about to be started on: an overlay, whose files are copied as a whole.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct StartNotice {
-    /// The server.
-    pub name: String,
-    /// The files that will be copied as soon as the server opens them for writing, if they are large: the largest first.
-    pub copy_up: Vec<LargeFile>,
-}
-
 /// The answer, to a request or to the specification.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// It goes on; the answer comes later.
-    Starting(StartNotice),
     /// It is done, and this is the server.
-    Ready(Box<ReadyServer>),
-    /// It is done.
+    Ready(Box<Record>),
     Done,
     /// The standby is somebody else's already.
     Taken,
     /// A number that changes with everything that is written, if that can be told.
     Written(Option<String>),
-    /// The contents of the databases.
-    Contents(Vec<DatabaseObject>),
     /// The data was cloned, by this strategy.
     Copied(Strategy),
     /// The state is kept.
     Marked(Box<DatabaseTemplate>),
     /// The server is gone.
     Stopped {},
-    /// It failed.
     Failed(Error),
     /// A new supervisor must do without namespaces.
     NoNamespaces,
-}
-
-/// A server that answers.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ReadyServer {
-    pub(crate) record: Record,
-    /// Settings and files that were taken away from a data directory that was taken over.
-    pub(crate) neutralised: Vec<String>,
 }
 
 impl Answer {
@@ -236,24 +207,12 @@ impl Answer {
     }
 }
 
-/// An answer may have the definitions of all tables.
 const LONGEST_MESSAGE: u64 = 64 << 20;
 
-/// Writes one message.
 pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     to.write_all(&line)
-}
-
-/// Reads the answer. What is said before it goes to `tell`.
-pub(crate) fn answer(from: &mut impl BufRead, tell: &mut dyn FnMut(&StartNotice)) -> io::Result<Option<Answer>> {
-    loop {
-        match receive(from)? {
-            Some(Answer::Starting(starting)) => tell(&starting),
-            other => return Ok(other),
-        }
-    }
 }
 
 /// Reads one message; `None` at the end.
@@ -278,7 +237,7 @@ mod tests {
         let seeds = [[failed.unwrap(), b"\n".to_vec()].concat(), [stopped.unwrap(), b"\n".to_vec()].concat()];
         let seeds: Vec<&[u8]> = seeds.iter().map(Vec::as_slice).collect();
         calve_testkit::fuzz(&seeds, |mut input| {
-            drop(answer(&mut input, &mut |_| ()));
+            drop(receive::<Answer>(&mut input));
         });
     }
 

@@ -32,7 +32,6 @@ calve_core::operations! {
         TakePort = "take a port of",
         Talk = "talk on",
         Use = "use",
-        Watch = "watch",
         Work = "work on",
         Write = "write",
         ; Clone(calve_core::Operation)

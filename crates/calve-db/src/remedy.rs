@@ -8,7 +8,6 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     /// A remedy of the clone engine.
     Engine(calve_core::Remedy),
@@ -43,7 +42,6 @@ pub enum Remedy {
     UseLocalServer,
     /// Remove this template, and the volumes that an earlier build has made for it.
     RemoveVolumes {
-        /// The template.
         template: String,
         /// The volumes' names, as far as they are known.
         volumes: Vec<String>,

@@ -10,11 +10,11 @@ use calve_core::CancelToken;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
-use crate::engine::{DatabaseObject, Purpose};
+use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::random;
-use crate::messages::{Answer, Origin, Owner, ReadyServer, Request, Spec, StartNotice, answer, receive, send};
+use crate::messages::{Answer, Origin, Owner, Request, Spec, receive, send};
 use crate::operation::Operation;
 use crate::registry::{Home, Record, RegistryPlace};
 use crate::template::DatabaseTemplate;
@@ -35,9 +35,7 @@ pub fn first_process(socket: &UnixStream) -> Option<u32> {
 /// With [`crate::Ownership::Caller`] the server ends when this is dropped, or when the process that has it ends in any way.
 #[derive(Debug)]
 pub struct OwnedServer {
-    /// The server.
     pub record: Record,
-    pub(crate) neutralised: Vec<String>,
     pub(crate) talk: BufReader<UnixStream>,
     /// `None` when it was a standby: its supervisor is no child of this process.
     pub(crate) supervisor: Option<Child>,
@@ -63,23 +61,12 @@ impl OwnedServer {
         Ok(())
     }
 
-    /// Asks what its databases hold.
-    pub(crate) fn contents(&mut self, cancel: &CancelToken) -> Result<Vec<DatabaseObject>> {
-        let gone = || Error::SupervisorGone(self.record.name.clone());
-        send(self.talk.get_mut(), &Request::Contents).map_err(|_| gone())?;
-        wait_for_word(&self.talk, cancel)?;
-        match answer(&mut self.talk, &mut |_| ()).ok().flatten().ok_or_else(gone)?.into_result()? {
-            Answer::Contents(found) => Ok(found),
-            _ => Err(gone()),
-        }
-    }
-
     /// Stops the server in order and leaves its files.
     pub(crate) fn finish(mut self, cancel: &CancelToken) -> Result<()> {
         let gone = || Error::SupervisorGone(self.record.name.clone());
         send(self.talk.get_mut(), &Request::Finish).map_err(|_| gone())?;
         wait_for_word(&self.talk, cancel)?;
-        answer(&mut self.talk, &mut |_| ()).ok().flatten().ok_or_else(gone)?.into_result()?;
+        receive::<Answer>(&mut self.talk).ok().flatten().ok_or_else(gone)?.into_result()?;
         let _ = self.supervisor.as_mut().map(Child::wait);
         Ok(())
     }
@@ -87,7 +74,7 @@ impl OwnedServer {
     fn ask(&mut self, request: Request) -> Result<Answer> {
         let gone = || Error::SupervisorGone(self.record.name.clone());
         send(self.talk.get_mut(), &request).map_err(|_| gone())?;
-        answer(&mut self.talk, &mut |_| ()).ok().flatten().ok_or_else(gone)?.into_result()
+        receive::<Answer>(&mut self.talk).ok().flatten().ok_or_else(gone)?.into_result()
     }
 }
 
@@ -148,7 +135,6 @@ pub(crate) fn new_spec(
 pub(crate) struct Starter<'a> {
     /// The command that calls [`crate::supervise`].
     pub(crate) supervisor: &'a [PathBuf],
-    pub(crate) tell: &'a mut dyn FnMut(&StartNotice),
     pub(crate) cancel: &'a CancelToken,
 }
 
@@ -156,12 +142,7 @@ pub(crate) struct Starter<'a> {
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Runs a supervisor, and waits until its server is ready.
-pub(crate) fn run(
-    home: &Home,
-    spec: &mut Spec,
-    place: RegistryPlace,
-    starter: &mut Starter<'_>,
-) -> Result<OwnedServer> {
+pub(crate) fn run(home: &Home, spec: &mut Spec, place: RegistryPlace, starter: &Starter<'_>) -> Result<OwnedServer> {
     spec.isolate = spec.container.as_ref().is_none_or(Container::may_isolate);
     let made = sweep::note_sockets(&place.path, &spec.directory).and_then(|()| {
         spec.container.as_ref().map_or(Ok(()), |container| container.note(&place.path))?;
@@ -180,7 +161,7 @@ pub(crate) fn run(
 }
 
 /// Starts a supervisor and its server once. `None`: it has to be tried again, without namespaces.
-fn attempt(spec: &Spec, place: &RegistryPlace, starter: &mut Starter<'_>) -> Result<Option<OwnedServer>> {
+fn attempt(spec: &Spec, place: &RegistryPlace, starter: &Starter<'_>) -> Result<Option<OwnedServer>> {
     let [program, arguments @ ..] = starter.supervisor else {
         return Err(Error::io(Operation::Start, "", rustix::io::Errno::INVAL));
     };
@@ -196,8 +177,7 @@ fn attempt(spec: &Spec, place: &RegistryPlace, starter: &mut Starter<'_>) -> Res
     let mut talk = BufReader::new(here);
     let answered = converse(&mut talk, spec, starter).and_then(Answer::into_result);
     if let Ok(Answer::Ready(ready)) = answered {
-        let ReadyServer { record, neutralised, .. } = *ready;
-        return Ok(Some(OwnedServer { record, neutralised, talk, supervisor: Some(child) }));
+        return Ok(Some(OwnedServer { record: *ready, talk, supervisor: Some(child) }));
     }
     // Closed, it knows that nobody wants the server. When it has ended, it has cleaned up.
     drop(talk);
@@ -220,14 +200,9 @@ pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) 
 }
 
 /// Says what is wanted, and waits for the answer.
-fn converse(talk: &mut BufReader<UnixStream>, spec: &Spec, starter: &mut Starter<'_>) -> Result<Answer> {
+fn converse(talk: &mut BufReader<UnixStream>, spec: &Spec, starter: &Starter<'_>) -> Result<Answer> {
     let gone = || Error::SupervisorGone(spec.name.clone());
     send(talk.get_mut(), spec).map_err(|_| gone())?;
-    loop {
-        wait_for_word(talk, starter.cancel)?;
-        match receive(talk).map_err(|_| gone())?.ok_or_else(gone)? {
-            Answer::Starting(starting) => (starter.tell)(&starting),
-            answer => return Ok(answer),
-        }
-    }
+    wait_for_word(talk, starter.cancel)?;
+    receive(talk).map_err(|_| gone())?.ok_or_else(gone)
 }

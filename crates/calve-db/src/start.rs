@@ -7,7 +7,7 @@ use calve_core::{CancelToken, Strategy};
 
 use crate::error::Result;
 use crate::files::random;
-use crate::messages::{Claim, Owner, Spec, StartNotice};
+use crate::messages::{Claim, Owner, Spec};
 use crate::registry::{self, Home, name};
 use crate::server::{OwnedServer, Starter, run, spec_of};
 use crate::{standby, template};
@@ -40,7 +40,6 @@ impl StartOptions {
 /// Whose end is a server's end.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ownership {
-    /// Nobody's.
     #[default]
     Nobody,
     /// The end of the returned [`OwnedServer`].
@@ -50,14 +49,8 @@ pub enum Ownership {
 }
 
 /// Starts a server on a clone of the template. `supervisor` is the command that calls [`crate::supervise`] with its standard input
-/// and output. `tell` is called before the server is started, should files be copied as a whole when it opens them.
-pub fn start(
-    home: &Home,
-    template: &str,
-    options: &StartOptions,
-    supervisor: &[PathBuf],
-    tell: &mut dyn FnMut(&StartNotice),
-) -> Result<OwnedServer> {
+/// and output.
+pub fn start(home: &Home, template: &str, options: &StartOptions, supervisor: &[PathBuf]) -> Result<OwnedServer> {
     let template = template::load(home, template)?;
     options.name.as_deref().map_or(Ok(()), name::check)?;
     home.prepare()?;
@@ -85,5 +78,5 @@ pub fn start(
         owner,
         ..spec_of(home, &name, &place, template)?
     };
-    run(home, &mut spec, place, &mut Starter { supervisor, tell, cancel: &options.cancel })
+    run(home, &mut spec, place, &Starter { supervisor, cancel: &options.cancel })
 }

@@ -16,7 +16,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The kind of error, and the place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
     #[error("cannot start {program} in `{}`: {source}", ShownPath(directory))]
     Start { program: &'static str, directory: PathBuf, source: io::Error },

@@ -56,7 +56,6 @@ impl Approvals {
         Ok(fs_err::symlink_metadata(self.file(&word, hook, text)).is_ok_and(|found| found.is_file()))
     }
 
-    /// Approves it.
     pub fn add(&self, repository: &Path, hook: Hook, text: &str) -> Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|error| {
             io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))

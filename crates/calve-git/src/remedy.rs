@@ -10,7 +10,6 @@ use crate::transfer_failure::TransferFailure;
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     InstallGit,
     /// Run the same git command in that directory.
@@ -65,7 +64,6 @@ pub enum Remedy {
     /// Look which pull requests this remote has.
     ListPullRequests(String),
     AddRemote,
-    /// Rename this branch.
     RenameBranch(String),
     /// Work in the worktree that has the branch, or take another branch or none.
     ChooseAnotherBranch,
@@ -144,7 +142,6 @@ impl Remedy {
 
 /// Something that git is in the middle of, for which it keeps files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "git's own names")]
 pub enum UnfinishedOperation {
     Rebase,
     /// `git rebase`, or `git am`, which keeps its files in the same place.

@@ -23,7 +23,6 @@ pub enum TransferFailure {
     SourceShallow,
     /// The disk is full, here.
     DiskFull,
-    /// Anything else.
     Unknown,
 }
 

@@ -12,7 +12,6 @@ use crate::remedy::{HidingMark, Remedy, UnfinishedOperation};
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum UnsavedItem {
     /// Files that were changed, staged or added since the commit.
     Uncommitted(Vec<PathBuf>),
@@ -60,12 +59,10 @@ pub struct LooseCommits {
 /// As many commits as git lists at most (`--max-count=1000`).
 const COUNTED: u64 = 1000;
 
-/// An ignored file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IgnoredFile {
     /// Relative to the worktree.
     pub path: PathBuf,
-    /// Its length.
     pub bytes: u64,
 }
 

@@ -7,7 +7,6 @@ use ureq::http::{Uri, uri::Scheme};
 /// How a registry is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// Encrypted.
     Https,
     /// Not encrypted: for a registry on this machine.
     PlainHttp,

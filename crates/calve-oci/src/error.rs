@@ -11,43 +11,23 @@ use crate::remedy::Remedy;
 /// Why a template was not pushed or pulled. Nothing was published under its name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
-    /// The engine failed.
     #[error(transparent)]
     Core(#[from] calve_core::Error),
     /// A text that is no name of an image.
     #[error("`{}` {what}", ShownPath(.reference))]
-    BadReference {
-        /// As given.
-        reference: String,
-        what: &'static str,
-    },
+    BadReference { reference: String, what: &'static str },
     /// A registry on another machine, or one that it leads to, would be reached without encryption.
     #[error("`{}` is not this machine, and would be reached without encryption", ShownPath(.0))]
     NotLoopback(String),
     #[error("{registry} refused to {operation}: {refusal}")]
-    Refused {
-        /// Its host.
-        registry: String,
-        operation: Operation,
-        refusal: RegistryRefusal,
-    },
+    Refused { registry: String, operation: Operation, refusal: RegistryRefusal },
     /// The registry could not be reached, or the connection broke.
     #[error("cannot {operation} at {registry}: {reason}")]
-    Network {
-        /// Its host.
-        registry: String,
-        operation: Operation,
-        reason: String,
-    },
+    Network { registry: String, operation: Operation, reason: String },
     /// The registry sent something else than its name says, or something that does not follow the rules of images.
     #[error("{registry} sent something wrong: {what}")]
-    BadAnswer {
-        /// Its host.
-        registry: String,
-        what: String,
-    },
+    BadAnswer { registry: String, what: String },
     #[error("`{reference}` is not a template: {what}")]
     NotATemplate { reference: String, what: String },
     /// A template of the other kind.
@@ -100,7 +80,6 @@ pub enum RegistryRefusal {
     /// 429, or 500 and above, as often as it was asked.
     #[error("it is busy or out of order (status {0})")]
     Busy(u16),
-    /// Anything else.
     #[error("status {0}")]
     Status(u16),
 }

@@ -39,7 +39,6 @@ pub(crate) const OTHER_HASH: &str = "a part of a blob that has another hash";
 pub(crate) struct Frame {
     /// Its contents: entries of the manifest, or bytes of the manifest's text.
     pub(crate) has: Range<usize>,
-    /// Where it is.
     pub(crate) bytes: Range<u64>,
     /// The hash of its bytes, or of the text.
     pub(crate) hash: Hash,

@@ -21,7 +21,6 @@ calve_core::operations! {
         SetAttributes = "set the attributes of",
         SetMode = "set the mode of",
         Stat = "look at",
-        StatFileSystem = "look at the file system of",
         StoreImage = "store the image",
         StorePart = "store a part of the image",
         Write = "write",

@@ -43,7 +43,6 @@ pub struct PullOptions {
 /// A template that was received, or that was there.
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct PullReport {
     pub template: Template,
     /// The digest of the image.

@@ -10,7 +10,6 @@ const LATEST: &str = "latest";
 
 /// Where an image is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Reference {
     /// The registry's host, with the port if one was named.
     pub registry: String,

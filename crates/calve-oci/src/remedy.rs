@@ -6,7 +6,6 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     /// A remedy against an error of the engine.
     Core(calve_core::Remedy),
@@ -18,7 +17,6 @@ pub enum Remedy {
     LogIn(String),
     /// Check the names of the repository and the tag.
     CheckImage,
-    /// Try again later.
     TryLater,
     /// Check the name of the registry and the network.
     CheckNetwork,

@@ -22,7 +22,6 @@ pub(crate) struct SentLayer {
 /// A template that was sent.
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct PushReport {
     /// The digest of the image.
     pub digest: String,

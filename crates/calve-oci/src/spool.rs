@@ -56,7 +56,6 @@ impl Spool {
         Ok(spool)
     }
 
-    /// Drops everything.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         let emptied = self.file.as_mut().map(|file| file.set_len(0).and_then(|()| file.rewind())).transpose();
         emptied.map_err(|error| self.failed(error))?;

@@ -85,8 +85,6 @@ pub struct DbServer {
     pub strategy: &'static str,
     /// The better strategies, and why they were not used.
     pub refused: Vec<String>,
-    /// Files that an overlay copies when the server first opens them for writing.
-    pub copied_on_first_open: Vec<DbFile>,
     /// How long cloning took, in milliseconds.
     pub clone_ms: f64,
     /// The time from the start of cloning to the first answer, in milliseconds.
@@ -129,36 +127,6 @@ pub struct DbPool {
     pub limit: Option<&'static str>,
 }
 
-/// A table, or something else in a database, that is not the same in the data and in the template.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbDifference {
-    /// The service of the worktree.
-    pub service: String,
-    /// The database.
-    pub database: String,
-    /// The kind, such as `table` or `view`.
-    pub kind: String,
-    /// Its name, with that of its schema.
-    pub name: String,
-    /// The object in the template. Null if it is not there.
-    pub before: Option<DbObjectState>,
-    /// The object in the worktree. Null if it is not there.
-    pub after: Option<DbObjectState>,
-}
-
-/// The known facts of a table, or of something else in a database.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbObjectState {
-    /// The number of rows. Null if it has none of its own.
-    pub rows: Option<u64>,
-    /// A checksum of the rows, whatever their order. Null if it has none of its own.
-    pub checksum: Option<String>,
-    /// The definition.
-    pub definition: String,
-}
-
 /// The report of `calve db promote`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -176,8 +144,6 @@ pub struct DbPromotedTemplate {
     pub template: String,
     /// Whether the data is the template now.
     pub promoted: bool,
-    /// In what the data differs from what the template was.
-    pub differences: Vec<DbDifference>,
 }
 
 /// The report of `calve db mark`.
@@ -219,16 +185,6 @@ pub struct DbMark {
     pub bytes: u64,
     /// When the mark was made, in seconds since 1970.
     pub made_unix_s: u64,
-}
-
-/// A file of a data directory.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbFile {
-    /// The path, relative to the data directory.
-    pub path: ReceiptPath,
-    /// The size in bytes.
-    pub bytes: u64,
 }
 
 /// The report of `calve db template create`.

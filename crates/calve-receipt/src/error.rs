@@ -16,7 +16,6 @@ use crate::worktree::UnsavedReceipt;
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("enum" = Self::VARIANTS)))]
 #[serde(into = "&'static str")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum ErrorCode {
     Aborted,
     Db,

@@ -2,7 +2,6 @@
 //!
 //! The unit tests generate `docs/schemas/receipts.json` from the structs, and `tests/packages.rs` the types of the packages from that.
 
-#[allow(missing_docs, reason = "the fields are described in docs/benchmarks.md and docs/bench-git.md")]
 pub mod bench;
 mod clone;
 mod db;

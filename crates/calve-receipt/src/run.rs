@@ -40,7 +40,6 @@ pub struct ChangeReceipt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "a description of each would make the schema a choice of schemas")]
 pub enum ChangedKind {
     File,
     Directory,

@@ -136,9 +136,7 @@ enum Kind {
     Insert(Vec<u8>),
     /// Puts a piece of another seed in their place.
     Splice(u64, u64),
-    /// Says them twice.
     Repeat,
-    /// Ends there.
     Truncate,
 }
 

@@ -27,7 +27,6 @@ pub enum Fault<'a> {
 
 /// A fault at the `nth` (from 1) of the named system calls of each thread.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Injection<'a> {
     /// One or more names, separated by commas, counted together only when they are one `strace` set: `"openat"`,
     /// `"fsync,syncfs"`, `"%file"`.

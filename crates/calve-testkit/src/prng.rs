@@ -31,7 +31,6 @@ impl SplitMix64 {
         &items[self.below(items.len() as u64) as usize]
     }
 
-    /// Returns `len` bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len + 8);
         while bytes.len() < len {

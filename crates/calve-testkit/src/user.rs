@@ -12,7 +12,6 @@ pub struct UnprivilegedUser;
 impl UnprivilegedUser {
     /// The user id. Not 65534, which the kernel also shows for ids that a user namespace does not map.
     pub const UID: u32 = 12345;
-    /// The group id.
     pub const GID: u32 = 12345;
 
     /// Returns a command that runs `program` as this user. Only root can become another user: see [`require_root`](crate::require_root).

@@ -30,7 +30,6 @@ pub enum FileSystem {
     Ext4,
     /// Made with `reflink=1`.
     Xfs,
-    /// Reflinks and snapshots.
     Btrfs,
     /// In memory, without a loop device.
     Tmpfs,
@@ -108,7 +107,6 @@ impl Volume {
         system::remount(self.path(), Access::ReadOnly);
     }
 
-    /// Undoes [`remount_read_only`](Self::remount_read_only).
     pub fn remount_writable(&self) {
         system::remount(self.path(), Access::Writable);
     }

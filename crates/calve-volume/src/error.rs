@@ -14,7 +14,6 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// Why a volume was not made, mounted or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum Error {
     #[error("cannot {operation} `{}`: {source}", ShownPath(.path))]
     Io { operation: Operation, path: PathBuf, source: io::Error },
@@ -81,11 +80,7 @@ pub enum Error {
     #[error("`{program}` refused to run a command as root: {said}")]
     NotPermitted { program: Program, said: String },
     #[error("`{command}` failed: {said}")]
-    Failed {
-        /// The command line.
-        command: String,
-        said: String,
-    },
+    Failed { command: String, said: String },
 }
 
 fn by(processes: &[String]) -> String {
@@ -97,7 +92,6 @@ impl Error {
         Self::Io { operation, path: path.as_ref().into(), source: source.into() }
     }
 
-    /// Returns what helps.
     pub fn remedy(&self) -> Remedy {
         match self {
             Self::BadName(_) => Remedy::CorrectName,

@@ -8,7 +8,6 @@ use calve_core::ShownPath;
 /// Something that is wrong with a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum Problem {
     /// `volume.json` is missing, or was changed by somebody else.
     RecordDamaged,

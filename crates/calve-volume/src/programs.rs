@@ -18,7 +18,6 @@ pub enum WayToRoot {
     IsRoot,
     /// By sudo, which asks on the terminal.
     Sudo,
-    /// By polkit.
     Pkexec,
 }
 

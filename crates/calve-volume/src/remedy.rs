@@ -8,7 +8,6 @@ use strum::IntoStaticStr;
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "most names say it all")]
 pub enum Remedy {
     /// Letters, digits, `-`, `_` and `.`, at most 64, the first one a letter or digit.
     CorrectName,
@@ -41,13 +40,11 @@ pub enum Remedy {
     RunAsRoot,
     /// The kernel's log has the reason.
     ReadKernelLog,
-    /// Owner, mode, limits.
     CheckSystem,
 }
 
 /// A part of the kernel that volumes need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum KernelFeature {
     Btrfs,
     LoopDevices,
@@ -65,7 +62,6 @@ impl Display for KernelFeature {
 /// A program of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
-#[expect(missing_docs, reason = "they are the programs of these names")]
 pub enum Program {
     Btrfs,
     Env,

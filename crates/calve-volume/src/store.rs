@@ -44,7 +44,6 @@ pub struct Volumes {
 
 /// The facts that are known of a volume from its name on.
 #[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Volume {
     pub name: String,
     /// The file that it is in.
@@ -71,7 +70,6 @@ pub struct NewVolume {
 
 /// A volume as it is now.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct VolumeState {
     pub volume: Volume,
     /// The loop devices that have its image.

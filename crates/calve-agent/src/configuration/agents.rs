@@ -10,11 +10,8 @@ use super::json_text;
 /// An agent that Calve knows the files of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum Agent {
-    /// Claude Code.
     Claude,
-    /// OpenAI Codex.
     Codex,
     Cursor,
     OpenCode,

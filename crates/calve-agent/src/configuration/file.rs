@@ -22,7 +22,6 @@ pub struct FileChange {
     pub path: PathBuf,
     /// Its present contents; `None` if it is not there.
     pub before: Option<String>,
-    /// Its planned contents.
     pub outcome: Edit,
 }
 

@@ -39,7 +39,6 @@ const INSTRUCTIONS: &str = "Git worktrees that are complete: with installed depe
 pub struct ServerOptions {
     /// The repositories, each by a directory in it, and nothing else.
     pub repositories: Vec<PathBuf>,
-    /// The `calve` program.
     pub program: PathBuf,
 }
 
@@ -53,7 +52,6 @@ impl ServerOptions {
 /// Why the server ended that was not asked to.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum ServeError {
     /// A repository that was named is not a directory.
     #[error("`{}` is not a directory that can be read: {error}", calve_core::ShownPath(.path))]

@@ -35,7 +35,6 @@ pub(super) struct Program {
 /// The output of a run.
 pub(super) struct ProgramOutput {
     pub(super) stdout: Vec<u8>,
-    /// Prose for people.
     pub(super) prose: String,
 }
 

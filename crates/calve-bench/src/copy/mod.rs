@@ -37,7 +37,6 @@ pub fn programs() -> Vec<&'static str> {
 pub struct CopyBench<'a> {
     /// Where, and for whom.
     pub setup: BenchSetup<'a>,
-    /// How often.
     pub turns: Turns,
     /// The directory to copy.
     pub tree: &'a Path,

@@ -148,7 +148,6 @@ impl LoadProgram {
         command
     }
 
-    /// Returns its output.
     fn finish(&self, command: &mut Command, at: &Path, cancel: &CancelToken) -> io::Result<String> {
         let (output, errors) = (at.join("load.out"), at.join("load.err"));
         let file = |path: &Path| fs_err::File::create(path).map(|file| Stdio::from(std::fs::File::from(file)));

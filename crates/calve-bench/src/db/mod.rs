@@ -150,7 +150,7 @@ impl DatabaseBench<'_> {
         options.owner = Ownership::Caller;
         options.strategy = strategy;
         options.cancel = self.setup.cancel.clone();
-        calve_db::start(self.home, self.template, &options, self.supervisor, &mut |_| ())
+        calve_db::start(self.home, self.template, &options, self.supervisor)
     }
 }
 

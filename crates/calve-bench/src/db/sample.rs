@@ -28,7 +28,6 @@ pub(super) struct Runner<'a> {
     pub(super) say: &'a dyn Fn(&str),
 }
 
-/// Times in milliseconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
     /// `None` if Calve has not cloned the data.

@@ -25,9 +25,7 @@ pub(super) struct StepFailure {
 
 /// Why a client stops.
 pub(super) enum StopReason {
-    /// git failed.
     Step(StepFailure),
-    /// The bench did.
     Failure(BenchError),
 }
 

@@ -23,7 +23,6 @@ struct Row {
     case: &'static Case,
     step: Step,
     command: String,
-    /// At least one.
     samples: Vec<Sample>,
 }
 

@@ -22,7 +22,6 @@ use crate::setup::Rounds;
 use crate::setup::check_cancelled;
 use crate::stats::median;
 
-/// How it goes.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// How many clients work at once.

@@ -15,7 +15,6 @@ use crate::remedy::Remedy;
 pub enum Source {
     /// A directory of this machine.
     Path(PathBuf),
-    /// A server.
     Url(GitAddress),
 }
 
@@ -23,7 +22,6 @@ pub enum Source {
 #[derive(Clone)]
 pub struct GitAddress {
     given: String,
-    /// Without credentials.
     url: RepositoryUrl,
 }
 

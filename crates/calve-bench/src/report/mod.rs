@@ -224,12 +224,10 @@ const LARGE_SPREAD: f64 = 0.10;
 /// How many rows a warning names.
 const NAMED: usize = 5;
 
-/// Formats seconds.
 pub(crate) fn shown(seconds: f64) -> String {
     duration(Duration::from_secs_f64(seconds.max(0.0)))
 }
 
-/// Formats milliseconds.
 pub(crate) fn shown_ms(milliseconds: f64) -> String {
     shown(milliseconds / 1000.0)
 }

@@ -24,7 +24,6 @@ use crate::space::Room;
 pub struct WorktreeBench<'a> {
     /// Where, and for whom.
     pub setup: BenchSetup<'a>,
-    /// How often.
     pub turns: Turns,
     /// A repository's main worktree, with what git ignores in it.
     pub repository: &'a Path,

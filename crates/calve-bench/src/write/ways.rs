@@ -7,10 +7,8 @@ use calve_receipt::bench::Side;
 
 use super::node::{NODE, Node};
 
-/// One way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Way {
-    /// For people.
     pub(super) name: String,
     pub(super) kind: Kind,
 }

@@ -113,7 +113,6 @@ pub struct WriteOptions {
     pub flush: Flush,
     /// How files get their names.
     pub placement: Placement,
-    /// After an error.
     pub on_error: OnError,
     /// Counters that another thread may read.
     pub progress: std::sync::Arc<Progress>,
@@ -139,7 +138,6 @@ impl Default for WriteOptions {
 
 /// A file that could not be written.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct WriteFailure {
     /// Which entry, counted from 0 over all batches.
     pub index: u64,
@@ -154,7 +152,6 @@ pub struct WriteReport {
     pub files: u64,
     /// Their contents, in bytes.
     pub bytes: u64,
-    /// Directories made.
     pub directories: u64,
     /// The most threads that worked at a time.
     pub threads: usize,

@@ -36,7 +36,6 @@ pub(super) struct Item<'a> {
 }
 
 pub(super) struct WritePlan<'a> {
-    /// The largest first.
     pub(super) units: Vec<Unit<'a>>,
     /// Entries that are not written, with their index.
     pub(super) refused: Vec<(usize, Error)>,

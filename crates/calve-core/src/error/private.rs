@@ -10,7 +10,6 @@ use crate::remedy::Remedy;
 /// Why a command does not run in a private copy of a directory. It has not been started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum PrivateError {
     /// Something is mounted in the directory, which an overlay would hide.
     #[error("something is mounted at `{}`, which the command would not see", ShownPath(.0))]

@@ -8,14 +8,9 @@ use crate::remedy::Remedy;
 /// Why a template cannot be made or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum TemplateError {
     #[error("`{}` is not a valid name for a template: use up to {longest} letters, digits, `-`, `_` and `.`, beginning with a letter or a digit", ShownPath(.name))]
-    BadName {
-        /// As given.
-        name: String,
-        longest: usize,
-    },
+    BadName { name: String, longest: usize },
     /// There is no directory to keep templates in, for this reason.
     #[error("templates have no place: {0}")]
     NoHome(&'static str),
@@ -29,7 +24,6 @@ pub enum TemplateError {
     DirectoryInsideSource {
         /// Where templates are kept.
         directory: PathBuf,
-        /// The source.
         source_path: PathBuf,
     },
     /// A directory of templates that somebody else could write to.

@@ -26,7 +26,6 @@ pub(crate) enum Answer {
     Unchanged,
     /// Nothing but these entries can have changed.
     Changed(Vec<PathBuf>),
-    /// Anything can have.
     Unknown,
 }
 

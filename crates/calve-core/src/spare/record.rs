@@ -46,10 +46,8 @@ pub(crate) struct RecordedIdentity {
 
 /// The state of an entry when it was recorded, which it still has (`stat(2)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct KnownState {
     pub inode: u64,
-    /// Its change time.
     pub changed_seconds: i64,
     /// The nanoseconds of that.
     pub changed_nanoseconds: u32,
@@ -111,9 +109,7 @@ pub(crate) struct Head {
     pub(crate) mount: u64,
     /// When it was built, in nanoseconds since 1970.
     pub(crate) built_ns: u64,
-    /// The source's device.
     pub(crate) device: u64,
-    /// The source itself.
     pub(crate) root: RecordedIdentity,
     /// No file data was written for it.
     pub(crate) cow: bool,

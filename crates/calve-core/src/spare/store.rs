@@ -17,7 +17,7 @@
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,8 @@ use crate::error::Error;
 use crate::held_lock::HeldLock;
 use crate::operation::Operation;
 use crate::options::{CloneOptions, Mounts, UnreadableEntry};
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::own::{self, make_directory, read_file};
+use crate::sys;
 use crate::tree::location::DIRECTORY;
 
 const SET: &CStr = c"set";
@@ -288,7 +289,6 @@ impl Home {
     }
 }
 
-/// One set, opened.
 pub(crate) struct Set {
     pub(crate) definition: Definition,
     pub(crate) id: String,
@@ -303,7 +303,7 @@ impl Set {
         let relative = Path::new(OsStr::from_bytes(name.to_bytes()));
         let path = home.path.join(relative);
         let Ok(Some(directory)) = open_own(home.directory.as_fd(), relative, &path) else { return Ok(None) };
-        let Some(bytes) = read_file(directory.as_fd(), SET, &path)? else { return Ok(None) };
+        let Some(bytes) = read_file(directory.as_fd(), Path::new("set"), &path.join("set"))? else { return Ok(None) };
         let Some(definition) = Definition::decode(&bytes) else { return Ok(None) };
         let has = |name| rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let (paused, watched) = (has(PAUSED), has(WATCHED));
@@ -479,50 +479,11 @@ fn lock(
 
 /// Opens a directory that is this user's own. `None` if there is none. Refuses one that somebody else owns or may write to.
 fn open_own(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<Option<OwnedFd>, Error> {
-    let opened = match sys::open_at(at, name, DIRECTORY, Mode::empty()) {
-        Ok(opened) => opened,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
-    };
-    let stat = rustix::fs::fstat(&opened).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
-    if !crate::own::is_own(stat.st_uid, stat.st_mode) {
-        return Err(Error::io(Operation::OpenDirectory, path, Errno::PERM));
-    }
-    Ok(Some(opened))
-}
-
-fn make_directory(at: BorrowedFd<'_>, name: &Path, path: &Path) -> Result<(), Error> {
-    match rustix::fs::mkdirat(at, name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(Errno::NOENT) => Err(Error::ParentMissing(path.parent().unwrap_or(path).to_path_buf())),
-        Err(errno) => Err(Error::io(Operation::CreateDirectory, path, errno)),
-    }
+    own::open_directory(at, name, path, |errno| Error::io(Operation::OpenDirectory, path, errno))
 }
 
 fn names(directory: BorrowedFd<'_>, path: &Path) -> Result<Vec<CString>, Error> {
-    let failed = |errno| Error::io(Operation::ReadDirectory, path, errno);
-    let again = sys::open_at(directory, c".", DIRECTORY, Mode::empty()).map_err(failed)?;
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(again.as_fd(), &mut buffer).map_err(failed)?;
-    let mut names = Vec::new();
-    while let Some(entry) = listing.next() {
-        names.push(entry.map_err(failed)?.name.to_owned());
-    }
-    Ok(names)
-}
-
-fn read_file(directory: BorrowedFd<'_>, name: &CStr, path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let shown = || path.join(OsStr::from_bytes(name.to_bytes()));
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match sys::open_at(directory, name, flags, Mode::empty()) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(Error::io(Operation::Open, shown(), errno)),
-    };
-    let mut bytes = Vec::new();
-    let read = File::from(file).read_to_end(&mut bytes);
-    read.map_err(|source| Error::Io { operation: Operation::Read, path: shown(), source })?;
-    Ok(Some(bytes))
+    own::names(directory, Path::new("."), path)
 }
 
 /// Removes the files of a directory in which there is nothing but `own` and what killed processes left while they wrote it.

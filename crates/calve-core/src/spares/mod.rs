@@ -62,7 +62,6 @@ pub struct SpareOptions {
 /// The starter of the watcher ([`Spares::watch`]) of the source of spares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WatcherStart {
-    /// Only the user.
     #[default]
     ByHand,
     /// The process that refills the spares after a clone, if none runs: see [`Spares::want_watcher`].
@@ -91,7 +90,6 @@ pub struct SpareSet {
     pub spares: Vec<SpareState>,
 }
 
-/// One spare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpareState {
@@ -138,11 +136,9 @@ impl SpareOrigin {
     }
 }
 
-/// How [`Spares::refill`] works.
 pub struct RefillOptions {
     /// Finds the directory of a source. `None` if there is none any more.
     pub resolve: fn(&SpareSource) -> Option<SpareOrigin>,
-    /// Only this source.
     pub only: Option<SpareSource>,
     /// With [`Background::Yes`] this process gets the lowest priority, and waits while the machine is busy. Only for a process that does
     /// nothing else.

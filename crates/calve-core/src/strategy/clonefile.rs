@@ -104,7 +104,6 @@ fn in_parts(job: &mut Job<'_, '_>, whole: &HashMap<PathBuf, u64>) -> Result<Outc
 /// Entries that can be cloned in one call.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts {
-    /// All of it.
     is_all: bool,
     /// Each of these directories, relative to the root, with the number of entries in it; what is above them is made one by one.
     largest: HashMap<PathBuf, u64>,

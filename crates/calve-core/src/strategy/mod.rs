@@ -66,7 +66,6 @@ pub(crate) struct Job<'a, 'p> {
     pub(crate) threads: usize,
 }
 
-/// The result.
 pub(crate) struct Outcome {
     pub(crate) entries: Option<Entries>,
     pub(crate) bytes: Option<Bytes>,

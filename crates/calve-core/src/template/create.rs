@@ -44,7 +44,6 @@ pub struct TemplateOptions {
 /// A template that was made.
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct CreatedTemplate {
     pub template: Template,
     /// How the frozen clone was made.

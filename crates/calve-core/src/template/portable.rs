@@ -24,7 +24,6 @@ pub struct PortableTemplate {
 /// One entry of a template that travels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct PortableEntry {
     /// Its names below the root, with `/` between them; empty for the root. No name is `.` or `..`.
     pub path: Vec<u8>,
@@ -43,7 +42,6 @@ pub struct PortableEntry {
 
 /// The kind of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum PortableKind {
     Directory,
     /// A file of this size and BLAKE3 hash.
@@ -61,7 +59,6 @@ pub enum PortableKind {
 
 /// Why a manifest does not describe a template that can travel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct PortabilityObstacle {
     /// The entry, if it is about one.
     pub path: Vec<u8>,

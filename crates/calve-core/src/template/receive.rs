@@ -31,7 +31,6 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// A template that was received.
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct ReceivedTemplate {
     pub template: Template,
     /// The fate of the version that it replaced.

@@ -15,7 +15,6 @@ const VERSION: &[u8] = b"calve-template-1";
 /// A template, as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Template {
     pub name: String,
     /// The BLAKE3 hash of its manifest, in hexadecimal digits: two templates of equal trees have the same.
@@ -26,7 +25,6 @@ pub struct Template {
     pub exclude: Vec<String>,
     /// The directory that was named to keep it in.
     pub at: Option<PathBuf>,
-    /// The frozen clone.
     pub tree: PathBuf,
     /// How many entries it has, with the root.
     pub entries: u64,

@@ -13,7 +13,7 @@
 //!
 //! A version that no record names and whose lock is free is what a killed process left, or what was refreshed or removed.
 
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,9 +29,9 @@ use crate::error::{Error, TemplateError};
 use crate::held_lock::HeldLock;
 use crate::operation::Operation;
 use crate::options::RemoveOptions;
-use crate::own::is_own;
+use crate::own;
 use crate::remove::remove_tree;
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::sys;
 use crate::tree::location::{DIRECTORY, identity};
 
 pub(super) const TREE: &str = "tree";
@@ -41,7 +41,6 @@ const VERSIONS: &str = "versions";
 const TREES: &str = "trees";
 const ARRIVALS: &str = "arrivals";
 
-/// The directory `CALVE_HOME/templates`.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     pub(super) path: PathBuf,
@@ -65,7 +64,6 @@ impl Store {
         self.path.join(format!("{name}{RECORD}"))
     }
 
-    /// Makes the directories.
     pub(super) fn prepare(&self) -> Result<(), Error> {
         if let Some(home) = self.path.parent() {
             let mut above = std::fs::DirBuilder::new();
@@ -271,27 +269,13 @@ pub(super) fn directory_name() -> String {
 
 /// Makes a directory that only this user can enter, if it is not there.
 pub(super) fn make_own(path: &Path) -> Result<(), Error> {
-    match rustix::fs::mkdir(path, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(Errno::NOENT) => return Err(Error::ParentMissing(path.parent().unwrap_or(path).to_path_buf())),
-        Err(errno) => return Err(Error::io(Operation::CreateDirectory, path, errno)),
-    }
+    own::make_directory(CWD, path, path)?;
     open_own(path).map(drop)
 }
 
 /// Opens a directory, through no link at its end. Fails if it is another user's, or others may write to it. `None` if it is not there.
 pub(super) fn open_own(path: &Path) -> Result<Option<OwnedFd>, Error> {
-    let opened = match sys::open_at(CWD, path, DIRECTORY, Mode::empty()) {
-        Ok(opened) => opened,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP | Errno::NOTDIR) => return Err(TemplateError::NotOwn(path.into()).into()),
-        Err(errno) => return Err(Error::io(Operation::OpenDirectory, path, errno)),
-    };
-    let stat = stat(opened.as_fd(), path)?;
-    if !is_own(stat.st_uid, stat.st_mode) {
-        return Err(TemplateError::NotOwn(path.into()).into());
-    }
-    Ok(Some(opened))
+    own::open_directory(CWD, path, path, |_| TemplateError::NotOwn(path.into()).into())
 }
 
 pub(super) fn stat(opened: BorrowedFd<'_>, path: &Path) -> Result<Stat, Error> {
@@ -318,29 +302,12 @@ fn is_at(file: impl AsFd, path: &Path) -> bool {
 }
 
 pub(super) fn listing(path: &Path) -> Result<Vec<CString>, Error> {
-    let failed = |errno| Error::io(Operation::ReadDirectory, path, errno);
-    let directory = sys::open_at(CWD, path, DIRECTORY, Mode::empty()).map_err(failed)?;
-    let mut buffer = ListingBuffer::new();
-    let mut listing = Listing::new(directory.as_fd(), &mut buffer).map_err(failed)?;
-    let mut names = Vec::new();
-    while let Some(entry) = listing.next() {
-        let name: &CStr = entry.map_err(failed)?.name;
-        names.push(name.to_owned());
-    }
-    Ok(names)
+    own::names(CWD, path, path)
 }
 
 /// Reads a whole file. `None` if it is not there.
 pub(super) fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let file = match open(path, OFlags::RDONLY | OFlags::NONBLOCK) {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(Error::io(Operation::Open, path, errno)),
-    };
-    let mut bytes = Vec::new();
-    let read = File::from(file).read_to_end(&mut bytes);
-    read.map_err(|source| io_error(Operation::Read, path, source))?;
-    Ok(Some(bytes))
+    own::read_file(CWD, path, path)
 }
 
 /// Writes a new file to the disk.

@@ -15,7 +15,6 @@ use crate::tree::walk::reason;
 /// The result of [`Templates::verify`].
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Verification {
     pub template: Template,
     /// How many entries it should have.
@@ -27,7 +26,6 @@ pub struct Verification {
 /// An entry that is not as the manifest says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Difference {
     /// Its path below the root; `.` for the root.
     pub path: PathBuf,
@@ -38,7 +36,6 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// It is gone.
     Missing,
     /// It was not there.
     Added,

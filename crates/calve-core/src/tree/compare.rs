@@ -92,7 +92,6 @@ fn verdict(comparison: &Comparison<'_>, differences: Mutex<TreeDifferences>) -> 
 struct CompareWorker<'a> {
     comparison: &'a Comparison<'a>,
     pool: &'a Pool<Arc<Node>>,
-    /// The source's device.
     root: u64,
     differences: &'a Mutex<TreeDifferences>,
     /// Which inode of the clone belongs to an inode of the source that has several names.

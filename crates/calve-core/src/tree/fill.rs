@@ -64,9 +64,7 @@ pub(crate) enum Files<'a> {
 pub(crate) struct Fill<'a> {
     pub(crate) src_root: BorrowedFd<'a>,
     pub(crate) dst_root: BorrowedFd<'a>,
-    /// For messages.
     pub(crate) src_path: &'a Path,
-    /// For messages.
     pub(crate) dst_path: &'a Path,
     pub(crate) paths: Paths,
     pub(crate) files: Files<'a>,

@@ -116,7 +116,6 @@ fn last_component(path: &Path) -> Option<Component<'_>> {
     path.components().next_back()
 }
 
-/// Device and inode.
 pub(crate) type Identity = (u64, u64);
 
 /// Returns the device and the inode of an entry.

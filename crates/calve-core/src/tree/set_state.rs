@@ -28,7 +28,6 @@ impl FileSet {
 
 /// The files of a set at one time.
 pub struct FileSetState {
-    /// Taken before them.
     clock: Moment,
     /// Where the names cannot be known: a name that comes or goes changes it.
     directory: Option<Stat>,

@@ -33,10 +33,8 @@ pub trait Visitor: Send {
 
 /// The kind of an entry, as its directory tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum EntryKind {
     Directory,
-    /// A regular file.
     File,
     Symlink,
     /// A FIFO, a socket or a device.

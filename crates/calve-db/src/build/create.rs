@@ -33,7 +33,6 @@ use crate::{standby, sweep};
 /// How a template is to be made.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct CreateOptions {
     pub name: String,
     /// The engine; with a base, that of the base.
@@ -54,7 +53,6 @@ pub struct CreateOptions {
     pub server_bin: Option<PathBuf>,
     /// The image that the server's program is in, and the runtime that has it; found by looking if none is named.
     pub image: Option<String>,
-    /// The same.
     pub runtime: Option<PathBuf>,
     /// The names of those that are looked for, the best first; [`crate::RUNTIMES`] if it is empty.
     pub runtimes: Vec<String>,
@@ -79,14 +77,12 @@ pub enum BuildEvent {
 pub struct CommandEnd {
     /// The exit code for whoever waits for Calve.
     pub code: u8,
-    /// In words.
     pub how: String,
 }
 
 /// A template, and whether it had to be made.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct BuiltTemplate {
     pub template: DatabaseTemplate,
     /// It was there, made of the same.
@@ -95,11 +91,9 @@ pub struct BuiltTemplate {
 
 /// The program's part in making a template.
 pub struct Caller<'a> {
-    /// Tells the user.
     pub say: &'a mut dyn FnMut(BuildEvent),
     /// Runs the command, tied to its server. `None` when it ended well.
     pub run: &'a mut dyn FnMut(&OwnedServer) -> Result<Option<CommandEnd>>,
-    /// Ends it early.
     pub cancel: &'a CancelToken,
 }
 
@@ -265,10 +259,10 @@ fn build(
     let mut spec = spec(home, options, plan, &path, account)?;
     let log = home.logs().join(format!("{}.log", options.name));
     let cancel = caller.cancel;
-    let started = run(home, &mut spec, place, &mut Starter { supervisor, tell: &mut |_| (), cancel });
+    let started = run(home, &mut spec, place, &Starter { supervisor, cancel });
     let made = started.and_then(|owned| {
         let notifies = owned.record.notifies;
-        let mut neutralised = owned.neutralised.clone();
+        let mut neutralised = owned.record.neutralised.clone();
         neutralised.iter().for_each(|what| (caller.say)(BuildEvent::Neutralised(what.clone())));
         spec.container.iter().for_each(|container| container.find_first_process(&owned.record.address.socket));
         let is_new = plan.from.is_none() && options.command.is_empty();
@@ -343,7 +337,7 @@ fn try_to_start(
         whole: true,
         ..fresh
     };
-    let started = run(home, &mut spec, place, &mut Starter { supervisor, tell: &mut |_| (), cancel });
+    let started = run(home, &mut spec, place, &Starter { supervisor, cancel });
     started.and_then(|owned| owned.finish(cancel)).map_err(|error| match error {
         Error::ServerFailed { how, log, full } => {
             Error::ServerFailed { how: format!("{how} when it was started on what is to be the template"), log, full }

@@ -28,7 +28,6 @@ const DATA: &str = "data";
 
 /// A template whose files stay.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct TemplateToSend {
     pub template: DatabaseTemplate,
     lock: File,
@@ -95,9 +94,7 @@ impl NameLock {
     }
 }
 
-/// Options of [`receive`].
 #[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct ReceiveOptions {
     /// The name of its engine.
     pub engine: String,
@@ -105,7 +102,6 @@ pub struct ReceiveOptions {
     pub version: String,
     /// The kind of processor that it was made on.
     pub architecture: String,
-    /// The template's key.
     pub key: String,
     pub origin: ImageOrigin,
     /// The directory with the server's program; found by looking if none is named.
@@ -128,7 +124,6 @@ pub struct ReceivePaths<'a> {
 /// The outcome of [`receive`].
 #[derive(Debug)]
 pub enum ReceiveOutcome {
-    /// It is new.
     New(DatabaseTemplate),
     /// The template of that name is from the same image.
     UpToDate(DatabaseTemplate),

@@ -3,13 +3,11 @@
 pub(crate) mod connection;
 pub(crate) mod memory;
 mod mysql_family;
-mod object;
 mod postgres;
 pub(crate) mod programs;
 mod redis;
 
 pub use mysql_family::Session as MysqlSession;
-pub use object::{DatabaseObject, Rows};
 pub use postgres::Session as PostgresSession;
 
 use std::ffi::OsString;
@@ -33,7 +31,6 @@ const ENGINES: &[&dyn Engine] =
 /// The engines, for code that has a case for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-#[expect(missing_docs, reason = "they are the engines of these names")]
 pub enum EngineKind {
     Postgres,
     Mariadb,
@@ -99,7 +96,9 @@ pub(crate) trait Engine: Sync {
     fn connections(&self, address: &Address, log: &[u8], asked: u64) -> Result<u64>;
 
     /// Runs as soon as it answers. Returns the changes in a data directory that was taken over.
-    fn settle(&self, instance: &Instance) -> Result<Vec<String>>;
+    fn settle(&self, _instance: &Instance) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// Returns what its databases have that never runs in a server of Calve's, in words.
     fn without_effect(&self, _server: &Address) -> Vec<String> {
@@ -107,7 +106,9 @@ pub(crate) trait Engine: Sync {
     }
 
     /// Returns the signal that asks for an end in order.
-    fn stop_signal(&self) -> Signal;
+    fn stop_signal(&self) -> Signal {
+        Signal::TERM
+    }
 
     /// Asks for it in words, where a signal would not tell that it failed. An error: the server goes on. `false`: it takes the signal.
     /// `data`: its directory.
@@ -129,9 +130,6 @@ pub(crate) trait Engine: Sync {
         Ok(())
     }
 
-    /// Returns what the databases of a server hold. Nobody else uses it.
-    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>>;
-
     /// Returns whether a server of the version `server` takes data that one of `maker` has made. It tells early; [`Engine::examine`] decides.
     fn takes(&self, maker: &Version, server: &Version) -> bool {
         (maker.major, maker.minor) == (server.major, server.minor)
@@ -150,16 +148,19 @@ pub(crate) trait Engine: Sync {
     fn memory_bytes(&self, data: &Path) -> u64;
 
     /// Returns the keys that a server may choose for its System V memory, by its data directory's inode number.
-    fn memory_keys(&self, inode: u64) -> Vec<i32>;
+    fn memory_keys(&self, _inode: u64) -> Vec<i32> {
+        Vec::new()
+    }
 
     /// Returns the POSIX shared memory that a server notes at the beginning of its System V memory.
-    fn noted_memory(&self, head: &[u8]) -> Option<String>;
+    fn noted_memory(&self, _head: &[u8]) -> Option<String> {
+        None
+    }
 
     /// Returns how programs reach it.
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address;
 }
 
-/// A server's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) major: u32,

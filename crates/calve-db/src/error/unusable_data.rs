@@ -7,7 +7,6 @@ use crate::remedy::Remedy;
 /// Why a data directory cannot be a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum UnusableData {
     /// It is not a data directory of the engine, or not all of one.
     #[error("{0}")]
@@ -16,7 +15,6 @@ pub enum UnusableData {
     OtherVersion {
         /// The version that made it.
         made_by: String,
-        /// The server's version.
         server: String,
     },
     #[error("it is in use by the process {0}")]

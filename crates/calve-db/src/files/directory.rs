@@ -16,11 +16,9 @@ use crate::files::account::Account;
 use crate::files::random;
 use crate::operation::Operation;
 
-/// An open directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
     descriptor: OwnedFd,
-    /// For messages.
     path: PathBuf,
 }
 

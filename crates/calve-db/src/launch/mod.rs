@@ -19,14 +19,13 @@ use self::process::{start, start_in_container};
 use self::readiness::{Notices, ReadinessWait};
 use crate::address::Address;
 use crate::container::{self, ServerProcess};
-use crate::copy_up::{self, LargeFile};
 use crate::engine::{Engine, Instance, connection, memory};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private::{self, CLOSED};
 use crate::files::trash;
 use crate::log;
-use crate::messages::{Origin, Spec, StartNotice};
+use crate::messages::{Origin, Spec};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord};
 use crate::runtime;
@@ -43,7 +42,6 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) origin: &'a Origin,
     /// The directory for the data and temporary files.
     pub(crate) files: &'a Path,
-    /// The runtime directory.
     pub(crate) directory: &'a Path,
     /// The knowledge of a reset. `None` for a first start.
     pub(crate) reset: Option<&'a ResetData>,
@@ -56,8 +54,6 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) starter: Option<BorrowedFd<'a>>,
     pub(crate) owners: Owners<'a>,
     pub(crate) cancel: &'a CancelToken,
-    /// Called before the server is started on an overlay that copies files as a whole.
-    pub(crate) tell: &'a (dyn Fn(StartNotice) + Sync),
 }
 
 /// The owners, whose end is the server's, as far as descriptors tell: of a socket, and of processes.
@@ -90,8 +86,6 @@ pub(crate) struct RunningServer {
     pub(crate) ready_took: Duration,
     pub(crate) notifies: bool,
     pub(crate) neutralised: Vec<String>,
-    /// The files that an overlay will copy as a whole.
-    pub(crate) copy_up: Vec<LargeFile>,
     /// Unmounted before the files are removed, the second place first: it shows an overlay too.
     pub(crate) seen: ServerView,
     pub(crate) placed: Option<DataClone>,
@@ -112,7 +106,6 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     })?;
     let state = recorded(wanted, placed.as_ref(), &data);
     let seen = as_seen(wanted)?;
-    let copy_up = copied_at_first_open(wanted, placed.as_ref());
     open_up(wanted, &place, &settings)?;
     if *wanted.origin == Origin::Init {
         initialise(wanted, &seen.path.join("data"), &settings, &output)?;
@@ -154,7 +147,6 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         ready_took: started.elapsed(),
         notifies,
         neutralised,
-        copy_up,
         placed,
         state,
         seen,
@@ -223,18 +215,6 @@ fn refusals(placed: &DataClone) -> Vec<String> {
     placed.refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
 }
 
-/// Returns the large files that an overlay copies as a whole, and reports them.
-fn copied_at_first_open(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>) -> Vec<LargeFile> {
-    match wanted.origin {
-        Origin::Template(template) if placed.is_some_and(|placed| placed.copies_up) => {
-            let copy_up = copy_up::large(&template.join("data"));
-            (wanted.tell)(StartNotice { name: wanted.spec.name.clone(), copy_up: copy_up.clone() });
-            copy_up
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// Runs work that may take long, such as copying gigabytes, and cancels it when nobody wants the server any more.
 pub(crate) fn unless_left<T>(owners: &Owners<'_>, cancel: &CancelToken, work: impl FnOnce() -> T) -> T {
     let Ok((told, done)) = std::io::pipe() else { return work() };
@@ -275,7 +255,6 @@ fn quietly<T: Send>(is_ahead: bool, work: impl FnOnce() -> T + Send) -> T {
 /// A data directory, and where it comes from.
 struct PreparedData {
     placed: Option<DataClone>,
-    /// Its lock.
     template: Option<File>,
     neutralised: Vec<String>,
 }
@@ -346,7 +325,7 @@ fn taken_over(
     let neutralised = wanted.engine.neutralise(data)?;
     wanted.engine.scrub(data)?;
     private::give_tree(place, DATA, wanted.spec.account)?;
-    Ok((DataClone { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
+    Ok((DataClone { strategy, refused: Vec::new(), took, overlay: None }, neutralised))
 }
 
 /// Makes an empty data directory that can be cloned fast.

@@ -17,11 +17,9 @@ const KEPT_S: u64 = 3 * 24 * 60 * 60;
 /// A server that ended, although nobody has stopped it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Ending {
     pub name: String,
     pub reason: EndReason,
-    /// Seconds since 1970.
     pub ended_unix_s: u64,
     pub(crate) log: String,
 }

@@ -22,7 +22,6 @@ use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::address::Address;
-use crate::copy_up::LargeFile;
 use crate::engine::EngineKind;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -49,10 +48,8 @@ pub(crate) fn built_template(place: &str) -> Option<&str> {
 
 /// A server, as it is written down.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Record {
     pub name: String,
-    /// The engine's name.
     pub engine: String,
     /// The template that it was cloned from; none while a template is built.
     pub template: Option<String>,
@@ -66,16 +63,12 @@ pub struct Record {
     pub strategy: Option<Strategy>,
     /// Better strategies, and why they were not used.
     pub refused: Vec<String>,
-    /// The files that an overlay copies as a whole when the server first opens them for writing.
-    #[serde(default)]
-    pub copy_up: Vec<LargeFile>,
     /// How long that took.
     pub clone_ms: f64,
     /// From the start of cloning until it answered.
     pub ready_ms: f64,
-    /// Seconds since 1970.
     pub started_unix_s: u64,
-    /// The same; none when it may stay for good.
+    /// `None` when it may stay for good.
     pub expires_unix_s: Option<u64>,
     /// The process that owns it, if processes do: the first that was named.
     pub owner_pid: Option<u32>,
@@ -102,6 +95,9 @@ pub struct Record {
     pub(crate) directory: PathBuf,
     pub(crate) control: PathBuf,
     pub(crate) notifies: bool,
+    /// Settings and files that were taken away from a data directory that was taken over: only in the answer to its starter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) neutralised: Vec<String>,
     pub(crate) isolated: bool,
     /// The image that it runs from, if that is in a container.
     #[serde(default)]

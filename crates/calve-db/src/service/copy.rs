@@ -1,4 +1,4 @@
-//! A server on a copy of a service's data, for whoever only wants to look at it, or to make a template of it.
+//! A server on a copy of a service's data, to make a template of it.
 
 use calve_core::CancelToken;
 use fs_err as fs;
@@ -18,9 +18,8 @@ pub(crate) fn start_copy(
     home: &Home,
     source: &str,
     place: RegistryPlace,
-    purpose: Purpose,
-    starter: &mut Starter<'_>,
-) -> Result<(OwnedServer, Service)> {
+    starter: &Starter<'_>,
+) -> Result<OwnedServer> {
     let service = match copy(home, source, &place, starter.cancel) {
         Ok(service) => service,
         Err(error) => {
@@ -34,13 +33,13 @@ pub(crate) fn start_copy(
     let mut spec = Spec {
         version: service.version.clone(),
         origin: Origin::Present,
-        purpose,
+        purpose: Purpose::Build,
         strategy: Some(service.strategy),
         whole: true,
         notifies: service.notifies,
         ..spec
     };
-    Ok((server::run(home, &mut spec, place, starter)?, service))
+    server::run(home, &mut spec, place, starter)
 }
 
 fn copy(home: &Home, source: &str, place: &RegistryPlace, cancel: &CancelToken) -> Result<Service> {

@@ -121,7 +121,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
     let source = Service { donor, ..source };
     if let Some(record) = source.server(home) {
         let to = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match control::ask(&record, Request::Copy(to), &mut |_| (), cancel) {
+        match control::ask(&record, Request::Copy(to), cancel) {
             // A server on it recovers first, and what it writes for that cannot be told from what others write.
             Ok(Answer::Copied(strategy)) => return Ok(Service { strategy, written: None, ..source }),
             Ok(answer) => answer.into_result().map(|_| ())?,

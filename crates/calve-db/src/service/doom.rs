@@ -15,9 +15,7 @@ use crate::registry::Home;
 /// The fate of data that was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenDataRule {
-    /// It stays.
     Refuse,
-    /// It goes.
     Accept,
 }
 

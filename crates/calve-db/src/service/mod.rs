@@ -63,11 +63,9 @@ pub struct Service {
     pub keeper_id: String,
     /// Where its keeper is.
     pub keeper: OsString,
-    /// The engine's name.
     pub engine: String,
     /// The template that it comes from, maybe by way of others.
     pub template: String,
-    /// Seconds since 1970.
     pub made_unix_s: u64,
     pub(crate) program: PathBuf,
     pub(crate) version: String,
@@ -183,7 +181,7 @@ pub(crate) fn written(home: &Home, service: &Service) -> Result<Option<String>> 
     match service.server(home) {
         None => Ok(service.engine()?.written(&service.data_directory(), None)),
         // Only its supervisor knows that it is this server which answers.
-        Some(record) => match control::ask(&record, Request::Written, &mut |_| (), &CancelToken::default())? {
+        Some(record) => match control::ask(&record, Request::Written, &CancelToken::default())? {
             Answer::Written(written) => Ok(written),
             _ => Ok(None),
         },

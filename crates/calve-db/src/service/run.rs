@@ -35,7 +35,7 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let (_turn, service) = take_turn(home, name)?;
     // One that was asked to end before does not answer.
     if let Some(record) = service.server(home)
-        && control::ask(&record, Request::Keep, &mut |_| (), cancel).is_ok()
+        && control::ask(&record, Request::Keep, cancel).is_ok()
     {
         // Whoever started it may have been killed before that.
         if !is_on_disk(&service.place) {
@@ -64,14 +64,14 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
         durable: Some(service.place.clone()),
         ..spec
     };
-    let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
+    let starter = Starter { supervisor, cancel };
     if is_on_disk(&service.place) {
-        return Ok(server::run(home, &mut spec, place, &mut starter)?.record);
+        return Ok(server::run(home, &mut spec, place, &starter)?.record);
     }
     // What clients commit is worth nothing without the clone that it is in. Nobody is told of the server before.
     let (started, written) = std::thread::scope(|scope| {
         let writing = scope.spawn(|| write_to_disk(&service.place));
-        let started = server::run(home, &mut spec, place, &mut starter);
+        let started = server::run(home, &mut spec, place, &starter);
         (started, writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
     let record = started?.record;
@@ -95,7 +95,6 @@ fn write_to_disk(place: &Path) -> Result<()> {
 /// The fate of a server that cannot write all of its data, for example on a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnsavedDataRule {
-    /// It goes on.
     Refuse,
     /// It ends, and what it has not written is lost.
     Lose,

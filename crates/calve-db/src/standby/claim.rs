@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 
 use super::{end, waiting};
 use crate::error::Result;
-use crate::messages::{Answer, Claim, ReadyServer, Request, answer, send};
+use crate::messages::{Answer, Claim, Request, receive, send};
 use crate::registry::{self, Home, Record};
 use crate::server::OwnedServer;
 use crate::template::DatabaseTemplate;
@@ -48,12 +48,9 @@ fn take(record: &Record, claim: &Claim) -> Result<Option<OwnedServer>> {
         return Ok(None);
     }
     let mut talk = BufReader::new(stream);
-    let Some(answer) = answer(&mut talk, &mut |_| ()).ok().flatten() else { return Ok(None) };
+    let Some(answer) = receive::<Answer>(&mut talk).ok().flatten() else { return Ok(None) };
     match answer.into_result()? {
-        Answer::Ready(ready) => {
-            let ReadyServer { record, neutralised, .. } = *ready;
-            Ok(Some(OwnedServer { record, neutralised, talk, supervisor: None }))
-        }
+        Answer::Ready(record) => Ok(Some(OwnedServer { record: *record, talk, supervisor: None })),
         _ => Ok(None),
     }
 }

@@ -100,8 +100,8 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
         if limit.is_some() {
             break;
         }
-        let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
-        match start_waiting(home, now, &mut starter) {
+        let starter = Starter { supervisor, cancel };
+        match start_waiting(home, now, &starter) {
             // The server waits on, without whoever started it.
             Ok(owned) => drop::<OwnedServer>(owned),
             Err(error) if error.is_of_a_full_disk() => {
@@ -118,7 +118,7 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
 }
 
 /// Starts a server of the template that waits to be handed over.
-fn start_waiting(home: &Home, template: DatabaseTemplate, starter: &mut Starter<'_>) -> Result<OwnedServer> {
+fn start_waiting(home: &Home, template: DatabaseTemplate, starter: &Starter<'_>) -> Result<OwnedServer> {
     let name = name::made_up(&template.name, &random::letters(6)?);
     let place = registry::reserve(home, &name)?;
     let mut spec = Spec { owner: Owner::Nobody, waits: true, ..spec_of(home, &name, &place, template)? };

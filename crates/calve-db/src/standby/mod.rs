@@ -57,19 +57,16 @@ pub enum PoolLifetime {
     /// The end of the process that began the session (setsid(2)) of the caller, such as a login shell.
     #[default]
     Session,
-    /// Nothing.
     Kept,
 }
 
 /// A pool as it is.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Pool {
     pub template: String,
     /// How many servers should wait.
     pub size: usize,
-    /// How many do.
     pub waiting: usize,
     /// How long they wait when nobody takes one.
     pub idle: Option<Duration>,
@@ -187,7 +184,7 @@ pub(crate) fn empty(home: &Home, template: &str, is_now: Option<&DatabaseTemplat
 
 /// Ends a standby. It may have ended, or be handed over, in this moment: then there is nothing to end.
 fn end(record: &Record) {
-    let _ = ask(record, Request::Dismiss, &mut |_| (), &CancelToken::default());
+    let _ = ask(record, Request::Dismiss, &CancelToken::default());
 }
 
 /// Forgets a pool and ends its standbys, also the one that is only just being started.

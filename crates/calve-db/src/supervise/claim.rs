@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::{End, Supervisor};
 use crate::end_reason::EndReason;
 use crate::error::{Error, Result};
-use crate::messages::{Answer, Claim, ReadyServer, send};
+use crate::messages::{Answer, Claim, send};
 use crate::operation::Operation;
 use crate::registry::unix_now;
 use crate::standby;
@@ -27,10 +27,7 @@ impl Supervisor<'_> {
         let answer = match self.record.waits {
             false => Answer::Taken,
             true => match self.hand_over(&claim) {
-                Ok(()) => {
-                    let record = self.record.clone();
-                    Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new() }))
-                }
+                Ok(()) => Answer::Ready(Box::new(self.record.clone())),
                 Err(error) => Answer::failed(error),
             },
         };

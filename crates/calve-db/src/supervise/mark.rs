@@ -92,7 +92,7 @@ impl Supervisor<'_> {
         }
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| log::added_to(error, self.spec.files()));
-        if let Err(error) = self.resume(&from, talk, cancel) {
+        if let Err(error) = self.resume(talk, cancel) {
             let error = kept.err().unwrap_or_else(|| log::added_to(error, self.spec.files()));
             let _ = send(&mut from, &Answer::failed(error));
             return Some(End::Unasked(EndReason::MarkFailed));
@@ -165,10 +165,10 @@ impl Supervisor<'_> {
     }
 
     /// Starts a server again on the data that is there.
-    fn resume(&mut self, asked: &UnixStream, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
+    fn resume(&mut self, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
         self.end_children();
         self.launched.seen.hide();
-        let renewed = self.launch(&Origin::Present, &ResetData::ToClone, asked, talk, cancel)?;
+        let renewed = self.launch(&Origin::Present, &ResetData::ToClone, talk, cancel)?;
         self.launched.server = renewed.server;
         self.launched.seen = renewed.seen;
         if self.directory != self.spec.directory {

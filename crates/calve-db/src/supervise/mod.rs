@@ -3,7 +3,6 @@
 //! Its first thread starts the server, which the kernel ends with that thread: so the server ends with this process and not before.
 
 mod claim;
-mod contents;
 mod durable;
 mod mark;
 mod port;
@@ -30,7 +29,7 @@ use crate::files::random;
 use crate::files::{private, trash};
 use crate::launch::{LaunchRequest, Owners, ResetData, RunningServer, launch};
 use crate::log;
-use crate::messages::{Answer, Origin, Owner, ReadyServer, Request, Spec, StartNotice, receive, send};
+use crate::messages::{Answer, Origin, Owner, Request, Spec, receive, send};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::runtime;
@@ -137,7 +136,6 @@ enum End {
     Asked(UnixStream),
     /// Everything goes, for this reason.
     Unasked(EndReason),
-    /// The files stay.
     Leave(Answer),
 }
 
@@ -153,7 +151,6 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         pid: 0,
         strategy: None,
         refused: Vec::new(),
-        copy_up: Vec::new(),
         clone_ms: 0.0,
         ready_ms: 0.0,
         started_unix_s: now,
@@ -171,13 +168,14 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         directory: spec.directory.clone(),
         control: spec.control.clone(),
         notifies: false,
+        neutralised: Vec::new(),
         isolated,
         image: spec.container.as_ref().map(|container| container.image.name.clone()),
     }
 }
 
 impl<'a> Supervisor<'a> {
-    fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, ReadyServer)> {
+    fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, Record)> {
         let engine = engine::named(&spec.engine)?;
         let held = service::hold(spec, engine)?;
         let watched = spec.owner.processes()?;
@@ -187,7 +185,6 @@ impl<'a> Supervisor<'a> {
         let requests = Requests::listen(&spec.control)?;
         let number = port.as_ref().map(|port| port.number);
         let address = engine.address(&spec.directory, number, password.as_deref());
-        let tell = |starting| tell(talk, starting);
         let wanted = LaunchRequest {
             spec,
             origin: &spec.origin,
@@ -201,7 +198,6 @@ impl<'a> Supervisor<'a> {
             starter: Some(talk.as_fd()),
             owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
             cancel,
-            tell: &tell,
         };
         if !spec.is_left_to_the_kernel(isolated) {
             registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, None))?;
@@ -238,7 +234,7 @@ impl<'a> Supervisor<'a> {
         };
         supervisor.write_record()?;
         let neutralised = std::mem::take(&mut supervisor.launched.neutralised);
-        let ready = ReadyServer { record: supervisor.record.clone(), neutralised };
+        let ready = Record { neutralised, ..supervisor.record.clone() };
         Ok((supervisor, ready))
     }
 
@@ -248,7 +244,6 @@ impl<'a> Supervisor<'a> {
         self.record.pid_started = sys::start_time(self.record.pid);
         self.record.strategy = launched.strategy;
         self.record.refused.clone_from(&launched.refused);
-        self.record.copy_up.clone_from(&launched.copy_up);
         self.record.clone_ms = milliseconds(launched.clone_took);
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
@@ -357,7 +352,6 @@ impl<'a> Supervisor<'a> {
                 service::copy_running(self.spec, &self.address, &to, cancel).map_or_else(Answer::failed, Answer::Copied)
             }
             Request::Written => Answer::Written(self.engine.written(&self.files.join("data"), Some(&self.address))),
-            Request::Contents => self.contents(talk).map_or_else(Answer::failed, Answer::Contents),
             // Only the starter has one.
             Request::Command(_) => return None,
             Request::Keep => {
@@ -418,11 +412,9 @@ impl<'a> Supervisor<'a> {
         &self,
         origin: &Origin,
         reset: &ResetData,
-        asked: &UnixStream,
         talk: &UnixStream,
         cancel: &CancelToken,
     ) -> Result<RunningServer> {
-        let tell = |starting| tell(asked, starting);
         launch(&LaunchRequest {
             spec: self.spec,
             origin,
@@ -436,7 +428,6 @@ impl<'a> Supervisor<'a> {
             starter: None,
             owners: self.owners(talk),
             cancel,
-            tell: &tell,
         })
     }
 
@@ -501,11 +492,6 @@ impl<'a> Supervisor<'a> {
             }
         }
     }
-}
-
-/// Sends the facts about a start. Nobody may be there to be told.
-fn tell(mut to: &UnixStream, starting: StartNotice) {
-    let _ = send(&mut to, &Answer::Starting(starting));
 }
 
 fn milliseconds(duration: Duration) -> f64 {

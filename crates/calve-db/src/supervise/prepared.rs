@@ -137,7 +137,6 @@ impl Supervisor<'_> {
                 owners: self.owners(talk),
                 // The token is its own: that the owner has gone is no failure of this.
                 cancel: &CancelToken::default(),
-                tell: &|_| (),
             })?;
             self.engine.warm(&address, WARM_IN);
             Ok((identity, launched))

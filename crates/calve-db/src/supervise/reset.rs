@@ -13,7 +13,7 @@ use crate::files::trash;
 use crate::launch::data::DataClone;
 use crate::launch::{ResetData, unless_left};
 use crate::log;
-use crate::messages::{Answer, Origin, ReadyServer, send};
+use crate::messages::{Answer, Origin, send};
 use crate::template;
 
 impl Supervisor<'_> {
@@ -29,8 +29,7 @@ impl Supervisor<'_> {
         if let Ok(origin) = &origin
             && let Some(old) = self.swap(origin)
         {
-            let ready = ReadyServer { record: self.record.clone(), neutralised: Vec::new() };
-            let _ = send(&mut from, &Answer::Ready(Box::new(ready)));
+            let _ = send(&mut from, &Answer::Ready(Box::new(self.record.clone())));
             drop(old);
             self.prepared.want(origin.clone());
             return None;
@@ -39,11 +38,10 @@ impl Supervisor<'_> {
         let held = origin.and_then(|origin| self.hold(&origin).map(|held| (origin, held)));
         let answer = match held {
             Err(error) => Answer::failed(error),
-            Ok((origin, _held)) => match self.reset(&origin, &from, talk, cancel) {
+            Ok((origin, _held)) => match self.reset(&origin, talk, cancel) {
                 Ok(()) => {
                     self.prepared.want(origin);
-                    let record = self.record.clone();
-                    Answer::Ready(Box::new(ReadyServer { record, neutralised: Vec::new() }))
+                    Answer::Ready(Box::new(self.record.clone()))
                 }
                 Err(error) => {
                     let _ = send(&mut from, &Answer::failed(log::added_to(error, self.spec.files())));
@@ -63,13 +61,13 @@ impl Supervisor<'_> {
         }
     }
 
-    fn reset(&mut self, origin: &Origin, asked: &UnixStream, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
+    fn reset(&mut self, origin: &Origin, talk: &UnixStream, cancel: &CancelToken) -> Result<()> {
         let identity = origin.template_identity();
         self.prepared.forget();
         self.kill();
         let data = self.reset_data(origin, &identity, talk, cancel)?;
         self.record.template_identity = identity;
-        self.launched = self.launch(origin, &data, asked, talk, cancel)?;
+        self.launched = self.launch(origin, &data, talk, cancel)?;
         self.origin = origin.clone();
         self.record.standby = false;
         self.write_record()?;

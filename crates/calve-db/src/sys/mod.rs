@@ -42,7 +42,6 @@ pub(crate) fn session() -> Option<(u32, u64)> {
 pub enum ProcessEnd {
     /// By itself, with this code.
     Exit(i32),
-    /// By this signal.
     Signal(i32),
 }
 
@@ -79,7 +78,6 @@ pub(crate) struct Launch<'a> {
     pub(crate) command: Vec<CString>,
     /// All of its environment, as `NAME=VALUE`.
     pub(crate) environment: Vec<CString>,
-    /// Where it runs.
     pub(crate) directory: CString,
     /// The file that becomes its standard output and standard error.
     pub(crate) log: BorrowedFd<'a>,

@@ -164,7 +164,6 @@ pub(crate) struct Server {
     child: Child,
 }
 
-/// Starts a server.
 pub(crate) fn spawn(launch: &Launch<'_>) -> io::Result<Server> {
     let text = |bytes: &std::ffi::CString| OsStr::from_bytes(bytes.as_bytes()).to_owned();
     let Some((program, arguments)) = launch.command.split_first() else { return Err(Errno::INVAL.into()) };

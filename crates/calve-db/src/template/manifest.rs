@@ -15,7 +15,6 @@ use crate::operation::Operation;
 
 const NAME: &str = "manifest";
 
-/// A template's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Size {
     pub(crate) files: u64,

@@ -29,23 +29,18 @@ pub(crate) const OLD: &str = ".old-";
 
 /// A template that is complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct DatabaseTemplate {
     pub name: String,
-    /// The engine's name.
     pub engine: String,
     /// The server program, and what it said of its version.
     pub program: PathBuf,
-    /// The same.
     pub version: String,
     /// The hash of its ingredients: while they are unchanged, it need not be made again.
     pub key: String,
     /// The template below, if it was made from one.
     pub base: Option<String>,
     pub files: u64,
-    /// Their sizes together.
     pub bytes: u64,
-    /// Seconds since 1970.
     pub made_unix_s: u64,
     /// Settings and files that were taken out of a data directory that was taken over.
     pub neutralised: Vec<String>,
@@ -63,7 +58,6 @@ pub struct DatabaseTemplate {
     /// The image that it was pulled from.
     #[serde(default)]
     pub(crate) origin: Option<ImageOrigin>,
-    /// Where it is.
     #[serde(skip)]
     pub(crate) place: PathBuf,
 }

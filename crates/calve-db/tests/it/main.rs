@@ -6,7 +6,6 @@ mod bad_input;
 mod bench;
 mod conformance;
 mod containers;
-mod copy_up;
 mod django;
 mod elsewhere;
 mod ended;

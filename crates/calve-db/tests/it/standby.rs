@@ -171,7 +171,7 @@ fn whoever_claims_a_standby_can_use_it_at_once() {
     let mut reset = ask("{\"Reset\":null}\n");
     signal(Signal::CONT);
     for answers in [&mut claim, &mut reset] {
-        let answer = answers.lines().map(Result::unwrap).find(|answer| !answer.starts_with("{\"Starting\""));
+        let answer = answers.lines().map(Result::unwrap).next();
         assert!(answer.as_ref().is_some_and(|answer| answer.starts_with("{\"Ready\"")), "{answer:#?}");
     }
     drop(claim);

@@ -6,7 +6,6 @@ use std::str::FromStr;
 /// One of the ten ways to clone, and to fetch into a clone, that were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Test {
-    /// A full clone.
     T1,
     /// A clone with `--depth=1`.
     T2,
@@ -29,7 +28,6 @@ pub enum Test {
 }
 
 impl Test {
-    /// All, in order.
     pub const ALL: [Test; 10] =
         [Test::T1, Test::T2, Test::T3, Test::T4, Test::T5, Test::T6, Test::T7, Test::T8, Test::T9, Test::T10];
 
@@ -83,9 +81,7 @@ impl Cost {
     }
 }
 
-/// One repository's numbers.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct RepositoryCosts {
     pub repository: String,
     pub costs: Vec<(Test, Cost)>,

@@ -5,7 +5,6 @@ use super::spoken;
 
 /// One piece of advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Sentence {
     /// The repository whose numbers it stands on.
     pub repository: String,
@@ -247,7 +246,6 @@ enum Lead {
     /// At first; no more after this many fetches.
     Until(u64),
     Stays,
-    /// Not at first.
     After(u64),
     None,
 }

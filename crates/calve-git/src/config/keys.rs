@@ -34,7 +34,6 @@ impl Author {
 /// The weight of a key in a file of the repository. In a file of the user's every key holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Say {
-    /// It holds.
     Holds,
     /// It holds for places in and beside the repository.
     HoldsNearby,

@@ -45,7 +45,6 @@ pub struct Config {
     pub secrets: Option<Secrets>,
     /// `[worktree] spares`: how many spares of the worktree should be ready, and whether the user says so.
     pub spares: Option<SparesRequest>,
-    /// `[hooks]`.
     pub hooks: Hooks,
     /// `[db.NAME] standby`: how many servers of the template NAME should wait.
     pub standbys: BTreeMap<String, usize>,
@@ -67,7 +66,6 @@ pub struct ServiceConfig {
 
 /// How many spares of a worktree should be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct SparesRequest {
     pub count: usize,
     /// The user wants them. A file that the project shares can only propose them.

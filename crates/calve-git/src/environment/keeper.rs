@@ -23,7 +23,6 @@ pub(crate) const SOURCE: &str = "calve-data-from";
 pub struct Keeper {
     /// Git's own directory of the worktree, which no commit can write, and which goes with the worktree.
     pub entry: PathBuf,
-    /// The word.
     pub id: String,
 }
 

@@ -22,7 +22,6 @@ use crate::{repository, trust};
 /// A port of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Port {
     /// Its name in `.calve.toml`.
     pub name: String,

@@ -11,7 +11,6 @@ use calve_core::{CancelToken, SkippedEntry, SpareNames};
 use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
 
-/// How to audit.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct AuditOptions {
@@ -41,7 +40,6 @@ pub enum Fix {
     /// It says what it would do.
     #[default]
     No,
-    /// It does it.
     Yes,
 }
 
@@ -59,7 +57,6 @@ pub enum FormerPathRule {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct AuditReport {
-    /// Sorted by path.
     pub findings: Vec<Finding>,
     /// Whether the actions were carried out.
     pub fixed: bool,
@@ -117,7 +114,6 @@ pub enum Explanation {
     Unchangeable {
         /// Below the new tree.
         path: PathBuf,
-        /// The system's message.
         reason: String,
     },
     /// Generated files are dropped; CMake has to run in this directory.

@@ -16,7 +16,6 @@ use crate::escape::report::AuditOptions;
 
 /// Where the copy is, and which trees it must not name.
 pub(super) struct Trees {
-    /// The copy, open.
     root: File,
     /// The path that it has, or is going to have.
     new: PathBuf,

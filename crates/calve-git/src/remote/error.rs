@@ -15,7 +15,6 @@ use crate::transfer_failure::TransferFailure;
 /// Why a clone or a fetch failed. No message holds credentials.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the message says it")]
 pub enum RemoteError {
     /// git must not be given this.
     #[error("`{url}` is no repository to clone: {why}")]
@@ -62,7 +61,6 @@ pub enum RemoteError {
         trouble: TransferFailure,
         said: String,
     },
-    /// The caller cancelled.
     #[error("interrupted")]
     Interrupted,
     /// A file, a directory or a program could not be used.

@@ -29,7 +29,6 @@ pub struct FetchOptions {
     pub force: bool,
     /// Whether git may ask for a password.
     pub prompts: Prompts,
-    /// Ends it early.
     pub cancel: CancelToken,
 }
 
@@ -47,7 +46,6 @@ pub(crate) struct CloneState {
 
 /// The report of a fetch.
 #[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct FetchReport {
     /// The purpose of the clone, if that is recorded.
     pub purpose: Option<Purpose>,

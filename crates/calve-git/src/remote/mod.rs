@@ -25,7 +25,6 @@ use strum::{IntoStaticStr, VariantNames};
 
 /// Something that the user should know of and that was no reason to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Notice {
     pub code: NoticeCode,
     /// A sentence for people.

@@ -12,7 +12,6 @@ use crate::remote::error::RemoteError;
 
 /// How git reaches a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum Transport {
     /// `https://`, or `http://`.
     Http,

@@ -27,7 +27,6 @@ pub enum WorktreeState {
     /// It is the worktree: both sides name each other. Also the main worktree.
     #[default]
     Intact,
-    /// Nothing is there.
     Gone,
     /// It was moved here, and git does not know it: the user is in it.
     Moved(PathBuf),

@@ -40,7 +40,6 @@ impl Provenance {
     }
 }
 
-/// The mark's name.
 const MARK: &str = "calve-untrusted";
 
 /// The name of the mark by which the commits are known that the user trusts in a worktree.

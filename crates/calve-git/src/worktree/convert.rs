@@ -16,7 +16,6 @@ use crate::worktree::tracked::index::Index;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ConvertReport {
-    /// Where it is.
     pub path: PathBuf,
     /// It was one before; nothing was done.
     pub was_one: bool,

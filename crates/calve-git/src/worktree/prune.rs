@@ -34,7 +34,6 @@ pub struct PruneReport {
 /// A worktree that was not forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct KeptEntry {
     /// The path at which git lists it, or its entry if git does not list it.
     pub path: PathBuf,

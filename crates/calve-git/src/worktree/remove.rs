@@ -16,7 +16,6 @@ use crate::worktree::unsaved::{self, KeptFiles, Listing, reflog};
 
 /// The fate of the branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum BranchFate {
     #[default]
     Stays,
@@ -92,7 +91,6 @@ pub struct RemovalPlan {
 pub struct GoingBranch {
     /// Without `refs/heads/`.
     pub name: String,
-    /// Its commit.
     pub commit: String,
     /// How many commits only it and its log lead to. The log, with what was amended or reset, goes with the branch.
     pub own_commits: u64,
@@ -102,7 +100,6 @@ pub struct GoingBranch {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WorktreeRemoveReport {
-    /// Where it was.
     pub path: PathBuf,
     /// The branch it had.
     pub branch: Option<String>,

@@ -28,18 +28,14 @@ const INDEX: &str = "dev.calve.database.index";
 
 /// The data of an image, by its annotations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct DataDescription {
-    /// The engine's name.
     pub engine: String,
     /// The version of the server that made them, in that server's words.
     pub version: String,
     /// The processor that it ran on, as Rust names it.
     pub architecture: String,
-    /// The template's key.
     pub key: String,
     pub files: u64,
-    /// Their sizes together.
     pub bytes: u64,
 }
 

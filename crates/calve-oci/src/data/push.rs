@@ -29,7 +29,6 @@ const INDEXED_CHUNK_BYTES: u64 = 38;
 
 /// The data directory of a server that has ended.
 pub struct DataSource<'a> {
-    /// Where it is.
     pub data: &'a Path,
     /// A directory for files without a name, which large layers pass through.
     pub spool: &'a Path,

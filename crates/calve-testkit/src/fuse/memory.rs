@@ -14,7 +14,6 @@ pub(super) struct Node {
     pub(super) name: OsString,
     /// Of files the contents, of symlinks the target.
     pub(super) data: Vec<u8>,
-    /// Of directories.
     pub(super) entries: BTreeMap<OsString, u64>,
     pub(super) parent: u64,
 }

@@ -32,9 +32,7 @@ pub enum Aspect {
     Holes,
     /// Which names are the same file.
     HardLinks,
-    /// Device numbers.
     Devices,
-    /// Where symlinks point.
     Targets,
     /// That sockets are there; without it they may be missing from either tree.
     Sockets,
@@ -49,7 +47,6 @@ pub struct ComparedAspects {
 }
 
 impl ComparedAspects {
-    /// Compares all aspects.
     pub fn everything() -> Self {
         Self { left_out: 0 }
     }

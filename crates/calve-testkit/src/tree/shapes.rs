@@ -13,9 +13,7 @@ use crate::prng::SplitMix64;
 
 /// How much was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Shape {
-    /// Regular files.
     pub files: u64,
     /// Directories, the root not counted.
     pub directories: u64,

@@ -68,7 +68,6 @@ pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
 static HAS_LOOP_DEVICES: LazyLock<bool> =
     LazyLock::new(|| Command::new(program("losetup")).arg("--find").output().is_ok_and(|found| found.status.success()));
 
-/// Makes the image.
 pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     let Some((mkfs, args)) = mkfs(builder.file_system) else { return };
     let image = scratch.image();
@@ -80,7 +79,6 @@ pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     run(Command::new(program(mkfs)).args(args).args(&builder.mkfs).arg(&image));
 }
 
-/// Mounts the image.
 pub(super) fn mount(builder: &VolumeBuilder, scratch: &Scratch) {
     let mut options = builder.mount.clone();
     let source = if builder.file_system == FileSystem::Tmpfs {

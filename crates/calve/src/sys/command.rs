@@ -103,7 +103,6 @@ impl TerminalModes {
 
 /// Answers from the terminal.
 pub(crate) struct Answers {
-    /// A Ctrl-C.
     interrupted: UnixStream,
     /// Another signal asks to stop.
     stopped: UnixStream,

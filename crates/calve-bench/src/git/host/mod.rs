@@ -57,7 +57,6 @@ pub enum Treatment {
     Cut(u64),
     /// Answers with this status and these headers, each of which ends with CR LF, and closes the connection.
     Refuse(&'static str),
-    /// Never answers.
     Stall,
 }
 

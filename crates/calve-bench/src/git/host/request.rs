@@ -13,7 +13,6 @@ pub struct Head {
     pub method: String,
     /// The target up to the question mark.
     pub path: String,
-    /// Behind it.
     pub(super) query: String,
     pub(super) keeps_open: bool,
     headers: Vec<(String, String)>,

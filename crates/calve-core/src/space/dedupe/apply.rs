@@ -31,7 +31,6 @@ pub(super) struct Sharing {
     fates: Vec<Fate>,
     left: BTreeMap<LeftReason, (u64, Option<u32>)>,
     differing: Vec<u32>,
-    /// Files and bytes.
     pub(super) hashed: (u64, u64),
     groups: u64,
     bytes: u64,

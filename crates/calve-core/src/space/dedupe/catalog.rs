@@ -15,7 +15,6 @@ use crate::sys;
 use crate::tree::node::Node;
 use crate::tree::source::Source;
 
-/// One file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
     pub(super) inode: u64,
@@ -37,7 +36,6 @@ struct Directory {
     node: Arc<Node>,
 }
 
-/// All of them.
 #[derive(Default)]
 pub(super) struct Catalog {
     pub(super) items: Vec<Item>,

@@ -34,7 +34,6 @@ use crate::tree::source::Source;
 
 /// Whether to share, or only to find out what could be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum DedupeMode {
     #[default]
     Share,
@@ -54,7 +53,6 @@ pub struct DedupeOptions {
     pub cache: Option<PathBuf>,
     /// Whether to go into other file systems below a path.
     pub mounts: Mounts,
-    /// Worker threads.
     pub threads: Option<NonZeroUsize>,
     /// Counters that another thread may read: entries walked and files dealt with, bytes read.
     pub progress: Arc<Progress>,
@@ -64,7 +62,6 @@ pub struct DedupeOptions {
 
 /// Files that were left alone for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct LeftFiles {
     pub reason: LeftReason,
     pub files: u64,
@@ -75,7 +72,6 @@ pub struct LeftFiles {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct DedupeReport {
-    /// Regular files found.
     pub files: u64,
     /// Those whose contents were read and hashed.
     pub hashed_files: u64,

@@ -61,7 +61,6 @@ pub(super) const CHANGED: LeftReason = LeftReason::Skipped(SkipReason::Changed);
 pub(super) enum ShareOutcome {
     /// So many bytes more than before lie where the source's lie; and its address.
     Now(u64, u64),
-    /// They did already.
     Already(u64),
     Differs,
 }

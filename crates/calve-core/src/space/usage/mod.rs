@@ -29,21 +29,18 @@ use crate::tree::source::Source;
 pub struct DiskUsageOptions {
     /// Whether to go into other file systems below a path.
     pub mounts: Mounts,
-    /// Worker threads.
     pub threads: Option<NonZeroUsize>,
     /// A directory for a temporary file without a name, which is used when there are more than a million shared extents. Without
     /// one they stay in memory, 32 bytes each.
     pub scratch: Option<PathBuf>,
     /// Counters that another thread may read.
     pub progress: Arc<Progress>,
-    /// Ends it early.
     pub cancel: CancelToken,
 }
 
 /// The space that one tree, or all of them together, take up. In bytes, where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Usage {
     /// Regular files, each inode once.
     pub files: u64,
@@ -77,7 +74,6 @@ pub struct Usage {
 /// One of the paths that were asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathUsage {
-    /// As given.
     pub path: PathBuf,
     /// The space that it takes up.
     pub usage: Usage,

@@ -9,7 +9,6 @@ pub(super) struct SharedPiece<'a> {
     pub(super) bytes: u64,
     /// How many files use it in all, where that is told; else 0.
     pub(super) family: u32,
-    /// Uses, by path.
     pub(super) uses: &'a [u32],
 }
 

@@ -44,7 +44,6 @@ struct Link {
 #[derive(Default, Clone)]
 pub(super) struct Sum {
     pub(super) usage: Usage,
-    /// By file system.
     pub(super) data: Vec<Range>,
     pub(super) other: Range,
     /// Bytes of items in the trees of btrfs file systems, by file system.

@@ -30,7 +30,6 @@ use crate::tree::exclude::Exclusions;
 use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 
-/// How [`Spares::watch`] works.
 pub struct WatchOptions<'a> {
     /// Receives what should be known.
     pub told: &'a mut dyn FnMut(WatchNote<'_>),
@@ -42,7 +41,6 @@ pub struct WatchOptions<'a> {
 
 /// When [`Spares::watch`] ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum WatchEnd {
     #[default]
     Never,
@@ -53,9 +51,7 @@ pub enum WatchEnd {
 /// The messages of the watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum WatchNote<'a> {
-    /// It answers questions.
     Listening,
     /// It knows what happens in this source.
     Watching {
@@ -64,15 +60,18 @@ pub enum WatchNote<'a> {
         directories: usize,
     },
     /// It knows whether this spare still equals its source.
-    Knows { spare: &'a str },
+    Knows {
+        spare: &'a str,
+    },
     /// It knows nothing about this source, and may try again.
-    Lost { source: &'a Path, why: UntrackedReason },
+    Lost {
+        source: &'a Path,
+        why: UntrackedReason,
+    },
 }
 
-/// Why [`Spares::watch`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchOutcome {
-    /// It was cancelled.
     Ended,
     /// Another process watches for this user.
     Elsewhere,

@@ -124,7 +124,6 @@ enum Suspicion {
 const BATCH: usize = 64;
 
 impl Tracker {
-    /// Watches a tree.
     pub(crate) fn start(
         source: &Source,
         exclude: Exclusions,
@@ -467,7 +466,6 @@ enum Lease {
     Held(#[allow(dead_code, reason = "it ends with the descriptor")] OwnedFd),
     /// It is gone, or is no file whose contents can be written.
     NoFile,
-    /// Somebody does.
     Written,
     /// It cannot be told.
     Impossible,

@@ -29,8 +29,9 @@ pub(crate) struct MovedBytes {
 pub(crate) enum Contents {
     /// Share extents, whatever the file's size. `tell_inlined` counts contents apart that the file system keeps inside its
     /// metadata, where they cannot be shared.
-    Reflink { tell_inlined: bool },
-    /// Read and write.
+    Reflink {
+        tell_inlined: bool,
+    },
     Copy,
     /// Ask the file system to copy, which for a network file system means its server.
     CopyOnServer,

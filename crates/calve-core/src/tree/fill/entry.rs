@@ -29,7 +29,6 @@ pub(super) enum EntryOutcome {
     Yes,
     /// It has become something else since the directory was read.
     OtherKind,
-    /// It is gone.
     Gone,
 }
 

@@ -50,7 +50,6 @@ pub(crate) struct NewFileDefaults {
     pub(crate) mask: RawMode,
 }
 
-/// The new entry.
 #[derive(Clone, Copy)]
 pub(crate) enum Target<'a> {
     Open(BorrowedFd<'a>),

@@ -4,11 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::Signal;
-
 use super::{ACCOUNT, DATABASE, TEMPORARY, USER, base, files, option};
 use crate::address::Address;
-use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
 use crate::error::Result;
 
@@ -127,20 +124,8 @@ impl Engine for Mysql {
         mysql_family::connections(address, asked)
     }
 
-    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
-        mysql_family::contents(server)
-    }
-
-    fn settle(&self, _: &Instance) -> Result<Vec<String>> {
-        Ok(Vec::new())
-    }
-
     fn without_effect(&self, address: &Address) -> Vec<String> {
         mysql_family::events(address)
-    }
-
-    fn stop_signal(&self) -> Signal {
-        Signal::TERM
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {
@@ -162,14 +147,6 @@ impl Engine for Mysql {
     fn memory_bytes(&self, _: &Path) -> u64 {
         // The buffer pool, and what it takes without.
         384 << 20
-    }
-
-    fn memory_keys(&self, _: u64) -> Vec<i32> {
-        Vec::new()
-    }
-
-    fn noted_memory(&self, _: &[u8]) -> Option<String> {
-        None
     }
 
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {

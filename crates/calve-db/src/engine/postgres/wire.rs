@@ -43,18 +43,8 @@ impl LoginError {
 impl Session<Connection> {
     /// Logs in as the superuser. The private socket asks for no password.
     pub(super) fn open(server: &Address, database: &str, patience: Duration) -> Result<Self, LoginError> {
-        Self::allowing(server, database, patience, |connection| connection)
-    }
-
-    /// The same, over a connection that permits longer answers.
-    pub(super) fn allowing(
-        server: &Address,
-        database: &str,
-        patience: Duration,
-        allow: impl FnOnce(Connection) -> Connection,
-    ) -> Result<Self, LoginError> {
         let connection = Connection::open(server, patience).ok_or(LoginError::NotYet)?;
-        Self::over(allow(connection), &server.user, database)
+        Self::over(connection, &server.user, database)
     }
 }
 

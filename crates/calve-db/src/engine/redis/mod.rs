@@ -3,7 +3,6 @@
 //! The data is in the server's memory. A template holds a dump of it (`dump.rdb`), which each server loads. Data that is kept is in
 //! append-only files too, so that no write that was confirmed is lost.
 
-mod contents;
 mod dump;
 mod session;
 
@@ -12,10 +11,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-
 use self::session::{Refusal, Session};
-use super::{DatabaseObject, Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
+use super::{Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
 use crate::runtime;
@@ -64,7 +61,7 @@ const PATIENCE_TO_WRITE: Duration = Duration::from_secs(600);
 const OWN_BYTES: u64 = 16 << 20;
 
 /// The server writes a dump when Calve asks for one, and at no other time: `FLUSHALL` would write one each time. A dump that failed does
-/// not keep clients from writing. `DEBUG DIGEST-VALUE` tells whether two values are the same.
+/// not keep clients from writing.
 const FIXED: &str = "\
 dbfilename dump.rdb
 save \"\"
@@ -75,7 +72,6 @@ set-proc-title no
 always-show-logo no
 logfile \"\"
 unixsocketperm 700
-enable-debug-command local
 ";
 
 impl Engine for Redis {
@@ -188,10 +184,6 @@ impl Engine for Redis {
         }
     }
 
-    fn stop_signal(&self) -> Signal {
-        Signal::TERM
-    }
-
     fn ask_to_end(&self, address: &Address, purpose: Purpose, data: &Path) -> Result<bool> {
         // A signal would not tell that the data could not be written. Clients can have turned the append-only files on and off.
         let mut session = Session::open(address, PATIENCE_TO_WRITE).map_err(failed)?;
@@ -228,10 +220,6 @@ impl Engine for Redis {
         Ok(true)
     }
 
-    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
-        Session::open(server, PATIENCE_TO_WRITE).and_then(|mut session| contents::read(&mut session)).map_err(failed)
-    }
-
     fn log_tells_of_recovery(&self, log: &str) -> bool {
         // The log names the missing end of the append-only files.
         log.contains("aof-load-truncated is enabled")
@@ -252,14 +240,6 @@ impl Engine for Redis {
     fn memory_bytes(&self, data: &Path) -> u64 {
         // All of the data, and a half more while it is written to.
         OWN_BYTES + dump::memory_bytes(data).map_or(0, |bytes| bytes / 2 * 3)
-    }
-
-    fn memory_keys(&self, _: u64) -> Vec<i32> {
-        Vec::new()
-    }
-
-    fn noted_memory(&self, _: &[u8]) -> Option<String> {
-        None
     }
 
     fn address(&self, directory: &Path, tcp: Option<u16>, password: Option<&str>) -> Address {

@@ -60,7 +60,6 @@ pub(crate) fn bind(what: &Path, at: &Path) -> Result<(), Errno> {
     mount_bind_recursive(what, at)
 }
 
-/// Undoes [`bind`].
 pub(crate) fn unbind(at: &Path) {
     let _ = unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
 }

@@ -18,7 +18,6 @@ use super::trees::Trees;
 pub(super) trait Detector: Sync {
     /// Returns whether an entry is worth a look, by its name and folder alone.
     fn wants(&self, entry: &EntryName<'_>) -> bool;
-    /// Looks at it.
     fn look(&self, entry: &WalkEntry<'_>, trees: &Trees, found: &mut Vec<PendingFinding>);
 }
 

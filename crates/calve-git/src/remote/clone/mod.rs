@@ -22,7 +22,6 @@ use crate::remote::{Notice, NoticeCode};
 
 /// The options of a clone.
 #[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct GitCloneOptions {
     pub url: RepositoryUrl,
     /// Exactly what will be there; an empty directory may be.
@@ -38,7 +37,6 @@ pub struct GitCloneOptions {
     pub prompts: Prompts,
     /// How long the objects left on the server are counted.
     pub count_for: Duration,
-    /// Ends it early.
     pub cancel: CancelToken,
 }
 
@@ -72,7 +70,6 @@ pub struct PhaseSeconds {
 
 /// The report of a clone.
 #[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct GitCloneReport {
     /// How it was made, and why so.
     pub recipe: Recipe,

@@ -28,7 +28,6 @@ impl Filter {
 
 /// A requirement that the server has to honour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub enum Property {
     Filter,
     Depth,
@@ -68,7 +67,6 @@ pub enum Start {
 
 /// How a repository is cloned, and why so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct Recipe {
     pub purpose: Purpose,
     pub start: Start,
@@ -85,7 +83,6 @@ pub struct Recipe {
     pub reason: &'static str,
 }
 
-/// One command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The git command, from the subcommand on.

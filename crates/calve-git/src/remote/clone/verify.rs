@@ -13,7 +13,6 @@ use crate::remote::error::RemoteError;
 /// The finding about one property of the recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds.
     Honoured,
     /// It does not, and how that shows.
     Ignored(String),

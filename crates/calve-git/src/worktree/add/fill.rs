@@ -27,7 +27,6 @@ use crate::worktree::tracked::index::Index;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FillReport {
-    /// Its root.
     pub path: PathBuf,
     /// The worktree that the files came from.
     pub donor: PathBuf,

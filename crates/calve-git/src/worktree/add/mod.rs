@@ -41,7 +41,6 @@ pub enum IgnoredEntries {
     /// All of them, as far as the project's configuration goes along.
     #[default]
     Carry,
-    /// None.
     Leave,
 }
 
@@ -61,7 +60,6 @@ pub enum Trust {
     /// It gets no secrets, no hook runs, and the worktree is marked ([`crate::trust`]).
     #[default]
     No,
-    /// It does.
     Yes,
 }
 
@@ -85,7 +83,6 @@ pub struct AddOptions {
     pub ignored: IgnoredEntries,
     /// The changes that are not committed.
     pub changes: UncommittedChanges,
-    /// Pull requests.
     pub trust: Trust,
     /// How the engine works: threads, progress, cancelling, the numbers measured for the place.
     pub clone: CloneOptions,
@@ -103,7 +100,6 @@ pub enum AddWarning {
         filter: String,
         /// The commands that it would run.
         command: String,
-        /// How many files.
         files: u64,
     },
     /// Messages of git, or of a filter that it ran, although it ended without an error.
@@ -115,7 +111,6 @@ pub enum AddWarning {
 /// A worktree that was made.
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct AddReport {
     /// Absolute.
     pub path: PathBuf,
@@ -170,7 +165,6 @@ pub struct AddReport {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct AddPlan {
-    /// Where to.
     pub path: PathBuf,
     /// None when HEAD is detached.
     pub branch: Option<String>,

@@ -29,7 +29,6 @@ struct Directory {
     rest: bool,
 }
 
-/// The choice.
 #[derive(Debug, Default)]
 pub(crate) struct Selector {
     /// By path, where each is in `known`.

@@ -23,7 +23,6 @@ pub(crate) struct Target {
     pub(crate) pull_request: Option<u64>,
 }
 
-/// The user's words.
 pub(crate) struct TargetRequest<'a> {
     pub(crate) branch: &'a str,
     pub(crate) base: Option<&'a str>,

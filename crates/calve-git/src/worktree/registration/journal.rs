@@ -12,7 +12,6 @@ pub(crate) const JOURNAL: &str = "calve";
 /// How the maker of an entry is, going by the journal of it that was opened.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MakerState {
-    /// At work.
     Alive,
     /// Gone, and the entry is as it was then.
     Left,

@@ -44,7 +44,6 @@ pub(crate) struct Index {
     written: (u32, u32),
 }
 
-/// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IndexEntry {
     at: usize,

@@ -1,7 +1,5 @@
 //! `calve db`.
 
-mod copies;
-mod difference;
 mod gc;
 mod list;
 mod logs;

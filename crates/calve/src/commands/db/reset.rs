@@ -1,9 +1,8 @@
 //! `calve db reset`.
 
 use calve_core::CancelToken;
-use calve_db::StartNotice;
 
-use super::{copies, home};
+use super::home;
 use crate::cli::db::ResetArguments;
 use crate::db_receipt;
 use crate::failure::Failure;
@@ -15,12 +14,7 @@ pub(crate) fn run(arguments: &ResetArguments, cancel: &CancelToken) -> Result<()
     let home = home()?;
     let mut servers = Vec::new();
     for name in &arguments.names {
-        let mut announce = |starting: &StartNotice| {
-            if !output::is_quiet() {
-                copies::announce(starting);
-            }
-        };
-        let reset = calve_db::reset(&home, name, arguments.to.as_deref(), &mut announce, cancel)?;
+        let reset = calve_db::reset(&home, name, arguments.to.as_deref(), cancel)?;
         let record = reset.record;
         if !output::is_quiet() {
             let how = if record.standby { "a standby" } else { record.strategy_name() };

@@ -7,7 +7,6 @@ use calve_git::worktree::{AgentBranch, AgentTurn, for_agent};
 
 use crate::failure::{FAILED, Failure};
 
-/// A successful answer.
 pub(super) enum AgentAnswer {
     /// The agent's finished worktree, possibly made by another process just now.
     Ready(PathBuf),

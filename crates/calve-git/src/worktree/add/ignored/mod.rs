@@ -28,7 +28,6 @@ pub(crate) struct CarriedRoot {
 /// An entry that stays where it is, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the other names say it")]
 pub struct LeftEntry {
     /// Relative to the worktree.
     pub path: PathBuf,
