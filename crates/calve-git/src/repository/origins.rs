@@ -29,7 +29,7 @@ pub(crate) struct Origins {
     /// Tips that only pull requests have, that came from an unknown source, or that an untrusted worktree has checked out.
     others: Vec<String>,
     /// Tips whose history is the user's or the project's.
-    own: Vec<String>,
+    own: HashSet<String>,
     /// Tips of local branches that are not a pull request's, and all that branches of remotes ever had. They are evidence only about the
     /// source of a commit that no other one leads to.
     reached: HashSet<String>,
@@ -140,7 +140,7 @@ impl Origins {
                 || namespaces.has_project_branches(is_bare);
             // Of a branch that is checked out in an untrusted worktree, that one adds the tip.
             if is_project_branch && !branch.is_some_and(|branch| inside.contains(branch)) {
-                self.own.push(oid.to_owned());
+                self.own.insert(oid.to_owned());
             }
         }
         (tags, unknown)
@@ -168,8 +168,9 @@ impl Origins {
     /// been fetched by hand: `git worktree add --detach x FETCH_HEAD` writes down nothing of it.
     fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
         let none = vec![false; commits.len()];
+        // Mostly a worktree has just begun at a branch of the project, and git need not be asked.
         let are_reached = commits.iter().all(|commit| self.reached.contains(*commit));
-        if commits.is_empty() || self.others.is_empty() && are_reached {
+        if commits.iter().all(|commit| self.own.contains(*commit)) || self.others.is_empty() && are_reached {
             return Ok(none);
         }
         // References that replace objects may come from others too. Commits that logs name may be gone: newer versions of git, which would look
