@@ -3,6 +3,7 @@
 mod apply;
 mod changes;
 mod closed;
+mod seal;
 mod xattrs;
 
 use std::ffi::CString;
@@ -31,10 +32,11 @@ use crate::tree::source::Source;
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 
-use apply::{ApplyRequest, with_writable};
+use apply::ApplyRequest;
 pub use changes::{Change, Version};
 use changes::{Layer, ListingScope};
 use closed::ClosedEntries;
+use seal::with_writable;
 use xattrs::RootState;
 
 /// The changes of a command that sees a private copy.

@@ -10,11 +10,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawMode, Stat, Timestamps, Uid};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::changes::{Change, Layer, file_type, is_directory};
-use super::xattrs::{Xattrs, set_xattrs, with_changes, xattrs};
+use super::seal::{HELD, Seal, with_writable};
+use super::xattrs::{with_changes, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::options::{Decision, KeptProperties, Latency, Mounts, Selection, UnreadableEntry};
@@ -585,70 +586,4 @@ impl<'a> Directories<'a> {
         self.last = Some(last);
         stat
     }
-}
-
-/// A directory of the tree, and what it had.
-struct Seal {
-    directory: OwnedFd,
-    stat: Stat,
-    xattrs: Xattrs,
-    /// Those of the copy.
-    times: Timestamps,
-}
-
-impl Seal {
-    fn take_back(&self) -> sys::Result<()> {
-        self.set(&self.stat, &self.stat, &self.xattrs)
-    }
-
-    /// Sets the owner, the attributes and the mode, in this order: a change of owner clears what the others set, and an access control list sets
-    /// the mode of the group.
-    fn set(&self, owner: &Stat, mode: &Stat, xattrs: &Xattrs) -> sys::Result<()> {
-        let now = rustix::fs::fstat(&self.directory)?;
-        if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
-            let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
-            rustix::fs::fchown(&self.directory, Some(uid), Some(gid))?;
-        }
-        match set_xattrs(self.directory.as_fd(), xattrs) {
-            // `user.*` needs the permission to write.
-            Err(Errno::ACCESS) => {
-                rustix::fs::fchmod(&self.directory, Mode::from_raw_mode(now.st_mode & 0o7777 | HELD))?;
-                set_xattrs(self.directory.as_fd(), xattrs)?;
-            }
-            set => set?,
-        }
-        rustix::fs::fchmod(&self.directory, Mode::from_raw_mode(mode.st_mode & 0o7777))
-    }
-}
-
-/// What the owner of a directory needs to change it.
-const HELD: RawMode = 0o300;
-
-/// Renames one or two entries. The directories that they are in have to be written to, and so has a directory that goes to another one, because
-/// its `..` changes: their owner gets the permission for as long as that takes.
-pub(super) fn with_writable(
-    entries: [(BorrowedFd<'_>, &std::ffi::CStr); 2],
-    rename: impl Fn() -> sys::Result<()>,
-) -> sys::Result<()> {
-    let first = rename();
-    if first != Err(Errno::ACCESS) {
-        return first;
-    }
-    let mut opened = Vec::new();
-    for (above, name) in entries.map(|(directory, _)| (directory, c".")).into_iter().chain(entries) {
-        let Ok(stat) = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        let mode = stat.st_mode as RawMode & 0o7777;
-        if is_directory(&stat)
-            && mode & HELD != HELD
-            && let Ok(directory) = sys::open_at(above, name, sys::PATH_ONLY, Mode::empty())
-            && sys::set_mode_of_name(above, name, Mode::from_raw_mode(mode | HELD)).is_ok()
-        {
-            opened.push((directory, mode));
-        }
-    }
-    let second = rename();
-    for (directory, mode) in opened.into_iter().rev() {
-        sys::set_mode_of_name(directory.as_fd(), c".", Mode::from_raw_mode(mode))?;
-    }
-    second
 }
