@@ -1,6 +1,7 @@
 //! Reads in git's logs of references (git-reflog(1)) how they came to have their commits.
 
 use std::collections::HashSet;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::repository::references::{Refspec, Source, names_request, source_of_name, takes};
@@ -15,7 +16,7 @@ pub(crate) struct Log {
 impl Log {
     /// Reads the log of a reference, with `refs/`, in a directory of git's own. One that is not there has no lines.
     pub(crate) fn of(directory: &Path, reference: &str) -> Log {
-        let text = fs_err::read(directory.join("logs").join(reference)).unwrap_or_default();
+        let text = read(&directory.join("logs").join(reference)).unwrap_or_default();
         // The loose conversion takes several times as long, and logs may have thousands of lines.
         let text =
             String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -80,6 +81,18 @@ impl Log {
         all.retain(|rebase| rebase.new != rebase.onto);
         all
     }
+}
+
+/// Reads a log. There may be one for each of a thousand branches, and most are short: one read instead of asking for the size first.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = fs_err::File::open(path)?;
+    let mut buffer = [0; 4096];
+    let length = file.read(&mut buffer)?;
+    let mut text = buffer[..length].to_vec();
+    if length == buffer.len() {
+        file.read_to_end(&mut text)?;
+    }
+    Ok(text)
 }
 
 /// A rebase, as the log of a HEAD records it.
