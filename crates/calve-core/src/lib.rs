@@ -89,7 +89,7 @@ pub use {
     clone::revert::{CloneState, RevertOptions, RevertReport, revert},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, stage_in, supersede},
     own::is_own,
-    private::{Beginning, Change, Changes, PrivateOverlay, StartRefusal, Version},
+    private::{Beginning, Change, Changes, ChangesUse, PrivateOverlay, StartRefusal, Version},
     probe::probe,
     remove::{PendingTrash, check_removable, delete_in_place, pending_trash, reap, remove_opened, remove_tree, sweep},
     replaced::{KeptOwner, ReplacedFile},

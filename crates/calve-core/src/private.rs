@@ -2,6 +2,8 @@
 
 mod apply;
 mod changes;
+mod closed;
+mod seal;
 mod xattrs;
 
 use std::ffi::CString;
@@ -30,9 +32,11 @@ use crate::tree::source::Source;
 use crate::tree::stable::Since;
 use crate::tree::walk::EntryKind;
 
-use apply::{ApplyRequest, with_writable};
+use apply::ApplyRequest;
 pub use changes::{Change, Version};
 use changes::{Layer, ListingScope};
+use closed::ClosedEntries;
+use seal::with_writable;
 use xattrs::RootState;
 
 /// The changes of a command that sees a private copy.
@@ -41,6 +45,7 @@ pub struct PrivateOverlay {
     state: OverlayState,
     /// The root as it was before the command ran.
     began: RootState,
+    closed: ClosedEntries,
 }
 
 /// The changes of the commands in a private copy, as it was when they were listed.
@@ -110,9 +115,9 @@ impl PrivateOverlay {
         }
         let state = OverlayState::make(changes, &source)?;
         let began = sys::open_at(CWD, state.path.join("upper").as_path(), DIRECTORY, Mode::empty())
-            .and_then(|upper| RootState::of(upper.as_fd()))
+            .and_then(|upper| RootState::of(upper.as_fd(), &ClosedEntries::default()))
             .map_err(|errno| Error::io(Operation::CreateUpper, &state.path, errno))?;
-        let overlay = Self { tree: tree.to_path_buf(), state, began };
+        let overlay = Self { tree: tree.to_path_buf(), state, began, closed: ClosedEntries::default() };
         overlay.sweep()?;
         Ok(overlay)
     }
@@ -136,8 +141,12 @@ impl PrivateOverlay {
     }
 
     /// Lists what the commands have changed, in the order of the paths: what differs from the tree in kind, mode, owner, contents or extended
-    /// attributes. While one of their processes still runs, it is a list of the moment. What is to be applied is listed after `since`.
-    pub fn changes(&self, since: Option<&Beginning>) -> Result<Changes, Error> {
+    /// attributes. While one of their processes still runs, it is a list of the moment. What may be applied takes 11 ms more.
+    pub fn changes(&mut self, use_of_them: ChangesUse) -> Result<Changes, Error> {
+        let failed = |errno| Error::io(Operation::Compare, &self.tree, errno);
+        let state = sys::open_at(CWD, self.state.path.as_path(), DIRECTORY, Mode::empty()).map_err(failed)?;
+        self.closed.open(state.as_fd(), c"upper").map_err(failed)?;
+        let since = (use_of_them == ChangesUse::Apply).then(Since::now);
         let [lower, upper] = self.layers()?;
         let listed = self.list(lower.as_fd(), upper.as_fd(), ListingScope::Touched)?;
         let (mut different, mut touched) = (Vec::new(), Vec::new());
@@ -147,7 +156,7 @@ impl PrivateOverlay {
             }
             touched.push(change);
         }
-        Ok(Changes { different, touched, since: since.map(|since| since.0) })
+        Ok(Changes { different, touched, since })
     }
 
     /// Lists changes, each with whether more than times differs.
@@ -157,8 +166,12 @@ impl PrivateOverlay {
         upper: BorrowedFd<'_>,
         scope: ListingScope,
     ) -> Result<Vec<(Change, bool)>, Error> {
-        let upper = Layer { directory: upper, began: &self.began };
+        let upper = self.layer(upper);
         changes::changes(&upper, lower, &self.tree, scope)
+    }
+
+    fn layer<'a>(&'a self, upper: BorrowedFd<'a>) -> Layer<'a> {
+        Layer { directory: upper, began: &self.began, closed: &self.closed }
     }
 
     /// Returns the changes if they are still those that were `shown`.
@@ -214,7 +227,7 @@ impl PrivateOverlay {
         let [lower, upper] = self.layers()?;
         let (lower, upper) = (lower.as_fd(), upper.as_fd());
         let changes = self.unchanged(lower, upper, shown)?;
-        let upper = Layer { directory: upper, began: &self.began };
+        let upper = self.layer(upper);
         let (tree, shown) = (&self.tree, Some(shown.since.unwrap_or(since.0)));
         ApplyRequest { tree, real_path: tree, lower, upper, since: Some(since.0), shown, cancel }.apply(&changes)
     }
@@ -235,7 +248,7 @@ impl PrivateOverlay {
         ) -> ApplyRequest<'a> {
             ApplyRequest { tree: dst, real_path, lower, upper, since: None, shown: None, cancel }
         }
-        let upper = Layer { directory: upper.as_fd(), began: &self.began };
+        let upper = self.layer(upper.as_fd());
         let report = clone_and_change(&self.tree, dst, options, |staged| {
             request(dst, &staged.path(), staged.root()?, upper, &options.cancel).apply(&below)
         })?;
@@ -251,8 +264,11 @@ impl PrivateOverlay {
         let OverlayState { parent, path, .. } = &self.state;
         let name = |path: &Path| CString::new(path.file_name().unwrap_or_default().as_bytes()).unwrap_or_default();
         let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY, Mode::empty()).and_then(|state| {
+            let upper = sys::open_at(state.as_fd(), c"upper", DIRECTORY, Mode::empty())?;
+            self.closed.close(upper.as_fd(), |_| true)?;
             let (from, to) = ((state.as_fd(), c"upper"), (parent.as_fd(), &*name(dst)));
-            with_writable([from, to], || sys::rename_no_replace(from.0, from.1, to.0, to.1))
+            with_writable([from, to], || sys::rename_no_replace(from.0, from.1, to.0, to.1))?;
+            self.closed.of_root().map_or(Ok(()), |mode| rustix::fs::fchmod(&upper, mode))
         });
         moved.map_err(|errno| Error::io(Operation::SetAside, dst, errno))
     }
@@ -282,11 +298,20 @@ impl PrivateOverlay {
     }
 }
 
-/// A moment before a command was started, or before its changes were listed.
+/// What is done with a list of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangesUse {
+    /// They are shown.
+    Show,
+    /// They may be applied, if they are still the same then.
+    Apply,
+}
+
+/// A moment before a command was started.
 pub struct Beginning(Since);
 
 impl Beginning {
-    /// Returns the moment from which changes of a tree, or of a copy, count for [`PrivateOverlay::apply`]. Takes 11 ms, which the clocks of file systems need for a
+    /// Returns the moment from which changes of a tree count for [`PrivateOverlay::apply`]. Takes 11 ms, which the clocks of file systems need for a
     /// tick.
     pub fn now() -> Self {
         Self(Since::now())

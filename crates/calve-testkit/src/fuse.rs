@@ -24,6 +24,8 @@ pub struct FuseOptions {
     /// copy_file_range(2) copies at most this many bytes from the start of a file, and then returns 0 before the file's end, as
     /// NFS, CIFS and Ceph may. By default the file system has no such call.
     pub copies_up_to_bytes: Option<u64>,
+    /// flock(2) fails with EOPNOTSUPP.
+    pub refuses_flock: bool,
 }
 
 /// A file system in memory behind FUSE; unmounted when dropped.

@@ -1,6 +1,6 @@
 //! Making in a tree what a command has changed in its private copy of it.
 //!
-//! Everything new is made first, under a hidden name in the tree. Then entries are moved: what is new comes in, what was replaced or deleted
+//! Everything new is made first, under a hidden name in the tree, and in each nested subvolume, because nothing moves out of one. Then entries are moved: what is new comes in, what was replaced or deleted
 //! goes to that hidden place. Should one of the moves fail, those before it are taken back.
 
 use std::collections::{BTreeMap, HashSet};
@@ -8,12 +8,14 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawMode, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::changes::{Change, Layer, file_type, is_directory};
-use super::xattrs::{Xattrs, set_xattrs, with_changes, xattrs};
+use super::seal::{HELD, Seal, with_writable};
+use super::xattrs::{with_changes, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
 use crate::options::{Decision, KeptProperties, Latency, Mounts, Selection, UnreadableEntry};
@@ -56,11 +58,15 @@ struct Move {
     old: Option<Stat>,
     /// There is a new one.
     has_new: bool,
+    /// Which of the plan's places it is in.
+    place: usize,
 }
 
 /// The moves, and what they need.
 #[derive(Default)]
 struct ApplyPlan {
+    /// The roots of the subvolumes that entries move in; the tree's own is the first.
+    places: Vec<PathBuf>,
     moves: Vec<Move>,
     /// The entries of the upper directory that are needed for it.
     taken: HashSet<PathBuf>,
@@ -76,8 +82,10 @@ struct Stage {
 
 /// The entries that are ready to be moved into a tree.
 struct PreparedChanges<'p> {
-    staging: Staging<'p>,
-    stage: Stage,
+    places: Vec<PathBuf>,
+    /// Each place's.
+    stagings: Vec<Staging<'p>>,
+    stages: Vec<Stage>,
     moves: Vec<Move>,
     sealed: Vec<PathBuf>,
 }
@@ -85,33 +93,92 @@ struct PreparedChanges<'p> {
 impl ApplyRequest<'_> {
     /// Makes the changes in the tree, or none of them. What takes long is done before the first entry is moved.
     pub(super) fn apply(&self, changes: &[Change]) -> Result<(), Error> {
-        let location = Location::of_destination(&self.real_path.join("change"))?;
-        self.carry_out_all(changes, &self.prepare(changes, &location)?)
+        let plan = self.plan(changes)?;
+        let locate = |place: &PathBuf| Location::of_destination(&self.real_path.join(place).join("change"));
+        let locations = plan.places.iter().map(locate).collect::<Result<Vec<_>, _>>()?;
+        let failed = |errno| Error::io(Operation::SetMode, self.tree, errno);
+        let (before, after) = self.root_modes(&plan.sealed).map_err(failed)?;
+        let set_root = |mode| rustix::fs::fchmod(self.lower, Mode::from_raw_mode(mode)).map_err(failed);
+        let is_held = self.is_held(before, after);
+        if is_held {
+            set_root(before | HELD)?;
+        }
+        let applied = self.prepare(plan, &locations).and_then(|prepared| {
+            let applied = self.carry_out_all(changes, &prepared);
+            // The hidden place goes now.
+            if is_held {
+                set_root(before | HELD)?;
+            }
+            applied
+        });
+        if is_held {
+            set_root(if applied.is_ok() { after } else { before })?;
+        }
+        applied
     }
 
-    /// Makes everything new in the tree, where nobody sees it yet. `location`: an entry of the tree, of which only the directory counts.
-    fn prepare<'p>(&self, changes: &[Change], location: &'p Location) -> Result<PreparedChanges<'p>, Error> {
-        let ApplyPlan { moves, taken, sealed } = self.plan(changes)?;
-        super::clean(location.parent(), self.tree, Purpose::Staging)?;
-        let mut staging = Staging::reserve(location)?;
-        staging.make_root(RootKind::Closed)?;
-        let stage = self.stage(&staging, &moves, taken)?;
-        Ok(PreparedChanges { staging, stage, moves, sealed })
+    /// Returns the mode of the root, and the one that it gets.
+    fn root_modes(&self, sealed: &[PathBuf]) -> sys::Result<(RawMode, RawMode)> {
+        let mode = |stat: &Stat| stat.st_mode as RawMode & 0o7777;
+        let before = rustix::fs::fstat(self.lower)?;
+        let copy = self.upper.closed.told(PathBuf::new, rustix::fs::fstat(self.upper.directory)?);
+        let is_changed =
+            sealed.iter().any(|path| path.as_os_str().is_empty()) && self.upper.began.has_other_mode(&copy);
+        Ok((mode(&before), mode(if is_changed { &copy } else { &before })))
+    }
+
+    /// Returns whether the root is open only for as long as the hidden place is in it.
+    fn is_held(&self, before: RawMode, after: RawMode) -> bool {
+        before & after & HELD != HELD && !rustix::process::geteuid().is_root()
+    }
+
+    /// Makes everything new in the tree, where nobody sees it yet. `locations`: an entry of each place, of which only the directory counts.
+    fn prepare<'p>(&self, plan: ApplyPlan, locations: &'p [Location]) -> Result<PreparedChanges<'p>, Error> {
+        let ApplyPlan { places, moves, taken, sealed } = plan;
+        let taken = Arc::new(taken);
+        let (mut stagings, mut stages) = (Vec::new(), Vec::new());
+        for (place, location) in locations.iter().enumerate() {
+            super::clean(location.parent(), self.tree, Purpose::Staging)?;
+            let mut staging = Staging::reserve(location)?;
+            staging.make_root(RootKind::Closed)?;
+            stages.push(self.stage(&staging, moves.iter().filter(|one| one.place == place), &taken)?);
+            stagings.push(staging);
+        }
+        Ok(PreparedChanges { places, stagings, stages, moves, sealed })
+    }
+
+    /// Returns the root of the subvolume that the directory `path` is in: there a nested one gets another device number.
+    fn place_of(&self, path: &Path) -> Result<PathBuf, Error> {
+        let mut tree = Directories::new(self.lower);
+        let mut device = |path: &Path| {
+            let stat = tree.entry(path).map_err(|errno| Error::io(Operation::Stat, self.tree.join(path), errno));
+            stat.map(|stat| stat.st_dev)
+        };
+        let (mut place, own) = (path, device(path)?);
+        while let Some(above) = place.parent().filter(|_| !place.as_os_str().is_empty()) {
+            if device(above)? != own {
+                break;
+            }
+            place = above;
+        }
+        Ok(place.to_path_buf())
     }
 
     fn carry_out_all(&self, changes: &[Change], prepared: &PreparedChanges<'_>) -> Result<(), Error> {
-        let PreparedChanges { staging, stage, moves, sealed } = prepared;
-        // While it was made, time has passed. The root has got the hidden place since.
+        let PreparedChanges { places, stagings, stages, moves, sealed } = prepared;
+        // While it was made, time has passed. The places have got the hidden ones since.
         let (mut tree, mut copy) = (Directories::new(self.lower), Directories::new(self.upper.directory));
-        for change in changes.iter().filter(|change| !change.path.as_os_str().is_empty()) {
+        for change in changes.iter().filter(|change| !places.contains(&change.path)) {
             self.check(change, &mut tree)?;
         }
         changes.iter().try_for_each(|change| self.check_shown(change, &mut copy))?;
         if self.cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let Err(ApplyFailure { path, why, left }) = self.carry_out(stage, moves, sealed) else {
-            return if self.since.is_none() { self.set_times(sealed) } else { Ok(()) };
+        let ApplyFailure { path, why, left } = match self.carry_out(stages, moves, sealed) {
+            Ok(seals) if self.since.is_none() => return self.set_times(&seals),
+            Ok(_) => return Ok(()),
+            Err(failure) => failure,
         };
         let path = self.tree.join(path);
         let Some((left, errno)) = left else {
@@ -121,14 +188,19 @@ impl ApplyRequest<'_> {
             }
             .into());
         };
+        let place = moves.iter().find(|one| one.path == left).map_or(0, |one| one.place);
         let left = self.tree.join(left);
-        let kept = self.rescue(staging).map_err(|errno| Error::io(Operation::ExchangeBack, &left, errno))?;
+        let rescued = stagings.iter().map(|staging| self.rescue(staging)).collect::<sys::Result<Vec<_>>>();
+        let rescued = rescued.map_err(|errno| Error::io(Operation::ExchangeBack, &left, errno))?;
+        let kept = rescued.into_iter().nth(place).unwrap_or_default();
         Err(PrivateError::HalfApplied { path: left, source: errno.into(), kept }.into())
     }
 
     /// Finds out what is to be done. Fails if the tree is not as it was.
     fn plan(&self, changes: &[Change]) -> Result<ApplyPlan, Error> {
-        let ApplyPlan { mut moves, mut taken, mut sealed } = ApplyPlan::default();
+        let ApplyPlan { mut moves, mut taken, mut sealed, .. } = ApplyPlan::default();
+        let mut places = vec![PathBuf::new()];
+        let mut last_above: Option<(PathBuf, usize)> = None;
         let mut tree = Directories::new(self.lower);
         for change in changes {
             let old = self.check(change, &mut tree)?;
@@ -145,10 +217,22 @@ impl ApplyRequest<'_> {
                 taken.insert(change.path.clone());
             }
             if !is_inside {
-                moves.push(Move { path: change.path.clone(), old, has_new: change.after.is_some() });
+                let above = change.path.parent().unwrap_or(Path::new(""));
+                let place = match last_above.take().filter(|(last, _)| last == above) {
+                    Some((_, place)) => place,
+                    None => {
+                        let root = self.place_of(above)?;
+                        places.iter().position(|place| *place == root).unwrap_or_else(|| {
+                            places.push(root);
+                            places.len() - 1
+                        })
+                    }
+                };
+                last_above = Some((above.to_path_buf(), place));
+                moves.push(Move { path: change.path.clone(), old, has_new: change.after.is_some(), place });
             }
         }
-        Ok(ApplyPlan { moves, taken, sealed })
+        Ok(ApplyPlan { places, moves, taken, sealed })
     }
 
     /// Returns the entry of the tree that a change is about, if that is as it was when the command began.
@@ -213,7 +297,12 @@ impl ApplyRequest<'_> {
     }
 
     /// Makes everything new in the hidden place, in directories like those of the tree.
-    fn stage(&self, staging: &Staging<'_>, moves: &[Move], taken: HashSet<PathBuf>) -> Result<Stage, Error> {
+    fn stage<'m>(
+        &self,
+        staging: &Staging<'_>,
+        moves: impl Iterator<Item = &'m Move> + Clone,
+        taken: &Arc<HashSet<PathBuf>>,
+    ) -> Result<Stage, Error> {
         let failed = |errno| Error::io(Operation::CreateStaging, self.tree, errno);
         let root = staging.root().ok_or_else(|| failed(Errno::NOENT))?;
         let make = |name| {
@@ -223,7 +312,7 @@ impl ApplyRequest<'_> {
         let stage = Stage { new: make(c"new").map_err(failed)?, old: make(c"old").map_err(failed)? };
         let mut copy = Directories::new(self.upper.directory);
         let mut parts: BTreeMap<PathBuf, FillPart> = BTreeMap::new();
-        for entry in moves.iter().filter(|entry| entry.has_new) {
+        for entry in moves.clone().filter(|entry| entry.has_new) {
             let Some((directory, name)) = above(&entry.path) else { continue };
             let read = |errno| Error::io(Operation::OpenDirectory, self.tree.join(directory), errno);
             if !parts.contains_key(directory) {
@@ -241,6 +330,8 @@ impl ApplyRequest<'_> {
         }
         let made: Vec<_> = parts.keys().cloned().collect();
         self.fill(staging, &stage, parts.into_values().collect(), taken)?;
+        let is_here = |path: &Path| taken.contains(path) && moves.clone().any(|one| path.starts_with(&one.path));
+        self.upper.closed.close(stage.new.as_fd(), is_here).map_err(failed)?;
         // They have the modes of those in the tree, out of which nothing might be moved. Those above come first.
         for (directory, name) in made.iter().filter_map(|path| above(path)) {
             let above = node_of(directory).open(stage.new.as_fd(), sys::PATH_ONLY).map_err(failed)?;
@@ -254,8 +345,9 @@ impl ApplyRequest<'_> {
         staging: &Staging<'_>,
         stage: &Stage,
         parts: Vec<FillPart>,
-        taken: HashSet<PathBuf>,
+        taken: &Arc<HashSet<PathBuf>>,
     ) -> Result<(), Error> {
+        let taken = Arc::clone(taken);
         // Placeholders of deleted entries are not taken.
         let select = Selection::new(move |path, _| match taken.contains(path) {
             true => Decision::Take,
@@ -289,12 +381,18 @@ impl ApplyRequest<'_> {
     }
 
     /// Moves all entries, the new ones first, and seals the directories. If that fails, takes everything back.
-    fn carry_out(&self, stage: &Stage, moves: &[Move], sealed: &[PathBuf]) -> Result<(), ApplyFailure> {
+    fn carry_out(
+        &self,
+        stages: &[Stage],
+        moves: &[Move],
+        sealed: &[PathBuf],
+    ) -> Result<Vec<(PathBuf, Seal)>, ApplyFailure> {
         let (new, gone): (Vec<_>, Vec<_>) = moves.iter().enumerate().partition(|(_, one)| one.has_new);
         let order: Vec<_> = new.into_iter().chain(gone).collect();
         let (mut done, mut seals) = (0, Vec::new());
         let mut failed = None;
         for (number, one) in &order {
+            let stage = &stages[one.place];
             let moved = self.move_entry(stage, *number, one, Way::There);
             done += usize::from(moved.is_ok());
             if let Err(why) = moved.and_then(|()| self.check_moved(stage, *number, one)) {
@@ -302,24 +400,25 @@ impl ApplyRequest<'_> {
                 break;
             }
         }
-        for path in sealed {
+        // The deepest first: the others may be closed then.
+        for path in sealed.iter().rev() {
             if failed.is_some() {
                 break;
             }
             match self.seal(path) {
-                Ok(seal) => seals.push((path, seal)),
+                Ok(seal) => seals.push((path.clone(), seal)),
                 Err(errno) => failed = Some((path.clone(), FailureReason::System(errno))),
             }
         }
-        let Some((path, why)) = failed else { return Ok(()) };
+        let Some((path, why)) = failed else { return Ok(seals) };
         let mut left = None;
         for (path, seal) in seals {
             if let Err(errno) = seal.take_back() {
-                left = Some((path.clone(), errno));
+                left = Some((path, errno));
             }
         }
         for (number, one) in order[..done].iter().rev() {
-            if let Err(why) = self.move_entry(stage, *number, one, Way::Back) {
+            if let Err(why) = self.move_entry(&stages[one.place], *number, one, Way::Back) {
                 left = Some((one.path.clone(), why.errno()));
             }
         }
@@ -327,14 +426,10 @@ impl ApplyRequest<'_> {
     }
 
     /// Gives the directories that the command has changed the times that they have in the copy.
-    fn set_times(&self, directories: &[PathBuf]) -> Result<(), Error> {
-        for path in directories {
-            let failed = |operation| move |errno| Error::io(operation, self.tree.join(path), errno);
-            let open = |root| node_of(path).open(root, OFlags::RDONLY);
-            let copy = open(self.upper.directory).map_err(failed(Operation::OpenDirectory))?;
-            let directory = open(self.lower).map_err(failed(Operation::OpenDirectory))?;
-            let times = rustix::fs::fstat(&copy).map(|copy| times(&copy));
-            times.and_then(|times| rustix::fs::futimens(&directory, &times)).map_err(failed(Operation::SetTimes))?;
+    fn set_times(&self, seals: &[(PathBuf, Seal)]) -> Result<(), Error> {
+        for (path, seal) in seals {
+            let set = rustix::fs::futimens(&seal.directory, &seal.times);
+            set.map_err(|errno| Error::io(Operation::SetTimes, self.tree.join(path), errno))?;
         }
         Ok(())
     }
@@ -342,8 +437,8 @@ impl ApplyRequest<'_> {
     /// Gives the root everything of its own that the command has changed: attributes, access control lists, mode, owner and times.
     pub(super) fn give_root(&self) -> Result<(), Error> {
         let root = PathBuf::new();
-        self.seal(&root).map_err(|errno| Error::io(Operation::SetMode, self.tree, errno))?;
-        self.set_times(&[root])
+        let seal = self.seal(&root).map_err(|errno| Error::io(Operation::SetMode, self.tree, errno))?;
+        self.set_times(&[(root, seal)])
     }
 
     fn move_entry(&self, stage: &Stage, number: usize, one: &Move, way: Way) -> Result<(), FailureReason> {
@@ -396,10 +491,10 @@ impl ApplyRequest<'_> {
     fn seal(&self, path: &Path) -> sys::Result<Seal> {
         let node = node_of(path);
         let copy = node.open(self.upper.directory, OFlags::RDONLY)?;
-        let wanted = rustix::fs::fstat(&copy)?;
+        let wanted = self.upper.closed.told(|| path.to_path_buf(), rustix::fs::fstat(&copy)?);
         let directory = node.open(self.lower, OFlags::RDONLY)?;
         let (stat, before) = (rustix::fs::fstat(&directory)?, xattrs(XattrTarget::Open(directory.as_fd()))?);
-        let seal = Seal { directory, stat, xattrs: before };
+        let seal = Seal { directory, stat, xattrs: before, times: times(&wanted) };
         let is_root = path.as_os_str().is_empty();
         // What the command left alone stays: the copy of the root may not have had the tree's owner and mode.
         let began = self.upper.began;
@@ -424,7 +519,7 @@ impl ApplyRequest<'_> {
             let visible = CString::new(&*name).unwrap_or_default();
             match sys::rename_no_replace(staging.parent(), staging.name(), staging.parent(), &visible) {
                 Err(Errno::EXIST) => {}
-                done => return done.map(|()| self.tree.join(name)),
+                done => return done.map(|()| staging.parent_path().join(name)),
             }
         }
         Err(Errno::EXIST)
@@ -491,52 +586,4 @@ impl<'a> Directories<'a> {
         self.last = Some(last);
         stat
     }
-}
-
-/// A directory of the tree, and what it had.
-struct Seal {
-    directory: OwnedFd,
-    stat: Stat,
-    xattrs: Xattrs,
-}
-
-impl Seal {
-    fn take_back(&self) -> sys::Result<()> {
-        self.set(&self.stat, &self.stat, &self.xattrs)
-    }
-
-    /// Sets the owner, the attributes and the mode, in this order: a change of owner clears what the others set, and an access control list sets
-    /// the mode of the group.
-    fn set(&self, owner: &Stat, mode: &Stat, xattrs: &Xattrs) -> sys::Result<()> {
-        let now = rustix::fs::fstat(&self.directory)?;
-        if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
-            let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
-            rustix::fs::fchown(&self.directory, Some(uid), Some(gid))?;
-        }
-        set_xattrs(self.directory.as_fd(), xattrs)?;
-        rustix::fs::fchmod(&self.directory, Mode::from_raw_mode(mode.st_mode & 0o7777))
-    }
-}
-
-/// Renames one or two entries. A directory that goes to another one has to be written to, because its `..` changes: its owner gets the
-/// permission for as long as that takes.
-pub(super) fn with_writable(
-    entries: [(BorrowedFd<'_>, &std::ffi::CStr); 2],
-    rename: impl Fn() -> sys::Result<()>,
-) -> sys::Result<()> {
-    let first = rename();
-    if first != Err(Errno::ACCESS) {
-        return first;
-    }
-    let opened = entries.map(|(directory, name)| {
-        let opened = sys::open_at(directory, name, DIRECTORY, Mode::empty()).ok()?;
-        let mode = rustix::fs::fstat(&opened).ok()?.st_mode as RawMode & 0o7777;
-        rustix::fs::fchmod(&opened, Mode::from_raw_mode(mode | 0o200)).ok()?;
-        Some((opened, mode))
-    });
-    let second = rename();
-    for (directory, mode) in opened.into_iter().flatten() {
-        rustix::fs::fchmod(directory, Mode::from_raw_mode(mode))?;
-    }
-    second
 }

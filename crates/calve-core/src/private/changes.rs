@@ -12,6 +12,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::closed::ClosedEntries;
 use super::xattrs::{RootState, xattrs};
 use crate::error::Error;
 use crate::operation::Operation;
@@ -76,6 +77,7 @@ pub(super) fn version(root: BorrowedFd<'_>, path: &Path, most: u64) -> sys::Resu
 pub(super) struct Layer<'a> {
     pub(super) directory: BorrowedFd<'a>,
     pub(super) began: &'a RootState,
+    pub(super) closed: &'a ClosedEntries,
 }
 
 /// Which entries of an overlay's own directory are listed.
@@ -95,14 +97,21 @@ pub(super) fn changes(
     path: &Path,
     listed: ListingScope,
 ) -> Result<Vec<(Change, bool)>, Error> {
-    let Layer { directory: upper, began } = *upper;
-    let mut reading =
-        ChangeReader { upper, lower, listed, opaque: sys::opaque_attribute(), found: Vec::new(), next: Vec::new() };
+    let Layer { directory: upper, began, closed } = *upper;
+    let mut reading = ChangeReader {
+        upper,
+        closed,
+        lower,
+        listed,
+        opaque: sys::opaque_attribute(),
+        found: Vec::new(),
+        next: Vec::new(),
+    };
     reading.next.push((Node::root(), Layers::Both, Lower::Shown));
     let failed = |path: PathBuf| move |errno| Error::io(Operation::Compare, path, errno);
     let roots = (rustix::fs::fstat(lower), rustix::fs::fstat(upper));
     let (before, after) = (roots.0.map_err(failed(path.into()))?, roots.1.map_err(failed(path.into()))?);
-    let is_changed = RootState::of(upper).map_err(failed(path.into()))?.differs(began);
+    let is_changed = RootState::of(upper, closed).map_err(failed(path.into()))?.differs(began);
     if is_changed || listed == ListingScope::All {
         reading.add(PathBuf::new(), Some(&before), Some(&after), is_changed);
     }
@@ -155,6 +164,7 @@ enum Lower {
 
 struct ChangeReader<'a> {
     upper: BorrowedFd<'a>,
+    closed: &'a ClosedEntries,
     lower: BorrowedFd<'a>,
     listed: ListingScope,
     /// The attribute of a directory that hides the one below it.
@@ -194,6 +204,7 @@ impl ChangeReader<'_> {
         shown: Lower,
     ) -> sys::Result<()> {
         let (after, before) = (there(upper, name)?, there(lower, name)?);
+        let after = after.map(|stat| self.closed.told(|| node.path_of(name), stat));
         if let (Some(upper), Some(lower), Some(before), Some(after)) = (upper, lower, &before, &after) {
             let time = |stat: &Stat| (stat.st_mtime, stat.st_mtime_nsec);
             // A second name, which the command gave it, is to be one of the same file.
@@ -227,7 +238,7 @@ impl ChangeReader<'_> {
     }
 }
 
-fn add_names(directory: BorrowedFd<'_>, names: &mut BTreeSet<CString>) -> sys::Result<()> {
+pub(super) fn add_names(directory: BorrowedFd<'_>, names: &mut BTreeSet<CString>) -> sys::Result<()> {
     let mut buffer = ListingBuffer::new();
     let mut listing = Listing::new(directory, &mut buffer)?;
     while let Some(entry) = listing.next() {

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
+use super::closed::ClosedEntries;
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::metadata::{is_overlays_own, may_be_lost};
 
@@ -20,8 +22,9 @@ pub(super) struct RootState {
 }
 
 impl RootState {
-    pub(super) fn of(root: BorrowedFd<'_>) -> sys::Result<Self> {
-        Ok(Self { stat: rustix::fs::fstat(root)?, xattrs: xattrs(XattrTarget::Open(root))? })
+    pub(super) fn of(root: BorrowedFd<'_>, closed: &ClosedEntries) -> sys::Result<Self> {
+        let stat = closed.told(PathBuf::new, rustix::fs::fstat(root)?);
+        Ok(Self { stat, xattrs: xattrs(XattrTarget::Open(root))? })
     }
 
     /// Returns whether anything but the times differs.

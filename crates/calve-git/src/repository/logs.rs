@@ -1,6 +1,7 @@
 //! Reads in git's logs of references (git-reflog(1)) how they came to have their commits.
 
 use std::collections::HashSet;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::repository::references::{Refspec, Source, names_request, source_of_name, takes};
@@ -15,7 +16,7 @@ pub(crate) struct Log {
 impl Log {
     /// Reads the log of a reference, with `refs/`, in a directory of git's own. One that is not there has no lines.
     pub(crate) fn of(directory: &Path, reference: &str) -> Log {
-        let text = fs_err::read(directory.join("logs").join(reference)).unwrap_or_default();
+        let text = read(&directory.join("logs").join(reference)).unwrap_or_default();
         // The loose conversion takes several times as long, and logs may have thousands of lines.
         let text =
             String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -30,6 +31,12 @@ impl Log {
     /// Returns the commits that may be somebody else's: put into `reference` by a fetch, or by a command that named a fetched commit.
     pub(crate) fn of_others<'l>(&'l self, reference: &'l str, remotes: &'l Remotes) -> impl Iterator<Item = &'l str> {
         self.lines().filter(|line| line.source(reference, remotes) != Source::Project).map(|line| line.new)
+    }
+
+    /// Returns the commits that a fetch took from the project.
+    pub(crate) fn of_project<'l>(&'l self, reference: &'l str, remotes: &'l Remotes) -> impl Iterator<Item = &'l str> {
+        let is_project = |line: &LogLine<'_>| line.is_fetch() && line.source(reference, remotes) == Source::Project;
+        self.lines().filter(is_project).map(|line| line.new)
     }
 
     /// Returns the source of the branch `reference` with the tip `oid`: what it was made from, and what the last fetch put there. Returns
@@ -51,22 +58,41 @@ impl Log {
         if last == Source::Project { begin.unwrap_or(last) } else { last }
     }
 
-    /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the one rebased.
-    pub(crate) fn rebases(&self) -> Vec<Rebase<'_>> {
+    /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the one rebased. Of one that has not ended, git
+    /// notes it: `unfinished`.
+    pub(crate) fn rebases<'l>(&'l self, unfinished: Option<&'l str>) -> Vec<Rebase<'l>> {
         let mut all: Vec<Rebase<'_>> = Vec::new();
         for line in self.lines() {
             match line.rebase_step() {
                 Some("(start)") => {
-                    all.push(Rebase { old: line.old, onto: line.new, new: line.new, returns: false });
+                    let (onto, new) = (line.new, line.new);
+                    all.push(Rebase { old: line.old, onto, new, certainty: Certainty::Unknown });
                 }
-                Some("(finish)") => all.last_mut().into_iter().for_each(|rebase| rebase.returns = true),
+                Some("(finish)") => {
+                    all.last_mut().into_iter().for_each(|rebase| rebase.certainty = Certainty::Likely);
+                }
                 Some("(abort)") | None => {}
                 Some(_) => all.last_mut().into_iter().for_each(|rebase| rebase.new = line.new),
             }
         }
+        if let (Some(old), Some(last)) = (unfinished, all.last_mut()) {
+            (last.old, last.certainty) = (old, Certainty::Told);
+        }
         all.retain(|rebase| rebase.new != rebase.onto);
         all
     }
+}
+
+/// Reads a log. There may be one for each of a thousand branches, and most are short: one read instead of asking for the size first.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = fs_err::File::open(path)?;
+    let mut buffer = [0; 4096];
+    let length = file.read(&mut buffer)?;
+    let mut text = buffer[..length].to_vec();
+    if length == buffer.len() {
+        file.read_to_end(&mut text)?;
+    }
+    Ok(text)
 }
 
 /// A rebase, as the log of a HEAD records it.
@@ -74,8 +100,7 @@ pub(crate) struct Rebase<'l> {
     old: &'l str,
     onto: &'l str,
     pub(crate) new: &'l str,
-    /// It ended on a branch, whose log then says what was rebased.
-    pub(crate) returns: bool,
+    pub(crate) certainty: Certainty,
 }
 
 /// One line of a log: `OLD NEW WHO WHEN\tHOW`.
@@ -190,7 +215,7 @@ impl<'l> LogLine<'l> {
 /// How certain it is which commit was rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// The log of a branch says so, or it was an amendment.
+    /// The log of a branch or git's notes say so, or it was an amendment.
     Told,
     /// It was checked out when the rebase began. The rebase ended on a branch, whose log may be gone.
     Likely,
@@ -227,12 +252,12 @@ impl History {
     }
 
     /// Reads the rebases of a HEAD's log.
-    pub(crate) fn read_rebases(&mut self, log: &Log) {
-        self.rewritten.extend(log.rebases().into_iter().map(|rebase| Rewriting {
+    pub(crate) fn read_rebases(&mut self, log: &Log, unfinished: Option<&str>) {
+        self.rewritten.extend(log.rebases(unfinished).into_iter().map(|rebase| Rewriting {
             old: rebase.old.to_owned(),
             new: rebase.new.to_owned(),
             onto: Some(rebase.onto.to_owned()),
-            certainty: if rebase.returns { Certainty::Likely } else { Certainty::Unknown },
+            certainty: rebase.certainty,
         }));
     }
 
@@ -343,8 +368,14 @@ mod tests {
             })
             .collect();
         let log = Log { text };
-        let told: Vec<_> = log.rebases().into_iter().map(|one| (one.old, one.onto, one.new, one.returns)).collect();
-        assert_eq!(told, [("b", "c", "e", false), ("f", "g", "h", true)]);
+        let told = |unfinished| -> Vec<_> {
+            let rebases = log.rebases(unfinished).into_iter();
+            rebases.map(|one| (one.old, one.onto, one.new, one.certainty)).collect()
+        };
+        let first = ("b", "c", "e", Certainty::Unknown);
+        assert_eq!(told(None), [first, ("f", "g", "h", Certainty::Likely)]);
+        // The last one has made nothing yet.
+        assert_eq!(told(Some("x")), told(None));
     }
 
     #[test]
@@ -399,7 +430,7 @@ mod tests {
             let log = Log { text: String::from_utf8_lossy(input).into_owned() };
             let mut history = History::default();
             history.read(&log, &remotes());
-            history.read_rebases(&log);
+            history.read_rebases(&log, Some("1"));
             history.prefer_told();
             let request = |line: &LogLine<'_>| line.source("refs/heads/b", &remotes()) == Source::Request;
             assert!(log.lines().all(|line| line.is_fetch() || !request(&line)));

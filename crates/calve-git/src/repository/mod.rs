@@ -2,6 +2,7 @@
 
 pub(crate) mod entries;
 mod logs;
+pub(crate) mod operation;
 pub(crate) mod origins;
 pub(crate) mod references;
 mod remotes;

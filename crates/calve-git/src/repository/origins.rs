@@ -1,23 +1,26 @@
 //! Decides whose work a commit or a worktree is.
 //!
 //! The commit decides, never the spelling of its name. A commit is somebody else's if its history has commits from a pull request or an
-//! unknown source that are in neither a branch of a remote, a tag, the main worktree's branch, nor a worktree that the user trusts.
+//! unknown source that are in neither a branch of a remote, a tag that is known to be the project's, the main worktree's branch, nor a
+//! worktree that the user trusts. A commit that nothing leads to but a detached HEAD has an unknown source.
 //! [`settle`] decides once for each worktree, when the repository is opened, and marks untrusted ones for all later steps.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::real;
-use crate::repository::logs::{History, Log};
-use crate::repository::references::{Namespaces, Source, fetched_of_others};
+use crate::repository::logs::{Certainty, History, Log};
+use crate::repository::operation::{rebased_commit, unfinished};
+use crate::repository::references::{Fetched, Namespaces, Source};
 use crate::repository::remotes::Remotes;
 use crate::repository::rewritten::{earlier_forms, history_of, is_explained, parents_of, rewritten};
 use crate::repository::{Repository, Worktree, keeps_files};
 use crate::trust::{
-    Provenance, entry_of, has_foreign_commit, has_mark, is_untrusted, mark_or_remember, marked_commits, note_trust,
-    recorded, remember, remove_mark, trusted_commits,
+    Provenance, entry_of, forget, has_foreign_commit, has_lasting_mark, is_untrusted, is_untrusted_for_good,
+    mark_or_remember, marked_commits, note_trust, recorded, remember, remember_until_asked_again, remove_mark,
+    trusted_commits,
 };
 
 /// The tips that separate other people's commits from the user's.
@@ -26,7 +29,10 @@ pub(crate) struct Origins {
     /// Tips that only pull requests have, that came from an unknown source, or that an untrusted worktree has checked out.
     others: Vec<String>,
     /// Tips whose history is the user's or the project's.
-    own: Vec<String>,
+    own: HashSet<String>,
+    /// Tips of local branches that are not a pull request's, and all that branches of remotes ever had. They are evidence only about the
+    /// source of a commit that no other one leads to.
+    reached: HashSet<String>,
     /// Local branches that are a pull request's, without `refs/heads/`.
     branches: HashSet<String>,
     /// The other local branches, with `refs/heads/`.
@@ -44,38 +50,42 @@ impl Origins {
         let namespaces = Namespaces::new(settings);
         let mut origins = Origins { lacks_evidence: !keeps_files(settings), ..Origins::default() };
         let directories = || worktrees.iter().filter_map(|worktree| worktree.entry.as_deref()).chain([common]);
-        let mut fetched = HashMap::new();
-        for (oid, source) in directories().flat_map(|directory| fetched_of_others(directory, &namespaces.remotes)) {
-            if source == Source::Request || !fetched.contains_key(&oid) {
-                fetched.insert(oid, source);
-            }
-        }
+        let mut fetched = Fetched::default();
+        directories().for_each(|directory| fetched.read(directory, &namespaces.remotes));
         let listed = String::from_utf8_lossy(listed);
         let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, &listed);
         origins.add_worktrees(worktrees);
         for directory in directories() {
             let log = Log::of(directory, "HEAD");
             origins.others.extend(log.of_others("HEAD", &namespaces.remotes).map(str::to_owned));
-            let rebases = log.rebases().into_iter().filter(|rebase| !rebase.returns);
+            let unfinished = rebased_commit(directory);
+            let rebases = log.rebases(unfinished.as_deref()).into_iter();
+            let rebases = rebases.filter(|rebase| rebase.certainty == Certainty::Unknown);
             origins.others.extend(rebases.map(|rebase| rebase.new.to_owned()));
         }
-        origins.others.extend(fetched.into_keys());
-        // git keeps no log of tags. One at the head of a pull request can have come by `git fetch origin pull/5/head:refs/tags/x`.
+        origins.others.extend(fetched.of_others.into_keys());
+        // git keeps no log of tags. One can have come by `git fetch origin pull/5/head:refs/tags/x`, or with a fork's branch. Until the first
+        // fetch, all are the clone's or were made here. Later, the last fetch may tell.
         let others: HashSet<&str> = origins.others.iter().map(String::as_str).collect();
-        origins.own.extend(tags.into_iter().filter(|tag| !others.contains(tag)).map(str::to_owned));
-        origins.others.extend(unknown.into_iter().map(str::to_owned));
+        let is_known = |tag: &&str| match fetched.is_any {
+            true => fetched.of_project.contains(*tag),
+            false => !others.contains(tag),
+        };
+        let (known, doubtful): (Vec<&str>, Vec<&str>) = tags.into_iter().partition(is_known);
+        origins.own.extend(known.into_iter().map(str::to_owned));
+        origins.others.extend(unknown.into_iter().chain(doubtful).map(str::to_owned));
         origins.remotes = namespaces.remotes;
         origins
     }
 
-    /// Adds the tips of references. `fetched` are the commits of FETCH_HEAD. Returns the tips of tags that may be the project's, and those
-    /// of references with unknown names, which count as somebody else's but do not discredit a tag on the same commit.
+    /// Adds the tips of references. `fetched` are the commits of FETCH_HEAD. Returns the tips of tags, and those of references with
+    /// unknown names, which count as somebody else's but do not discredit a tag on the same commit.
     fn add_references<'l>(
         &mut self,
         common: &Path,
         namespaces: &Namespaces,
         worktrees: &[Worktree],
-        fetched: &HashMap<String, Source>,
+        fetched: &Fetched,
         listed: &'l str,
     ) -> (Vec<&'l str>, Vec<&'l str>) {
         let is_bare = worktrees.first().is_none_or(|main| main.is_bare);
@@ -100,7 +110,11 @@ impl Origins {
             if named == Source::Project {
                 let log = Log::of(common, reference);
                 self.others.extend(log.of_others(reference, &namespaces.remotes).map(str::to_owned));
-                let unlogged = fetched.get(oid).filter(|_| namespaces.lacks_logs() && bare_head != Some(reference));
+                if is_remote {
+                    self.reached.extend(log.of_project(reference, &namespaces.remotes).map(str::to_owned));
+                }
+                let unlogged =
+                    fetched.of_others.get(oid).filter(|_| namespaces.lacks_logs() && bare_head != Some(reference));
                 source = log.source(reference, oid, unlogged.copied().unwrap_or(named), &namespaces.remotes);
             }
             if source == Source::Request {
@@ -109,6 +123,7 @@ impl Origins {
                 continue;
             }
             self.local.extend(branch.map(|_| reference.to_owned()));
+            self.reached.extend(branch.map(|_| oid.to_owned()));
             if source == Source::Anybody {
                 self.doubtful.extend(branch.map(str::to_owned));
                 match branch {
@@ -125,7 +140,7 @@ impl Origins {
                 || namespaces.has_project_branches(is_bare);
             // Of a branch that is checked out in an untrusted worktree, that one adds the tip.
             if is_project_branch && !branch.is_some_and(|branch| inside.contains(branch)) {
-                self.own.push(oid.to_owned());
+                self.own.insert(oid.to_owned());
             }
         }
         (tags, unknown)
@@ -149,25 +164,33 @@ impl Origins {
     }
 
     /// Returns which of these commits are a pull request's. A commit that was made in this repository is the user's, also where a pull request
-    /// has it, unless it is a pull request's commit in another form.
+    /// has it, unless it is a pull request's commit in another form. A commit that neither a branch leads to nor a tag that is known may have
+    /// been fetched by hand: `git worktree add --detach x FETCH_HEAD` writes down nothing of it.
     fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
         let none = vec![false; commits.len()];
-        if self.others.is_empty() || commits.is_empty() {
+        // Mostly a worktree has just begun at a branch of the project, and git need not be asked.
+        let are_reached = commits.iter().all(|commit| self.reached.contains(*commit));
+        if commits.iter().all(|commit| self.own.contains(*commit)) || self.others.is_empty() && are_reached {
             return Ok(none);
         }
         // References that replace objects may come from others too. Commits that logs name may be gone: newer versions of git, which would look
         // for them on a partial clone's server, know the variable, and older ones the option.
         let git = Git::at(common).with("GIT_DIR", common).with("GIT_NO_REPLACE_OBJECTS", "1");
         let git = git.with("GIT_NO_LAZY_FETCH", "1");
-        let list = |tips: &[&str], without: &[String]| {
+        let list = |tips: &[&str], without: Vec<&String>| {
             let excluded = self.own.iter().chain(without).map(|tip| format!("^{tip}\n"));
             let input: String = tips.iter().map(|commit| format!("{commit}\n")).chain(excluded).collect();
             git.fed(&["rev-list", "--parents", "--ignore-missing", "--missing=allow-any", "--stdin"], input.as_bytes())
         };
         let (printed, of_rebases, of_earlier);
-        printed = list(commits, &[])?;
+        printed = list(commits, Vec::new())?;
         let mut parents = parents_of(&printed);
-        if parents.is_empty() {
+        let unreached = match are_reached || parents.is_empty() {
+            true => Vec::new(),
+            false => list(commits, self.reached.iter().collect())?,
+        };
+        let unreached = parents_of(&unreached);
+        if parents.is_empty() || self.others.is_empty() && unreached.is_empty() {
             return Ok(none);
         }
         let history = self.history(common, worktrees);
@@ -175,21 +198,21 @@ impl Origins {
         // Logs name only the last commit of a rebase, and the commits in question may be its ancestors.
         if !is_explained(&history, &parents) {
             tips.extend(history.rebased());
-            of_rebases = list(&tips, &[])?;
+            of_rebases = list(&tips, Vec::new())?;
             parents.extend(parents_of(&of_rebases));
         }
         let earlier = earlier_forms(&history, &parents);
         if !earlier.is_empty() {
             tips.extend(earlier);
-            of_earlier = list(&tips, &[])?;
+            of_earlier = list(&tips, Vec::new())?;
             parents.extend(parents_of(&of_earlier));
         }
         let mut of_others: HashSet<&str> =
             parents.keys().copied().filter(|commit| !history.made.contains(*commit)).collect();
         if !of_others.is_empty() {
-            let kept = list(&tips, &self.others)?;
+            let kept = list(&tips, self.others.iter().collect())?;
             let kept = parents_of(&kept);
-            of_others.retain(|commit| !kept.contains_key(commit));
+            of_others.retain(|commit| unreached.contains_key(commit) || !kept.contains_key(commit));
         }
         if of_others.is_empty() {
             return Ok(none);
@@ -207,7 +230,7 @@ impl Origins {
         for directory in entries.chain([common]) {
             let log = Log::of(directory, "HEAD");
             history.read(&log, &self.remotes);
-            history.read_rebases(&log);
+            history.read_rebases(&log, rebased_commit(directory).as_deref());
         }
         self.local.iter().for_each(|branch| history.read(&Log::of(common, branch), &self.remotes));
         let mut of_others = History::default();
@@ -247,7 +270,8 @@ pub(crate) fn settle(
             Some(entry) => {
                 // A mark for its files says nothing about commits checked out since.
                 if !has_foreign_commit(entry) {
-                    undecided.extend(worktree.head.clone().map(|head| (at, head)));
+                    undecided
+                        .extend(worktree.head.clone().into_iter().chain(rebased_commit(entry)).map(|one| (at, one)));
                 }
                 match () {
                     () if is_marked(worktree) => Provenance::Untrusted,
@@ -259,15 +283,27 @@ pub(crate) fn settle(
     }
     let heads: Vec<&str> = undecided.iter().map(|(_, head)| head.as_str()).collect();
     let foreign = origins.foreign(common, worktrees, &heads)?;
-    let foreign: HashSet<usize> =
-        undecided.iter().zip(foreign).filter(|(_, foreign)| *foreign).map(|((at, _), _)| *at).collect();
+    let foreign: HashSet<(usize, &str)> = undecided
+        .iter()
+        .zip(foreign)
+        .filter(|(_, foreign)| *foreign)
+        .map(|((at, commit), _)| (*at, commit.as_str()))
+        .collect();
     for (at, worktree) in worktrees.iter_mut().enumerate() {
-        let is_foreign = foreign.contains(&at);
-        if is_foreign {
+        let Some(entry) = &worktree.entry else { continue };
+        let is_foreign = |commit: Option<&str>| commit.is_some_and(|commit| foreign.contains(&(at, commit)));
+        let began_with = rebased_commit(entry);
+        let has_foreign = is_foreign(worktree.head.as_deref()) || is_foreign(began_with.as_deref());
+        if has_foreign {
             worktree.provenance = Provenance::Untrusted;
         }
-        if is_foreign || worktree.provenance.is_untrusted() && !is_marked(worktree) {
-            worktree.entry.iter().for_each(|entry| mark_or_remember(entry, worktree.head.as_deref()));
+        if !has_foreign && (!worktree.provenance.is_untrusted() || is_marked(worktree)) {
+            forget(entry);
+        } else if has_foreign && unfinished(entry).is_some() && !is_foreign(began_with.as_deref()) {
+            // What git has checked out in between is not what the worktree will have.
+            remember_until_asked_again(entry);
+        } else {
+            mark_or_remember(entry, worktree.head.as_deref());
         }
     }
     Ok(origins)
@@ -289,7 +325,8 @@ pub(crate) fn of_commit(
 
 /// Returns whether there is a mark for the worktree: in its entry, or for what it lies in.
 fn is_marked(worktree: &Worktree) -> bool {
-    worktree.entry.as_deref().is_some_and(has_mark) || worktree.is_usable() && is_untrusted(&worktree.path)
+    worktree.entry.as_deref().is_some_and(has_lasting_mark)
+        || worktree.is_usable() && is_untrusted_for_good(&worktree.path)
 }
 
 /// Trusts the commit that the worktree around `path` has checked out. Returns whether the worktree was untrusted before.

@@ -1,6 +1,7 @@
 //! Tells the references of pull requests from others, wherever a fetch has put them.
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::repository::is_true;
@@ -233,33 +234,53 @@ fn is_short(branch: &str) -> bool {
     number.is_some_and(is_number)
 }
 
-/// Returns other people's commits from the last `git fetch`, according to the FETCH_HEAD in a git directory:
-/// `OID\t\t'refs/pull/5/head' of URL`, `OID\t\tbranch 'x' of URL`, or `OID\t\tURL`. A commit that is also listed as a branch or tag of a
-/// configured remote is the project's.
-pub(crate) fn fetched_of_others(directory: &Path, remotes: &Remotes) -> HashMap<String, Source> {
-    let text = fs_err::read(directory.join("FETCH_HEAD")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let (mut of_others, mut of_project) = (HashMap::new(), HashSet::new());
-    for line in text.lines() {
-        let mut fields = line.splitn(3, '\t');
-        let (Some(oid), Some(_), Some(note)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        let (what, address) = note.split_once("' of ").unwrap_or(("", note));
-        let (kind, name) = what.split_once('\'').unwrap_or_default();
-        let source = match kind {
-            _ if !remotes.has(address) => Source::Anybody,
-            "" => source_of_name(name),
-            _ => Source::Project,
+/// What the last `git fetch` of each directory has brought, by its FETCH_HEAD: `OID\t\t'refs/pull/5/head' of URL`,
+/// `OID\t\tbranch 'x' of URL`, or `OID\t\tURL`.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched {
+    /// A fetch has left its FETCH_HEAD.
+    pub(crate) is_any: bool,
+    /// Other people's commits.
+    pub(crate) of_others: HashMap<String, Source>,
+    /// Branches and tags of configured remotes.
+    pub(crate) of_project: HashSet<String>,
+}
+
+impl Fetched {
+    /// Adds what a git directory's FETCH_HEAD tells. A commit that it also lists as a branch or tag of a configured remote is the project's.
+    pub(crate) fn read(&mut self, directory: &Path, remotes: &Remotes) {
+        let text = match fs_err::read(directory.join("FETCH_HEAD")) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            text => text.unwrap_or_default(),
         };
-        match source {
-            // It was fetched from this repository: its other references say where it comes from.
-            Source::Project if address == "." => {}
-            Source::Project => drop(of_project.insert(oid)),
-            Source::Request => drop(of_others.insert(oid.to_owned(), source)),
-            Source::Anybody => drop(of_others.entry(oid.to_owned()).or_insert(source)),
+        self.is_any = true;
+        let text = String::from_utf8_lossy(&text);
+        let (mut of_others, mut of_project) = (Vec::new(), HashSet::new());
+        for line in text.lines() {
+            let mut fields = line.splitn(3, '\t');
+            let (Some(oid), Some(_), Some(note)) = (fields.next(), fields.next(), fields.next()) else { continue };
+            let (what, address) = note.split_once("' of ").unwrap_or(("", note));
+            let (kind, name) = what.split_once('\'').unwrap_or_default();
+            let source = match kind {
+                _ if !remotes.has(address) => Source::Anybody,
+                "" => source_of_name(name),
+                _ => Source::Project,
+            };
+            match source {
+                // It was fetched from this repository: its other references say where it comes from.
+                Source::Project if address == "." => {}
+                Source::Project => drop(of_project.insert(oid)),
+                others => of_others.push((oid, others)),
+            }
         }
+        of_others.retain(|(oid, _)| is_object_id(oid) && !of_project.contains(oid));
+        for (oid, source) in of_others {
+            if source == Source::Request || !self.of_others.contains_key(oid) {
+                self.of_others.insert(oid.to_owned(), source);
+            }
+        }
+        self.of_project.extend(of_project.into_iter().map(str::to_owned));
     }
-    of_others.retain(|oid, _| is_object_id(oid) && !of_project.contains(oid.as_str()));
-    of_others
 }
 
 #[cfg(test)]
@@ -368,17 +389,26 @@ mod tests {
             ("\tnot-for-merge\ttag 'v1' of https://example.org/them/u", Some(Source::Anybody)),
             ("\t\tbranch 'x' of .", None),
         ];
-        let ids = "123456789abc".chars().map(oid);
-        let text: String = lines.iter().zip(ids.clone()).map(|((line, _), oid)| format!("{oid}{line}\n")).collect();
+        let ids: Vec<String> = "12345678".chars().map(oid).collect();
+        let text: String = lines.iter().zip(&ids).map(|((line, _), oid)| format!("{oid}{line}\n")).collect();
         let by_id = format!("{0}\t\t'{0}' of ../u\n", oid('e'));
         fs_err::write(folder.path().join("FETCH_HEAD"), text + &by_id).unwrap();
-        let expected = lines.iter().zip(ids).filter_map(|((_, source), oid)| Some((oid, (*source)?)));
+        let expected = lines.iter().zip(&ids).filter_map(|((_, source), oid)| Some((oid.clone(), (*source)?)));
         let expected: HashMap<_, _> = expected.chain([(oid('e'), Source::Anybody)]).collect();
-        assert_eq!(fetched_of_others(folder.path(), &remotes), expected);
+        let fetched = |directory: &Path| {
+            let mut fetched = Fetched::default();
+            fetched.read(directory, &remotes);
+            fetched
+        };
+        let found = fetched(folder.path());
+        assert_eq!(found.of_others, expected);
+        let of_project: HashSet<_> = [1, 5].map(|at| ids[at].clone()).into();
+        assert_eq!(found.of_project, of_project);
         // The same from the project.
         let both = format!("{0}\t\tbranch 'main' of ../fork\n{0}\tnot-for-merge\tbranch 'main' of ../u\n", oid('d'));
         fs_err::write(folder.path().join("FETCH_HEAD"), both).unwrap();
-        assert!(fetched_of_others(folder.path(), &remotes).is_empty());
-        assert!(fetched_of_others(&folder.path().join("none"), &remotes).is_empty());
+        let found = fetched(folder.path());
+        assert!(found.is_any && found.of_others.is_empty() && found.of_project.contains(&oid('d')));
+        assert!(!fetched(&folder.path().join("none")).is_any);
     }
 }

@@ -4,7 +4,7 @@
 //! A worktree whose mark cannot be checked counts as marked. Marks name the commits that they are about, because a worktree may have others
 //! checked out later.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,8 +45,16 @@ const MARK: &str = "calve-untrusted";
 /// The name of the mark by which the commits are known that the user trusts in a worktree.
 const TRUSTED: &str = "calve-trusted";
 
-/// Entries that are marked for as long as this process lives, because their marks cannot be written.
-static REMEMBERED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// How long an entry without a written mark counts as marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// The mark cannot be written.
+    ProcessEnds,
+    /// git is in the middle of an operation: afterwards, something else may be checked out.
+    AskedAgain,
+}
+
+static REMEMBERED: Mutex<BTreeMap<PathBuf, Until>> = Mutex::new(BTreeMap::new());
 
 /// A `.git` file has one line.
 const LARGEST_POINTER_BYTES: u64 = 64 * 1024;
@@ -94,16 +102,26 @@ pub(crate) fn mark_or_remember(entry: &Path, commit: Option<&str>) {
 
 /// Marks the worktree as untrusted for this process only.
 pub(crate) fn remember(entry: &Path) {
-    remembered().insert(entry.to_path_buf());
+    remembered().insert(entry.to_path_buf(), Until::ProcessEnds);
 }
 
-fn remembered() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
+/// Marks the worktree as untrusted until somebody asks again whose it is.
+pub(crate) fn remember_until_asked_again(entry: &Path) {
+    remembered().entry(entry.to_path_buf()).or_insert(Until::AskedAgain);
+}
+
+/// Drops a mark of [`remember_until_asked_again`].
+pub(crate) fn forget(entry: &Path) {
+    remembered().retain(|remembered, until| remembered != entry || *until != Until::AskedAgain);
+}
+
+fn remembered() -> std::sync::MutexGuard<'static, BTreeMap<PathBuf, Until>> {
     REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns whether the worktree with this entry is marked for what it has checked out.
 pub(crate) fn has_foreign_commit(entry: &Path) -> bool {
-    has_mark(entry) && fs_err::read(entry.join(MARK)).map_or(true, |text| text != FOREIGN_FILES)
+    has_lasting_mark(entry) && fs_err::read(entry.join(MARK)).map_or(true, |text| text != FOREIGN_FILES)
 }
 
 /// Returns the commits for which the worktree with this entry is marked.
@@ -134,11 +152,20 @@ fn commits_in(file: &Path) -> Vec<String> {
 
 /// Returns whether `path` is in a worktree that is marked as a pull request's.
 pub(crate) fn is_untrusted(path: &Path) -> bool {
+    is_within(path, has_mark)
+}
+
+/// As [`is_untrusted`], but for marks that hold only until somebody asks again.
+pub(crate) fn is_untrusted_for_good(path: &Path) -> bool {
+    is_within(path, has_lasting_mark)
+}
+
+fn is_within(path: &Path, is_marked: fn(&Path) -> bool) -> bool {
     let real = real(path);
     // This is so for a repository inside a worktree too: its contents came with the worktree.
     real.ancestors().any(|above| match pointer(&above.join(".git")) {
         // A missing entry has lost its mark, so the worktree counts as untrusted.
-        Ok(entry) => entry.is_some_and(|entry| has_mark(&entry) || fs_err::symlink_metadata(&entry).is_err()),
+        Ok(entry) => entry.is_some_and(|entry| is_marked(&entry) || fs_err::symlink_metadata(&entry).is_err()),
         Err(_) => true,
     })
 }
@@ -157,7 +184,7 @@ pub(crate) fn recorded(root: &Path) -> Result<Provenance> {
 
 /// Removes the mark of the worktree whose entry this is. Returns whether there was one.
 pub(crate) fn remove_mark(entry: &Path) -> Result<bool> {
-    let was_remembered = remembered().remove(entry);
+    let was_remembered = remembered().remove(entry).is_some();
     match fs_err::remove_file(entry.join(MARK)) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(was_remembered),
@@ -172,9 +199,18 @@ pub(crate) fn entry_of(root: &Path) -> Result<Option<PathBuf>> {
 
 /// Returns whether git's directory `entry`, or one above it (for a submodule), has the mark.
 pub(crate) fn has_mark(entry: &Path) -> bool {
+    is_marked_until(entry, &[Until::ProcessEnds, Until::AskedAgain])
+}
+
+/// As [`has_mark`], but for marks that hold only until somebody asks again.
+pub(crate) fn has_lasting_mark(entry: &Path) -> bool {
+    is_marked_until(entry, &[Until::ProcessEnds])
+}
+
+fn is_marked_until(entry: &Path, ends: &[Until]) -> bool {
     let remembered = remembered();
     entry.ancestors().any(|directory| {
-        remembered.contains(directory)
+        remembered.get(directory).is_some_and(|until| ends.contains(until))
             || !matches!(fs_err::symlink_metadata(directory.join(MARK)),
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
     })

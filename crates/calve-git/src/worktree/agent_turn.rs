@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use calve_core::CancelToken;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, open};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -17,11 +17,11 @@ const PREFIX: &str = "calve-agent-";
 const SUFFIX: &str = ".lock";
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The right to make a worktree of one branch for an agent, held until this is dropped or its process ends.
+/// The right to make a worktree of one branch for an agent, held until this is dropped or its process ends. Where there are no locks, everybody
+/// has it: an agent without its worktree would be worse than two that ask at once.
 #[derive(Debug)]
 pub struct AgentTurn {
-    path: PathBuf,
-    _locked: File,
+    locked: Option<(PathBuf, File)>,
 }
 
 impl AgentTurn {
@@ -30,25 +30,47 @@ impl AgentTurn {
         let id = blake3::hash(branch.as_bytes()).to_hex();
         let path = Repository::open(start)?.common.join(format!("{PREFIX}{}{SUFFIX}", &id[..16]));
         loop {
-            if let Some(turn) = AgentTurn::take(&path, OFlags::CREATE)? {
-                return Ok(turn);
-            } else if cancel.is_cancelled() {
-                return Err(Error::Interrupted);
+            match AgentTurn::take(&path, OFlags::CREATE) {
+                Ok(Some(turn)) => return Ok(turn),
+                Ok(None) if cancel.is_cancelled() => return Err(Error::Interrupted),
+                Ok(None) => {}
+                // The file system has no such locks, or the file belongs to somebody who does not share the repository.
+                Err(_) => return Ok(AgentTurn { locked: None }),
             }
             sleep(PAUSE);
         }
     }
 
     fn take(path: &Path, flags: OFlags) -> std::io::Result<Option<AgentTurn>> {
+        let creates = flags.contains(OFlags::CREATE);
         let flags = flags | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(open(path, flags, Mode::from_raw_mode(0o600))?);
+        if creates {
+            share(path, &file)?;
+        }
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             // The previous holder may have removed the file meanwhile.
-            Ok(()) => Ok(is_there(path, &file).then(|| AgentTurn { path: path.to_path_buf(), _locked: file })),
+            Ok(()) => Ok(is_there(path, &file).then(|| AgentTurn { locked: Some((path.to_path_buf(), file)) })),
             Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(errno.into()),
+            Err(errno) => {
+                // Nobody holds it.
+                let _ = fs_err::remove_file(path);
+                Err(errno.into())
+            }
         }
     }
+}
+
+/// Lets those use the file who may write to the repository's directory, as they may where `core.sharedRepository` is set.
+fn share(path: &Path, file: &File) -> std::io::Result<()> {
+    let directory = fs_err::metadata(path.parent().unwrap_or(path))?.mode();
+    let writers = [(0o020, 0o060), (0o002, 0o006)].into_iter().filter(|(writes, _)| directory & writes != 0);
+    let mode = writers.fold(0o600, |mode, (_, all)| mode | all);
+    // A file that is somebody else's has the mode already.
+    if file.metadata()?.mode() & 0o777 != mode {
+        let _ = fchmod(file, Mode::from_raw_mode(mode));
+    }
+    Ok(())
 }
 
 /// Removes the lock files of killed processes.
@@ -72,6 +94,40 @@ fn is_there(path: &Path, file: &File) -> bool {
 impl Drop for AgentTurn {
     fn drop(&mut self) {
         // The lock is still held here: the next process creates a new file.
-        let _ = fs_err::remove_file(&self.path);
+        if let Some((path, _)) = &self.locked {
+            let _ = fs_err::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use calve_testkit::{FuseOptions, FuseVolume, git_command};
+
+    use super::*;
+
+    fn locks(directory: &Path) -> usize {
+        let entries = fs_err::read_dir(directory.join(".git")).unwrap();
+        entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(PREFIX)).count()
+    }
+
+    #[test]
+    fn without_locks_nobody_waits_or_fails() {
+        for refuses_flock in [false, true] {
+            let options = FuseOptions { refuses_flock, ..FuseOptions::default() };
+            let Some(volume) = FuseVolume::with_options(options) else { return };
+            assert!(git_command(volume.path()).args(["init", "-q"]).status().unwrap().success());
+            let cancel = CancelToken::default();
+            let first = AgentTurn::wait(volume.path(), "x", &cancel).unwrap();
+            assert_eq!(locks(volume.path()), usize::from(!refuses_flock));
+            if refuses_flock {
+                drop(AgentTurn::wait(volume.path(), "x", &cancel).unwrap());
+            } else {
+                cancel.cancel();
+                assert!(matches!(AgentTurn::wait(volume.path(), "x", &cancel), Err(Error::Interrupted)));
+            }
+            drop(first);
+            assert_eq!(locks(volume.path()), 0);
+        }
     }
 }

@@ -10,8 +10,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
+    WriteFlags,
 };
 
 use super::FuseOptions;
@@ -101,6 +102,32 @@ fn reply_empty(reply: ReplyEmpty, done: Result<()>) {
 }
 
 impl Filesystem for Server {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // Otherwise the kernel locks by itself.
+        match self.options.refuses_flock {
+            true => {
+                config.add_capabilities(InitFlags::FUSE_FLOCK_LOCKS).map_err(|_| std::io::ErrorKind::Unsupported.into())
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn setlk(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: LockOwner,
+        _: u64,
+        _: u64,
+        _: i32,
+        _: u32,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         reply_entry(reply, self.memory().lookup(parent, name).map(|node| node.attr));
     }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use calve_core::{
-    Beginning, CancelToken, Changes, CloneOptions, EntryKind, Error, PrivateError, PrivateOverlay, ShownPath,
+    Beginning, CancelToken, Changes, ChangesUse, CloneOptions, EntryKind, Error, PrivateError, PrivateOverlay,
+    ShownPath,
 };
 use calve_receipt::RunReceipt;
 use calve_receipt::human::{count, counted, size};
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     let here = std::env::current_dir()?;
     let tree = real_path::of(&arguments.tree.clone().unwrap_or_else(|| repository(&here)))?;
     let keep = arguments.keep.as_deref().map(|dst| outside(dst, &tree)).transpose()?;
-    let overlay = PrivateOverlay::new(&tree, &changes_directory(Some(&tree))?)?;
+    let mut overlay = PrivateOverlay::new(&tree, &changes_directory(Some(&tree))?)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]);
     if arguments.json || arguments.diff {
@@ -45,8 +46,8 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     if let Some(modes) = terminal {
         modes.restore();
     }
-    let shown = beginning.is_some().then(Beginning::now);
-    let (changes, untold) = match overlay.changes(shown.as_ref()) {
+    let shown_for = if beginning.is_some() { ChangesUse::Apply } else { ChangesUse::Show };
+    let (changes, untold) = match overlay.changes(shown_for) {
         Ok(changes) => (changes, None),
         Err(error) => (Changes::default(), Some(error)),
     };
@@ -55,7 +56,7 @@ pub(crate) fn run(arguments: &RunArguments, cancel: &CancelToken) -> Result<(), 
     let outcome = match (code, &untold) {
         (Ok(code), None) => settle(arguments, &mut copy, keep, code, beginning.as_ref()),
         (Ok(code), Some(_)) if keep.is_some() || (beginning.is_some() && (!arguments.apply || code == 0)) => {
-            set_aside(&copy);
+            set_aside(&mut copy);
             Ok(CommandOutcome::default())
         }
         _ => Ok(CommandOutcome::default()),
@@ -230,9 +231,9 @@ fn keep_beside(copy: &PrivateCopy, error: &Error) -> bool {
 }
 
 /// Moves what the command has changed to where it stays, which takes neither time nor room on the disk.
-fn set_aside(copy: &PrivateCopy) {
-    let overlay = &copy.overlay;
-    if overlay.changes(None).is_ok_and(|changes| changes.is_empty()) {
+fn set_aside(copy: &mut PrivateCopy) {
+    let overlay = &mut copy.overlay;
+    if overlay.changes(ChangesUse::Show).is_ok_and(|changes| changes.is_empty()) {
         return;
     }
     let aside = changes_directory(None).map(|directory| directory.join(overlay.tree().file_name().unwrap_or_default()));

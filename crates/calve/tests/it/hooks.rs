@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use calve_testkit::{Tree, git_command, rounds};
+use calve_testkit::{Tree, git_command, require_root, rounds};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{Calve, calve};
+use crate::program::{Calve, Reachable, calve};
 use crate::spot::{Spot, eventually_nothing_left};
 use crate::terminal::Terminal;
 
@@ -156,7 +156,11 @@ fn a_hook_that_fails_leaves_the_worktree_and_says_so() {
 
 /// Runs `calve hook WHAT` with that on stdin, which stays open, as some agents leave it.
 fn agent(project: &Project, what: &[&str], question: &str) -> (Option<i32>, String, String) {
-    let mut command = calve(["hook"]).args(what).within("/").env("CALVE_HOME", project.spot.join("home")).command();
+    ask(calve(["hook"]).args(what).within("/").env("CALVE_HOME", project.spot.join("home")), question)
+}
+
+fn ask(command: Calve, question: &str) -> (Option<i32>, String, String) {
+    let mut command = command.command();
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(question.as_bytes()).unwrap();
@@ -236,6 +240,55 @@ fn who_asks_at_the_same_time_gets_the_same_worktree() {
     let left = fs_err::read_dir(project.main().join(".git")).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("calve-agent-")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_lock_that_another_user_left_keeps_nobody_from_a_branch() {
+    if !require_root("another user") {
+        return;
+    }
+    let (project, reachable) =
+        (Project::with("[hooks]\npost-add = \"stat -c %a ../main/.git/calve-agent-*\"\n"), Reachable::new());
+    let main = project.main();
+    let shell = |line: &str| {
+        assert!(
+            std::process::Command::new("sh")
+                .args(["-ec", line])
+                .current_dir(&*project.spot)
+                .status()
+                .unwrap()
+                .success()
+        )
+    };
+    shell("chmod 755 . && mkdir home theirs && chmod 777 . theirs");
+    // His files are the repository's, as those of a group are.
+    let agent = |by_somebody_else: bool, name: &str| {
+        let home = if by_somebody_else { "theirs" } else { "home" };
+        let mut command =
+            calve(["hook", "worktree-create", "--yes"]).within("/").env("CALVE_HOME", project.spot.join(home));
+        for (name, value) in
+            [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "safe.directory"), ("GIT_CONFIG_VALUE_0", "*")]
+        {
+            command = command.env(name, value);
+        }
+        let command = if by_somebody_else { command.by_somebody_else(&reachable) } else { command };
+        ask(command, &create(&main, name))
+    };
+    let (code, _, stderr) = agent(false, "private");
+    assert!(code == Some(0) && stderr.contains("\n600\n"), "{stderr}");
+    shell("git -C main config core.sharedRepository 0666 && chmod -R a+rwX main && chmod 777 main/.git/worktrees");
+    let (code, _, stderr) = agent(false, "shared");
+    assert!(code == Some(0) && stderr.contains("\n666\n"), "{stderr}");
+    // One of a killed process, as it is made now, and as it was before.
+    for (name, mode) in [("a", 0o666), ("b", 0o600)] {
+        let id = blake3::hash(name.as_bytes()).to_hex();
+        let lock = main.join(format!(".git/calve-agent-{}.lock", &id[..16]));
+        fs_err::write(&lock, "").unwrap();
+        shell("chmod -R a+rwX main");
+        fs_err::set_permissions(&lock, std::fs::Permissions::from_mode(mode)).unwrap();
+        let (code, stdout, stderr) = agent(true, name);
+        assert_eq!((code, stdout), (Some(0), format!("{}\n", project.worktree(name).display())), "{stderr}");
+    }
 }
 
 /// An agent that asks for a branch, and is refused.

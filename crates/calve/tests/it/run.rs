@@ -1,6 +1,7 @@
 //! `calve run`: what the command sees, what stays of it, and what does not.
 
 mod apply;
+mod closed;
 mod remade;
 mod surroundings;
 mod terminal;
@@ -347,10 +348,16 @@ fn somebody_without_privilege_can_use_it() {
     let ran = run(&spot, &[], &format!("{CHANGES}; id -u; ls d")).by_somebody_else(&reachable).succeeds();
     assert_eq!(ran.stdout, format!("{id}\nagain\n"));
     ran.says(&["1 file changed, 3 new, 3 deleted"]);
-    let unreadable = "mkdir u; echo > u/x; chmod 0 u";
-    let uncounted = run(&spot, &[], unreadable).by_somebody_else(&reachable).succeeds();
-    uncounted.says(&["cannot tell what changed", "tree/u"]);
-    run(&spot, &["--json"], unreadable).by_somebody_else(&reachable).fails(1).says(&["tree/u"]).hints();
+    let closed = "mkdir u; echo > u/x; chmod 0 u";
+    run(&spot, &[], closed).by_somebody_else(&reachable).succeeds().says(&["1 new, 0 deleted; 1 directory"]);
+    before.assert_unchanged(spot.join("tree"));
+    // One of the tree is left as it is.
+    spot.tree("tree").mode("sub", 0);
+    let before = fingerprint(spot.join("tree"));
+    let opened = "chmod 700 sub; echo > sub/x";
+    let uncounted = run(&spot, &[], opened).by_somebody_else(&reachable).succeeds();
+    uncounted.says(&["cannot tell what changed", "tree/sub"]);
+    run(&spot, &["--json"], opened).by_somebody_else(&reachable).fails(1).says(&["tree/sub"]).hints();
     before.assert_unchanged(spot.join("tree"));
     assert_eq!(left(&spot), [""; 0]);
 }

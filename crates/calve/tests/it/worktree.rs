@@ -37,3 +37,4 @@ mod whole_spares;
 mod whose;
 mod whose_fetched;
 mod whose_random;
+mod whose_unreached;

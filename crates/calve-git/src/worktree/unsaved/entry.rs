@@ -5,28 +5,10 @@ use std::path::Path;
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
-use crate::remedy::UnfinishedOperation;
+use crate::repository::operation::unfinished;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
 use crate::worktree::unsaved::{reflog, submodules};
-
-/// The files that git keeps during an operation.
-pub(super) const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
-    ("rebase-merge", UnfinishedOperation::Rebase),
-    ("rebase-apply", UnfinishedOperation::RebaseOrAm),
-    ("MERGE_HEAD", UnfinishedOperation::Merge),
-    ("MERGE_AUTOSTASH", UnfinishedOperation::Merge),
-    ("CHERRY_PICK_HEAD", UnfinishedOperation::CherryPick),
-    ("REVERT_HEAD", UnfinishedOperation::Revert),
-    ("BISECT_LOG", UnfinishedOperation::Bisect),
-];
-
-/// Returns the operation that git is in the middle of, in the worktree with these files of git's: its own stash and the commits so far
-/// exist nowhere else.
-pub(super) fn unfinished(entry: &Path) -> Option<UnfinishedOperation> {
-    let is_there = |name: &str| fs_err::symlink_metadata(entry.join(name)).is_ok();
-    UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
-}
 
 /// Returns what only the entry of a worktree has, apart from its index.
 pub(super) fn find(repository: &Repository, worktree: &Worktree, entry: &Path) -> Result<Vec<UnsavedItem>> {

@@ -9,10 +9,10 @@ use rustix::fs::{AtFlags, FileType};
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::paths::{path_of, plain, pointed_to, real};
+use crate::repository::operation::{UNFINISHED, unfinished};
 use crate::repository::state::LinkedWorktree;
 use crate::unsaved_item::{LooseCommits, UnsavedItem};
 use crate::worktree::status::UntrackedEntry;
-use crate::worktree::unsaved::entry::{UNFINISHED, unfinished};
 use crate::worktree::unsaved::hidden;
 use crate::worktree::unsaved::unpushed::{careful, is_kept_by, only_here};
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Result;
 use crate::paths::path_of;
+use crate::repository::operation::unfinished;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::UnsavedItem;
 use crate::worktree::tracked::index::{GITLINK, Index};
-use crate::worktree::unsaved::entry::unfinished;
 use crate::worktree::unsaved::unpushed::{careful, only_here};
 
 /// Returns the unfinished operations of submodules, and their commits that none of their remotes has.

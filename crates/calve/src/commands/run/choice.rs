@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use calve_core::{Beginning, CancelToken, Error, PrivateError, ShownPath};
+use calve_core::{Beginning, CancelToken, ChangesUse, Error, PrivateError, ShownPath};
 
 use super::{CommandOutcome, PrivateCopy, diff, keep_beside, keep_copy, outside, set_aside, summary};
 use crate::failure::Failure;
@@ -80,7 +80,7 @@ fn ask(copy: &mut PrivateCopy, beginning: &Beginning) -> io::Result<Result<Comma
 }
 
 fn list_again(copy: &mut PrivateCopy) -> Result<(), Error> {
-    copy.changes = copy.overlay.changes(Some(&Beginning::now()))?;
+    copy.changes = copy.overlay.changes(ChangesUse::Apply)?;
     Ok(())
 }
 

@@ -153,29 +153,6 @@ fn a_request_that_was_fetched_into_an_ordinary_name_is_known() {
 }
 
 #[test]
-fn a_tag_at_the_head_of_a_request_makes_it_nobody_elses_only_if_it_is_annotated() {
-    let project = Project::new();
-    let request = project.request(5);
-    for tag in ["pull/5/head:refs/tags/x", "pull/5/head:tags/a/y"] {
-        project.git(&format!("fetch -q --no-tags origin {tag}"));
-        assert!(project.is_foreign(&request) && project.is_foreign("refs/tags/x"), "{tag}");
-    }
-    // Another one fetches it, too.
-    project.git("fetch -q origin pull/5/head:refs/pull/5/head");
-    project.fetch_again();
-    assert!(project.is_foreign("refs/tags/x"));
-    project.git("tag -a -m released v1 refs/pull/5/head");
-    assert!(!project.is_foreign("v1") && !project.is_foreign(&request));
-    // The project's own: a branch has it, or nobody says that it is a request's.
-    let project = Project::new();
-    let (merged, off) = (project.request(6), project.commit("main", "refs/tags/v2"));
-    git(&project.server, ["update-ref", "refs/heads/main", &merged]);
-    project.git("fetch -q origin +refs/*:refs/kept/* pull/6/head:refs/tags/merged");
-    project.fetch_again();
-    assert!(!project.is_foreign("refs/tags/merged") && !project.is_foreign("v2") && !project.is_foreign(&off));
-}
-
-#[test]
 fn bare_repositories_and_mirrors_know_requests() {
     let project = Project::new();
     let (request, feature) = (project.request(5), project.commit("main", "refs/heads/feature"));

@@ -7,7 +7,7 @@ use super::whose::Project;
 use crate::program::calve;
 
 /// A project with a request of two commits, and a branch of the project that has gone on since.
-fn with_request() -> (Project, [String; 2]) {
+pub(super) fn with_request() -> (Project, [String; 2]) {
     let project = Project::new();
     let (fork, second) = fork_of(&project);
     let first = git(&fork, ["rev-parse", "HEAD~1"]);
@@ -19,7 +19,7 @@ fn with_request() -> (Project, [String; 2]) {
 }
 
 /// A fork beside the project, with a branch of two commits.
-fn fork_of(project: &Project) -> (PathBuf, String) {
+pub(super) fn fork_of(project: &Project) -> (PathBuf, String) {
     let spot = &project.repo.spot;
     git(spot, ["clone", "-q", "server", "fork"]);
     let fork = spot.join("fork");
@@ -34,18 +34,18 @@ fn fork_of(project: &Project) -> (PathBuf, String) {
 }
 
 /// Commits a new file on HEAD.
-fn commit(project: &Project, name: &str, extra: &[&str]) {
+pub(super) fn commit(project: &Project, name: &str, extra: &[&str]) {
     project.repo.write(name, name);
     project.git("add -A");
     project.repo.git(["commit", "-q", "-m", name].iter().chain(extra));
 }
 
-fn rev(project: &Project, name: &str) -> String {
+pub(super) fn rev(project: &Project, name: &str) -> String {
     project.git(&format!("rev-parse {name}"))
 }
 
 /// Runs git with a sequence editor that runs `sed` on a rebase's steps.
-fn edited(at: &Path, sed: &str, line: &str) {
+pub(super) fn edited(at: &Path, sed: &str, line: &str) {
     let editor = format!("sequence.editor=sed -i '{sed}'");
     git(at, ["-c", &editor].into_iter().chain(line.split(' ')));
 }
@@ -277,13 +277,16 @@ fn names_that_no_rule_gives_to_the_project_are_anybodys() {
         project.git(&format!("fetch -q --no-tags origin pull/5/head:{name}"));
         project.fetch_again();
         assert!(project.is_foreign(name) && project.is_foreign(&second) && project.is_foreign(&first), "{name}");
-        // A tag that the project has on it is the project's.
-        let is_request = name.contains("/changes/") || name.starts_with("refs/tags/");
         git(&project.server, ["update-ref", "refs/heads/merged", &first]);
         project.fetch_again();
         assert!(!project.is_foreign(&first) && project.is_foreign(&second), "{name}");
+        // A tag that is made of it here tells nothing new; one that is fetched from the project does.
         project.git(&format!("tag v1 {second}"));
-        assert_eq!(project.is_foreign("refs/tags/v1"), is_request, "{name}");
+        assert!(project.is_foreign("refs/tags/v1"), "{name}");
+        project.git("tag -d v1");
+        git(&project.server, ["tag", "v1", &second]);
+        project.git("fetch -q --tags origin");
+        assert!(!project.is_foreign("refs/tags/v1"), "{name}");
     }
     let (project, [_, second]) = with_request();
     project.git("switch -q -c own");

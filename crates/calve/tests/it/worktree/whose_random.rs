@@ -8,8 +8,8 @@ use calve_testkit::{SplitMix64, few_rounds, rounds};
 use super::repo::{git, try_git};
 use super::whose::Project;
 
-/// Where a fetch by hand puts a request, for good: git keeps a log of these, or their names tell.
-const NAMES: [&str; 10] = [
+/// Where a fetch by hand puts a request: git keeps a log of these, or their names tell. A tag is no evidence.
+const NAMES: [&str; 12] = [
     "x",
     "y/z",
     "heads/w",
@@ -20,10 +20,9 @@ const NAMES: [&str; 10] = [
     "refs/heads/pull/5/head",
     "refs/merge-requests/5/head",
     "refs/tags/pr/5",
+    "refs/tags/t",
+    "refs/review/5",
 ];
-
-/// Where nothing but FETCH_HEAD tells where it is from.
-const PASSING: [&str; 2] = ["refs/tags/t", "refs/review/5"];
 
 const PATTERNS: [&str; 5] = [
     "+refs/pull/*/head:refs/remotes/origin/c*",
@@ -48,7 +47,6 @@ struct Random {
     amended: Vec<(String, String)>,
     /// Heads of requests that were fetched to where something tells so.
     known: BTreeSet<String>,
-    passing: Option<(&'static str, String)>,
     /// The latest commit from a rare kind of fetch, not yet checked.
     newest: Option<String>,
 }
@@ -69,7 +67,6 @@ impl Random {
             mine: BTreeSet::new(),
             amended: Vec::new(),
             known: BTreeSet::new(),
-            passing: None,
             newest: None,
         }
     }
@@ -105,9 +102,6 @@ impl Random {
     }
 
     fn step(&mut self) -> String {
-        if let Some((name, _)) = self.passing.take() {
-            self.project.git(&format!("update-ref -d {name}"));
-        }
         let own = (!self.branches.is_empty()).then(|| self.random.pick(&self.branches).clone());
         match (self.random.below(16), own) {
             (0..3, _) if self.requests.len() < 2 || self.random.below(2) == 0 => {
@@ -281,7 +275,6 @@ impl Random {
         let kind = self.random.below(6);
         let refspec = match kind {
             0 => (*self.random.pick(&PATTERNS)).to_owned(),
-            1 => format!("+{source}:{}", self.random.pick(&PASSING)),
             _ => format!("+{source}:{}", self.random.pick(&NAMES)),
         };
         let configures = kind == 0 && self.random.below(2) == 0;
@@ -296,7 +289,6 @@ impl Random {
         match kind {
             0 if configures => self.note_configured(),
             0 => self.know_all(),
-            1 => self.passing = PASSING.into_iter().find(|name| refspec.ends_with(name)).map(|name| (name, head)),
             _ => drop(self.known.insert(head)),
         }
         line
@@ -331,8 +323,7 @@ impl Random {
             .git("for-each-ref --format=%(objectname) refs/remotes/origin/main refs/remotes/mirror/heads/main");
         let tips = remotes.lines().filter(|tip| heads.contains(*tip)).map(str::to_owned);
         let tips: Vec<String> = tips.chain(["main".to_owned()]).collect();
-        let passing = self.passing.clone().map(|(_, head)| head);
-        let known = self.list(self.known.iter().cloned().chain(passing), &tips);
+        let known = self.list(self.known.iter().cloned(), &tips);
         let is_taken = |new: &str| self.amended.iter().any(|(old, one)| one == new && !known.contains(old));
         let all: BTreeSet<String> =
             self.mine.iter().chain(&self.theirs).chain(&of_project).filter(|oid| self.is_here(oid)).cloned().collect();

@@ -90,6 +90,28 @@ fn write_programs(tree: &Path, says: &str) {
     }
 }
 
+/// Makes programs that may run as filters in the worktree of a pull request: one by its name, the other because the user approved it. Returns
+/// its command. A nested repository names both, which is nobody's approval.
+fn write_allowed(base: &Path, ran: &Path) -> String {
+    let tools = base.join("tools");
+    fs_err::create_dir_all(&tools).unwrap();
+    for name in ["git-lfs", "approved"] {
+        fs_err::write(tools.join(name), format!("#!/bin/sh\necho {name} >>'{}'\ncat\n", ran.display())).unwrap();
+        fs_err::set_permissions(tools.join(name), Permissions::from_mode(0o755)).unwrap();
+    }
+    let approved = tools.join("approved").display().to_string();
+    fs_err::write(tools.join("gitconfig"), format!("[calve]\n\tcommand = {approved}\n")).unwrap();
+    approved
+}
+
+/// Has git read the files again for which a nested repository names such a program.
+pub(super) fn touch_filtered(tree: &Path) {
+    for name in ["filter.sh", "other.sh"] {
+        let bytes = fs_err::read(tree.join(name)).unwrap();
+        fs_err::write(tree.join(name), bytes).unwrap();
+    }
+}
+
 /// Makes the worktree `e` of a commit that only a pull request has.
 fn pull_request(r: &Path, ran: &Path) -> PathBuf {
     let (e, theirs, says) = (r.join("../e"), r.join("../theirs"), format!("echo \"$0\" >>'{}'", ran.display()));
@@ -139,9 +161,18 @@ impl Fixture {
             git(&r, &["config", name, value]);
         }
         let says = format!("echo nested >>'{}'; cat", ran.display());
-        for (name, value) in [("core.fsmonitor", &*says), ("filter.tool.clean", &says), ("diff.external", &says)] {
+        let approved = write_allowed(base, &ran);
+        for (name, value) in [
+            ("core.fsmonitor", &*says),
+            ("filter.tool.clean", &says),
+            ("diff.external", &says),
+            ("filter.lfs.clean", "git-lfs clean -- %f"),
+            ("filter.approved.clean", &approved),
+        ] {
             git(&nested, &["config", name, value]);
         }
+        fs_err::create_dir_all(nested.join(".git/info")).unwrap();
+        fs_err::write(nested.join(".git/info/attributes"), "filter.sh filter=lfs\nother.sh filter=approved\n").unwrap();
         let fixture = Fixture { original, home: base.join("home"), ran, state, head, loose };
         fixture.check_programs(&r, &e, &nested);
         fs_err::rename(&fixture.state, &fixture.original).unwrap();
@@ -157,8 +188,11 @@ impl Fixture {
         for tree in [e, nested] {
             // The size stays the same, so git has to read the file.
             fs_err::write(tree.join("file"), "next\n").unwrap();
-            git(tree, &["status"]);
-            let names: &[&str] = if tree == e { &["monitor.sh", "filter.sh"] } else { &["nested"] };
+            touch_filtered(tree);
+            let mut status = git_command(tree);
+            assert!(status.arg("status").env("PATH", self.path()).output().unwrap().status.success());
+            let names: &[&str] =
+                if tree == e { &["monitor.sh", "filter.sh"] } else { &["nested", "git-lfs", "approved"] };
             let ran = self.what_ran();
             assert!(names.iter().all(|name| ran.contains(name)), "{tree:?}: {ran}");
             fs_err::write(tree.join("file"), "text\n").unwrap();
@@ -169,8 +203,18 @@ impl Fixture {
 
     /// `calve …` with a PATH on which the tree comes first.
     pub(super) fn calve<const N: usize>(&self, arguments: [&str; N]) -> Calve {
-        let path = format!("./bin:bin::{}", std::env::var("PATH").unwrap());
-        with_environment(calve(arguments)).env("CALVE_HOME", &self.home).env("PATH", path)
+        let calve = with_environment(calve(arguments)).env("CALVE_HOME", &self.home);
+        calve
+            .env("PATH", format!("./bin:bin::{}", self.path()))
+            .env("GIT_CONFIG_GLOBAL", self.tools().join("gitconfig"))
+    }
+
+    fn tools(&self) -> PathBuf {
+        self.home.with_file_name("tools")
+    }
+
+    fn path(&self) -> String {
+        format!("{}:{}", self.tools().display(), std::env::var("PATH").unwrap())
     }
 
     pub(super) fn what_ran(&self) -> String {

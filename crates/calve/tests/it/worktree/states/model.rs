@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use calve_testkit::SplitMix64;
 
-use super::fixture::{Fixture, copy, try_git};
+use super::fixture::{Fixture, copy, touch_filtered, try_git};
 
 pub(super) struct State<'f> {
     fixture: &'f Fixture,
@@ -294,6 +294,7 @@ impl<'f> State<'f> {
     /// A clone of which everything is pushed, or not.
     fn nest(&mut self, random: &mut SplitMix64, at: &Path) {
         self.spare("nested", at);
+        touch_filtered(at);
         let mut commit = |to: &str| {
             let loose = self.precious_commit(1, "a commit of a nested repository");
             put(&at.join(".git").join(to), format!("{loose}\n").as_bytes());

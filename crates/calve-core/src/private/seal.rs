@@ -1,0 +1,77 @@
+//! Directories of a tree while entries move and metadata changes: what they had, and the permissions that this takes.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Gid, Mode, RawMode, Stat, Timestamps, Uid};
+use rustix::io::Errno;
+
+use super::changes::is_directory;
+use super::xattrs::{Xattrs, set_xattrs};
+use crate::sys;
+
+/// What the owner of a directory needs to change it.
+pub(super) const HELD: RawMode = 0o300;
+
+/// A directory of the tree, and what it had.
+pub(super) struct Seal {
+    pub(super) directory: OwnedFd,
+    pub(super) stat: Stat,
+    pub(super) xattrs: Xattrs,
+    /// Those of the copy.
+    pub(super) times: Timestamps,
+}
+
+impl Seal {
+    pub(super) fn take_back(&self) -> sys::Result<()> {
+        self.set(&self.stat, &self.stat, &self.xattrs)
+    }
+
+    /// Sets the owner, the attributes and the mode, in this order: a change of owner clears what the others set, and an access control list sets
+    /// the mode of the group.
+    pub(super) fn set(&self, owner: &Stat, mode: &Stat, xattrs: &Xattrs) -> sys::Result<()> {
+        let now = rustix::fs::fstat(&self.directory)?;
+        if (now.st_uid, now.st_gid) != (owner.st_uid, owner.st_gid) {
+            let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+            rustix::fs::fchown(&self.directory, Some(uid), Some(gid))?;
+        }
+        match set_xattrs(self.directory.as_fd(), xattrs) {
+            // `user.*` needs the permission to write.
+            Err(Errno::ACCESS) => {
+                rustix::fs::fchmod(&self.directory, Mode::from_raw_mode(now.st_mode & 0o7777 | HELD))?;
+                set_xattrs(self.directory.as_fd(), xattrs)?;
+            }
+            set => set?,
+        }
+        rustix::fs::fchmod(&self.directory, Mode::from_raw_mode(mode.st_mode & 0o7777))
+    }
+}
+
+/// Renames one or two entries. The directories that they are in have to be written to, and so has a directory that goes to another one, because
+/// its `..` changes: their owner gets the permission for as long as that takes.
+pub(super) fn with_writable(
+    entries: [(BorrowedFd<'_>, &CStr); 2],
+    rename: impl Fn() -> sys::Result<()>,
+) -> sys::Result<()> {
+    let first = rename();
+    if first != Err(Errno::ACCESS) {
+        return first;
+    }
+    let mut opened = Vec::new();
+    for (above, name) in entries.map(|(directory, _)| (directory, c".")).into_iter().chain(entries) {
+        let Ok(stat) = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let mode = stat.st_mode as RawMode & 0o7777;
+        if is_directory(&stat)
+            && mode & HELD != HELD
+            && let Ok(directory) = sys::open_at(above, name, sys::PATH_ONLY, Mode::empty())
+            && sys::set_mode_of_name(above, name, Mode::from_raw_mode(mode | HELD)).is_ok()
+        {
+            opened.push((directory, mode));
+        }
+    }
+    let second = rename();
+    for (directory, mode) in opened.into_iter().rev() {
+        sys::set_mode_of_name(directory.as_fd(), c".", Mode::from_raw_mode(mode))?;
+    }
+    second
+}

@@ -1,0 +1,138 @@
+//! Directories and files that are closed to their own user, and subvolumes in the tree.
+
+use std::process::Command;
+
+use calve_testkit::{Aspect, FileSystem, SplitMix64, UnprivilegedUser, assert_same_except, require_root, rounds};
+
+use super::{place, run};
+use crate::program::Reachable;
+use crate::spot::Spot;
+
+fn sh(spot: &Spot, script: &str) {
+    let output = Command::new("sh").args(["-ec", script]).current_dir(&**spot).output().unwrap();
+    assert!(output.status.success(), "{script}: {output:?}");
+}
+
+/// Runs `script` as a user in a copy of the tree, and by `calve run`: what is kept and what is applied are as there.
+fn assert_as_by_hand(spot: &Spot, reachable: &Reachable, made: &str, script: &str) {
+    let id = UnprivilegedUser::UID;
+    sh(
+        spot,
+        &format!("rm -rf tree hand kept; mkdir tree; cd tree; {made}; cd ..; chown -hR {id}:{id} .; cp -a tree hand"),
+    );
+    let mut by_hand = UnprivilegedUser::command("sh");
+    assert!(by_hand.args(["-c", script]).current_dir(spot.join("hand")).status().unwrap().success(), "{script}");
+    for (option, changed) in [("--keep=../kept", "kept"), ("--apply", "tree")] {
+        let ran = run(spot, &[option], script).by_somebody_else(reachable).run();
+        assert_eq!(ran.status.code(), Some(0), "{option}, {made}: {script}: {}", ran.stderr);
+        assert_same_except(spot.join("hand"), spot.join(changed), &[Aspect::Times]);
+    }
+    let left = Command::new("find").args([".", "-name", ".calve*"]).current_dir(spot.join("tree")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "", "{made}: {script}");
+}
+
+#[test]
+fn closed_directories_of_ones_own_are_no_obstacle() {
+    if !require_root("another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    for file_system in FileSystem::ALL {
+        let Some(spot) = Spot::on(file_system).and_then(place) else { continue };
+        for (made, script) in [
+            (
+                "mkdir ro; echo 1 >ro/f; echo 1 >ro/h; chmod 555 ro",
+                "chmod u+w ro; echo 2 >ro/g; echo 2 >ro/f; rm ro/h; chmod u-w ro",
+            ),
+            (
+                "mkdir -p ro/in; echo 1 >ro/in/f; chmod 555 ro/in ro",
+                "chmod u+w ro ro/in; echo 2 >ro/in/g; mv ro/in/f ro/f",
+            ),
+            ("echo 1 >f; chmod 555 .", "chmod 755 .; echo 2 >f; echo 2 >g; chmod 555 ."),
+            ("echo 1 >f; chmod 555 .", "chmod 755 .; echo 2 >f; mkdir d"),
+            ("echo 1 >f", "echo 2 >f; mkdir d; chmod 555 ."),
+            ("mkdir x; echo 1 >x/f", "echo 2 >x/f; echo 2 >x/g; chmod 000 x"),
+            ("mkdir x", "mkdir -p x/y new/z; echo 2 >new/z/f; chmod 300 x; chmod 000 new/z; chmod 100 new"),
+            ("echo 1 >f", "echo 2 >f; echo 2 >g; chmod 000 f g; mkdir d; echo 3 >d/f; chmod 200 d/f; chmod 400 d"),
+            ("mkdir x; echo 1 >x/f", "rm -r x; mkdir x; echo 2 >x/g; setfacl -m m::r x; chmod u= x"),
+            ("echo 1 >f", "echo 2 >f; setfattr -n user.a -v 1 .; chmod 000 ."),
+        ] {
+            assert_as_by_hand(&spot, &reachable, made, script);
+        }
+        for seed in 0..rounds(20) as u64 {
+            let (made, script) = random(seed);
+            assert_as_by_hand(&spot, &reachable, &made, &script);
+        }
+    }
+}
+
+/// Returns commands that make a tree in which some directories are read-only, and others that change it and close what they have left.
+fn random(seed: u64) -> (String, String) {
+    let mut random = SplitMix64::new(seed);
+    let mut pick = |most: usize| usize::try_from(random.below(most as u64)).unwrap();
+    let names = ["a", "b", "a/a", "a/b", "b/a", "b/a/a", "b/a/b"];
+    let mut made = format!("mkdir -p {}", names.join(" "));
+    for name in names {
+        made += &format!("; echo 1 >{name}/f");
+    }
+    // The deepest first: nothing is reached through a closed directory.
+    for name in names.iter().rev().chain(&["."]) {
+        if pick(3) == 0 {
+            made += &format!("; chmod 555 {name}");
+        }
+    }
+    let mut script = "chmod -R u+rwX .".to_owned();
+    for number in 0..8 {
+        let (name, other) = (names[pick(7)], names[pick(7)]);
+        script += &match pick(6) {
+            0 => format!("; rm -rf {name}; mkdir -p {name}; echo {number} >{name}/n"),
+            1 => format!("; mkdir -p {name}; echo {number} >>{name}/f"),
+            2 => format!("; rm -f {name}/f"),
+            3 => format!("; mkdir -p {name}/new{number}/x; echo {number} >{name}/new{number}/x/f"),
+            4 => format!("; mkdir -p {name} {other}; echo {number} >{name}/m{number}; mv {name}/m{number} {other}"),
+            _ => format!("; rm -rf {name}"),
+        };
+    }
+    for name in names.iter().rev().chain(&["."]) {
+        let mode = ["000", "300", "555", "100", "400", "1755"][pick(6)];
+        match pick(4) {
+            0 => script += &format!("; [ ! -d {name} ] || chmod {mode} {name}"),
+            1 => script += &format!("; [ ! -f {name}/f ] || chmod {mode} {name}/f"),
+            _ => {}
+        }
+    }
+    (made, script)
+}
+
+#[test]
+fn changes_in_nested_subvolumes_are_made_in_the_tree() {
+    for is_subvolume in [false, true] {
+        let Some(spot) = Spot::on(FileSystem::Btrfs).and_then(place) else { return };
+        let subvolume = |path: &str| sh(&spot, &format!("btrfs subvolume create {path} >/dev/null"));
+        let script = "echo 2 >data/f; echo 2 >data/new; rm data/gone; mkdir -p data/in/d; echo 2 >data/in/f; echo 2 >top; rm -r other; \
+                      mkdir other; echo 2 >other/f; chmod 711 data";
+        sh(&spot, "rm -rf tree");
+        if is_subvolume {
+            subvolume("tree");
+        } else {
+            sh(&spot, "mkdir tree");
+        }
+        ["tree/data", "tree/data/in", "tree/other"].into_iter().for_each(subvolume);
+        sh(
+            &spot,
+            "cd tree; for f in data/f data/gone data/in/f data/in/g other/g top; do echo 1 >$f; done; cp -a . ../hand",
+        );
+        let by_hand = Command::new("sh").args(["-ec", script]).current_dir(spot.join("hand")).status().unwrap();
+        assert!(by_hand.success());
+        run(&spot, &["--keep=../kept"], script).succeeds();
+        assert_same_except(spot.join("hand"), spot.join("kept"), &[Aspect::Times]);
+        run(&spot, &["--apply"], script).succeeds();
+        assert_same_except(spot.join("hand"), spot.join("tree"), &[Aspect::Times]);
+        // Those that it had are still there.
+        let shown = Command::new("btrfs").args(["subvolume", "show"]).arg(spot.join("tree/data/in")).output().unwrap();
+        assert!(shown.status.success(), "{shown:?}");
+        let left =
+            Command::new("find").args([".", "-name", ".calve*"]).current_dir(spot.join("tree")).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+    }
+}
