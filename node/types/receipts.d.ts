@@ -277,6 +277,8 @@ export interface DbServer {
     owner_pid: number | null;
     /** True if the server was started ahead of time, and was waiting when it was asked for. Left out if not. */
     standby?: boolean;
+    /** True if the server is down, because a reset or a mark could not start it again. Left out if not. */
+    down?: boolean;
 }
 /** @internal */
 export declare const STRATEGIES: readonly ["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink"];

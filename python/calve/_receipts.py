@@ -425,6 +425,8 @@ class DbServer(_DbServer, total=False):
     """The environment variables by which programs find this server and no other. Null: the variable must not be set."""
     standby: bool
     """True if the server was started ahead of time, and was waiting when it was asked for. Left out if not."""
+    down: bool
+    """True if the server is down, because a reset or a mark could not start it again. Left out if not."""
 
 
 # A way to clone.

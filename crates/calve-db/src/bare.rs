@@ -155,6 +155,7 @@ impl Drop for BareServer {
 impl Parts {
     fn request<'r>(&'r self, cancel: &'r CancelToken) -> LaunchRequest<'r> {
         LaunchRequest {
+            port: None,
             spec: &self.spec,
             origin: &Origin::Present,
             files: &self.spec.place,

@@ -17,12 +17,6 @@ pub enum EndReason {
     /// It was as old as it may become.
     #[error("ended when its time was over")]
     TimeOver,
-    /// A reset failed when the old data was gone.
-    #[error("ended because its reset failed")]
-    ResetFailed,
-    /// A server could not be started again after a mark was made.
-    #[error("ended because it could not be started again after it was marked")]
-    MarkFailed,
     /// The process that looks after it was asked to end.
     #[error("ended because its supervisor was told to end")]
     SupervisorStopped,
@@ -38,8 +32,6 @@ impl EndReason {
             Self::EndedByItself(_) => "ended_by_itself",
             Self::OwnerEnded => "owner_ended",
             Self::TimeOver => "time_over",
-            Self::ResetFailed => "reset_failed",
-            Self::MarkFailed => "mark_failed",
             Self::SupervisorStopped => "supervisor_stopped",
             Self::SupervisorKilled => "supervisor_killed",
         }

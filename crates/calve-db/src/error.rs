@@ -128,6 +128,14 @@ pub enum Error {
     /// The server ended, and nobody had asked for it.
     #[error("the server `{name}` {reason}")]
     ServerEnded { name: String, reason: EndReason },
+    /// It is there, with its marks, and takes a reset.
+    #[error("the server `{name}` is down, because it could not be started again: {cause}")]
+    ServerDown {
+        name: String,
+        cause: String,
+        /// The path on a full disk, if that is why.
+        full: Option<PathBuf>,
+    },
     #[error("there is a server `{0}` already")]
     ServerExists(String),
     #[error("cannot find `{program}`; looked in {}", looked(.places))]
@@ -310,29 +318,31 @@ impl Error {
         )
     }
 
-    /// Returns whether there was no room on a file system.
-    pub(crate) fn is_of_a_full_disk(&self) -> bool {
+    /// Returns the path on a file system that had no room, if that is the reason.
+    pub(crate) fn full_disk(&self) -> Option<&Path> {
         match self {
-            Self::Io { source, .. } => source.kind() == io::ErrorKind::StorageFull,
-            Self::Clone { full, .. } | Self::Program { full, .. } | Self::ServerFailed { full, .. } => full.is_some(),
-            _ => false,
+            Self::Io { source, path, .. } | Self::Home { source, path }
+                if source.kind() == io::ErrorKind::StorageFull =>
+            {
+                Some(path)
+            }
+            Self::Clone { full, .. }
+            | Self::Program { full, .. }
+            | Self::ServerFailed { full, .. }
+            | Self::ServerDown { full, .. } => full.as_deref(),
+            _ => None,
         }
     }
 
     /// Returns what the user can do next.
     pub fn remedy(&self) -> Option<Remedy> {
+        if let Some(path) = self.full_disk() {
+            return Some(Remedy::FreeSpace(path.to_path_buf()));
+        }
         Some(match self {
-            Self::Io { source, path, .. } | Self::Home { source, path }
-                if source.kind() == io::ErrorKind::StorageFull =>
-            {
-                Remedy::FreeSpace(path.clone())
-            }
             Self::Io { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Remedy::CheckOwner(path.clone())
             }
-            Self::Clone { full: Some(path), .. }
-            | Self::Program { full: Some(path), .. }
-            | Self::ServerFailed { full: Some(path), .. } => Remedy::FreeSpace(path.clone()),
             Self::Io { remedy: Some(remedy), .. } | Self::Clone { remedy: Some(remedy), .. } => {
                 Remedy::Engine(remedy.clone())
             }
@@ -360,6 +370,7 @@ impl Error {
             Self::Durable(_) => Remedy::StartThrowaway,
             Self::UnknownMark { server, .. } => Remedy::ListMarks(server.clone()),
             Self::MarkExists { server, mark } => Remedy::RemoveMark { server: server.clone(), mark: mark.clone() },
+            Self::ServerDown { name, .. } => Remedy::ResetServer(name.clone()),
             Self::ServerEnded { name, .. } => Remedy::ReadLog(name.clone()),
             Self::ServerExists(name) => Remedy::StopServer(name.clone()),
             Self::NoProgram { .. } => Remedy::InstallServer,

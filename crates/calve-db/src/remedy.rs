@@ -30,6 +30,8 @@ pub enum Remedy {
     ListServers,
     /// Choose another name for the server, or stop the one of this name.
     StopServer(String),
+    /// Reset this server, to its template or to a mark, or stop it.
+    ResetServer(String),
     /// Read the log of this server.
     ReadLog(String),
     /// Start a new server from the template, and stop the old one.

@@ -98,6 +98,9 @@ pub struct DbServer {
     /// True if the server was started ahead of time, and was waiting when it was asked for. Left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub standby: bool,
+    /// True if the server is down, because a reset or a mark could not start it again. Left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub down: bool,
 }
 
 /// The report of `calve db pool`.

@@ -36,6 +36,7 @@ pub(crate) fn server(record: &Record) -> DbServer {
         expires_unix_s: record.expires_unix_s,
         owner_pid: record.owner_pid,
         standby: record.standby,
+        down: record.is_down,
     }
 }
 

@@ -29,6 +29,7 @@ use crate::messages::{Origin, Spec};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord};
 use crate::runtime;
+use crate::supervise::Port;
 use crate::sys::{self, ProcessEnd};
 use crate::template::manifest;
 
@@ -49,6 +50,8 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) is_ahead: bool,
     pub(crate) engine: &'static dyn Engine,
     pub(crate) address: &'a Address,
+    /// The port that is held for the server.
+    pub(crate) port: Option<&'a Port>,
     /// Whether this process has namespaces of its own.
     pub(crate) isolated: bool,
     pub(crate) starter: Option<BorrowedFd<'a>>,
@@ -114,6 +117,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let notices = Notices::listen(wanted.directory, spec.account)?;
     connection::forget_first_process(&wanted.address.socket);
     let told = Some(notices.path()).filter(|_| wanted.engine.may_notify(&instance.version));
+    let _lent = wanted.port.map(Port::lend);
     let mut server = start_server(wanted, &instance, told, &output)?;
     let pid = server.pid();
     if !spec.is_left_to_the_kernel(wanted.isolated) {

@@ -104,7 +104,7 @@ pub fn fill_pool(home: &Home, template: &str, supervisor: &[PathBuf], cancel: &C
         match start_waiting(home, now, &starter) {
             // The server waits on, without whoever started it.
             Ok(owned) => drop::<OwnedServer>(owned),
-            Err(error) if error.is_of_a_full_disk() => {
+            Err(error) if error.full_disk().is_some() => {
                 limit = Some(PoolLimit::Disk);
                 break;
             }

@@ -46,7 +46,7 @@ impl Supervisor<'_> {
         Ok(mark::directory(&self.spec.place).join(name))
     }
 
-    /// Keeps the present state. The server goes on; it ends only if it cannot be started again.
+    /// Keeps the present state. The server goes on. If it cannot be started again it is down, and the mark that was made stays.
     pub(super) fn mark(
         &mut self,
         name: &str,
@@ -94,8 +94,8 @@ impl Supervisor<'_> {
         let kept = kept.map_err(|error| log::added_to(error, self.spec.files()));
         if let Err(error) = self.resume(talk, cancel) {
             let error = kept.err().unwrap_or_else(|| log::added_to(error, self.spec.files()));
-            let _ = send(&mut from, &Answer::failed(error));
-            return Some(End::Unasked(EndReason::MarkFailed));
+            let _ = send(&mut from, &self.go_down(error));
+            return None;
         }
         let answer = match kept {
             Ok(mark) => {

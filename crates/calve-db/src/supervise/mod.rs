@@ -13,7 +13,7 @@ mod reset;
 use std::io::BufReader;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
@@ -35,7 +35,7 @@ use crate::registry::{self, EarlyRecord, Ending, Record, unix_now};
 use crate::runtime;
 use crate::service::{self, UnsavedDataRule};
 use crate::supervise::mark::is_closed;
-use crate::supervise::port::Port;
+pub(crate) use crate::supervise::port::Port;
 use crate::supervise::requests::Requests;
 use crate::sweep;
 use crate::sys::{self, Isolation, ProcessHandle};
@@ -124,10 +124,19 @@ struct Supervisor<'a> {
     reaper: trash::Reaper,
     /// Its second name, which is a link: a standby keeps its place when it is handed over.
     link: Option<PathBuf>,
+    /// Why a reset or a mark could not start the server again. It is down until a reset can.
+    down: Option<Failure>,
     /// The process that claimed it just now.
     claimant: Option<UnixStream>,
     /// The lock on data that outlives it.
     _held: Option<std::fs::File>,
+}
+
+/// Why a server could not be started again.
+struct Failure {
+    text: String,
+    /// The path on a full disk, if that is why.
+    full: Option<PathBuf>,
 }
 
 /// Why a supervisor stops to serve.
@@ -157,6 +166,7 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         expires_unix_s: spec.ttl.map(|ttl| now + ttl.as_secs()),
         owner_pid: spec.owner.first_pid(),
         standby: false,
+        is_down: false,
         prepared: false,
         waits: spec.waits,
         durable: spec.durable.is_some(),
@@ -194,6 +204,7 @@ impl<'a> Supervisor<'a> {
             is_ahead: spec.waits,
             engine,
             address: &address,
+            port: port.as_ref(),
             isolated,
             starter: Some(talk.as_fd()),
             owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
@@ -229,6 +240,7 @@ impl<'a> Supervisor<'a> {
             prepared: prepared::Preparations::default(),
             reaper: trash::Reaper::default(),
             link: None,
+            down: None,
             claimant: None,
             _held: held,
         };
@@ -240,8 +252,12 @@ impl<'a> Supervisor<'a> {
 
     fn write_record(&mut self) -> Result<()> {
         let launched = &self.launched;
-        self.record.pid = launched.server.pid();
-        self.record.pid_started = sys::start_time(self.record.pid);
+        // The number of a process that has ended may be another one's by now.
+        if self.down.is_none() {
+            self.record.pid = launched.server.pid();
+            self.record.pid_started = sys::start_time(self.record.pid);
+        }
+        self.record.is_down = self.down.is_some();
         self.record.strategy = launched.strategy;
         self.record.refused.clone_from(&launched.refused);
         self.record.clone_ms = milliseconds(launched.clone_took);
@@ -303,6 +319,9 @@ impl<'a> Supervisor<'a> {
         if self.watched.iter().any(|owner| !owner.lives()) {
             return Some(EndReason::OwnerEnded);
         }
+        if self.down.is_some() {
+            return None;
+        }
         self.launched.server.ended().map(EndReason::EndedByItself)
     }
 
@@ -310,7 +329,8 @@ impl<'a> Supervisor<'a> {
     fn wait(&self, talk: Option<&UnixStream>) -> bool {
         let mut fds: Vec<_> =
             self.requests.descriptors().map(|from| PollFd::from_borrowed_fd(from, PollFlags::IN)).collect();
-        fds.extend(self.launched.server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+        let end = self.launched.server.end().filter(|_| self.down.is_none());
+        fds.extend(end.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
         fds.extend(
             self.watched.iter().filter_map(ProcessHandle::end).map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)),
         );
@@ -335,6 +355,19 @@ impl<'a> Supervisor<'a> {
         let changes_data = matches!(request, Request::Reset(_) | Request::Mark(_) | Request::Unmark(_));
         if changes_data && is_closed(&from) {
             // It was interrupted while this was busy with another one.
+            return None;
+        }
+        let needs_server = matches!(
+            request,
+            Request::Mark(_)
+                | Request::Copy(_)
+                | Request::Written
+                | Request::Keep
+                | Request::Finish
+                | Request::Claim(_)
+        );
+        if let (true, Some(down)) = (needs_server, self.down_error()) {
+            let _ = send(&mut from, &Answer::failed(down));
             return None;
         }
         let answer = match request {
@@ -391,6 +424,22 @@ impl<'a> Supervisor<'a> {
         None
     }
 
+    /// Leaves the server down: its marks and its template are there, for a reset. Returns the answer to the command that has failed.
+    fn go_down(&mut self, cause: Error) -> Answer {
+        self.kill();
+        let full = cause.full_disk().map(Path::to_path_buf);
+        self.down = Some(Failure { text: cause.to_string(), full });
+        // The record is for others.
+        let _ = self.write_record();
+        Answer::failed(self.down_error().unwrap_or(cause))
+    }
+
+    /// Returns the error of commands that need the server, if it is down.
+    fn down_error(&self) -> Option<Error> {
+        let Failure { text, full } = self.down.as_ref()?;
+        Some(Error::ServerDown { name: self.record.name.clone(), cause: text.clone(), full: full.clone() })
+    }
+
     /// Deletes, beside other work, what was put out of sight.
     fn reap(&mut self) {
         self.reaper.reap([self.spec.place.clone(), self.spec.directory.clone()]);
@@ -424,6 +473,7 @@ impl<'a> Supervisor<'a> {
             is_ahead: false,
             engine: self.engine,
             address: &self.address,
+            port: self.port.as_ref(),
             isolated: self.isolated,
             starter: None,
             owners: self.owners(talk),

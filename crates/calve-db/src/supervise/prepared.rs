@@ -132,6 +132,7 @@ impl Supervisor<'_> {
                 is_ahead: true,
                 engine: self.engine,
                 address: &address,
+                port: None,
                 isolated: true,
                 starter: None,
                 owners: self.owners(talk),

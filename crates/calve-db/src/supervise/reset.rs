@@ -43,10 +43,11 @@ impl Supervisor<'_> {
                     self.prepared.want(origin);
                     Answer::Ready(Box::new(self.record.clone()))
                 }
-                Err(error) => {
-                    let _ = send(&mut from, &Answer::failed(log::added_to(error, self.spec.files())));
-                    return Some(End::Unasked(EndReason::ResetFailed));
+                Err(error) if cancel.is_cancelled() => {
+                    let _ = send(&mut from, &Answer::failed(error));
+                    return Some(End::Unasked(EndReason::OwnerEnded));
                 }
+                Err(error) => self.go_down(log::added_to(error, self.spec.files())),
             },
         };
         let _ = send(&mut from, &answer);
@@ -69,6 +70,7 @@ impl Supervisor<'_> {
         self.record.template_identity = identity;
         self.launched = self.launch(origin, &data, talk, cancel)?;
         self.origin = origin.clone();
+        self.down = None;
         self.record.standby = false;
         self.write_record()?;
         Ok(())

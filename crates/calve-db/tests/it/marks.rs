@@ -321,3 +321,80 @@ fn no_command_has_to_wait_for_a_server_that_does_not_end() {
     world.stop("a");
     world.nothing_left();
 }
+
+/// Names of the servers that are down.
+fn down(world: &World) -> Vec<String> {
+    let list = world.db(["list", "--json"]).succeeds().json();
+    let down = list["servers"].as_array().unwrap().iter().filter(|server| server["down"] == true);
+    down.map(|server| server["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_server_that_cannot_be_started_again_keeps_its_marks() {
+    for (file_system, user) in [(FileSystem::Xfs, User::This), (FileSystem::Ext4, User::Unprivileged)] {
+        let Some(world) = World::on(file_system, user) else { return };
+        world.template(Postgres);
+        let server = world.start("a");
+        world.query(Postgres, &server, "DELETE FROM t WHERE a > 10");
+        mark(&world, "good");
+        world.query(Postgres, &server, "ALTER SYSTEM SET shared_buffers = '640GB'");
+        let hint = "hint: try again, go back to a mark, or stop it: calve db reset a\n";
+        let why = ["the server `a` is down, because it could not be started again", "shared_buffers", hint];
+        world.db(["mark", "a", "bad"]).fails(1, &why);
+        assert_eq!(down(&world), ["a"]);
+        // All that needs a server says why there is none. The state that was marked is kept, whatever is wrong with it.
+        world.db(["mark", "a", "another"]).fails(1, &why);
+        world.db(["reset", "a", "--to", "bad"]).fails(1, &why);
+        assert_eq!(down(&world), ["a"]);
+
+        reset(&world, Some("good"));
+        assert_eq!((down(&world), world.rows(Postgres, &server)), (vec![], "10".to_owned()));
+        world.db(["reset", "a", "--to", "bad"]).fails(1, &why);
+        world.db(["unmark", "a", "bad", "-q"]).succeeds();
+        reset(&world, None);
+        assert_eq!(world.rows(Postgres, &server), "1000");
+        mark(&world, "later");
+
+        world.query(Postgres, &server, "ALTER SYSTEM SET shared_buffers = '640GB'");
+        world.db(["mark", "a", "bad"]).fails(1, &why);
+        world.stop("a");
+        world.nothing_left();
+    }
+}
+
+#[test]
+fn a_server_whose_port_is_taken_meanwhile_keeps_its_marks() {
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    for engine in [Postgres, Mariadb] {
+        let Some(world) = World::new() else { return };
+        world.template(engine);
+        let server = world.db(["start", "t", "--name", "a", "--tcp", "--json"]).succeeds().json();
+        let port = u16::try_from(server["tcp_port"].as_u64().unwrap()).unwrap();
+        mark(&world, "m");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Binds with SO_REUSEADDR, as most servers do, and keeps what it gets.
+            let taker = scope.spawn(|| {
+                let mut taken = None;
+                while !is_over.load(Relaxed) {
+                    taken = taken.or_else(|| TcpListener::bind(("127.0.0.1", port)).ok());
+                    std::thread::yield_now();
+                }
+                taken.is_some()
+            });
+            let to = [&[][..], &["--to", "m"], &[], &["--to", "m"]];
+            let codes = to.map(|to| world.db(["reset", "a", "-q"]).args(to).ends().exit_code());
+            is_over.store(true, Relaxed);
+            let is_taken = taker.join().unwrap();
+            assert_eq!(codes[3] != Some(0), is_taken, "{codes:?}");
+            assert_eq!(down(&world).len(), usize::from(is_taken));
+        });
+        assert_eq!(world.db(["marks", "a", "--json"]).succeeds().json()["marks"][0]["name"], "m");
+        let back = reset(&world, Some("m"));
+        assert_eq!((&back["tcp_port"], down(&world)), (&server["tcp_port"], vec![]));
+        assert_eq!(world.rows(engine, &server), "1000");
+        world.stop("a");
+        world.nothing_left();
+    }
+}

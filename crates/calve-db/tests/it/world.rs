@@ -513,6 +513,10 @@ pub(crate) struct RunResult {
 }
 
 impl RunResult {
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        self.output.status.code()
+    }
+
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Self {
         let found = self.output.status.code();

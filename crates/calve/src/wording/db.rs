@@ -35,6 +35,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::RemoveMark { server, mark } => {
             format!("choose another name, or remove it: calve db unmark {server} {mark}")
         }
+        Remedy::ResetServer(name) => format!("try again, go back to a mark, or stop it: calve db reset {name}"),
         Remedy::ReadLog(name) => format!("read the last lines of its log: calve db logs {name}"),
         Remedy::StartNewServer => "start a new server from a template, and stop this one".into(),
         Remedy::InstallServer => {

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &ListArguments) -> Result<(), Failure> {
         text.push_str(&format!(
             "{:widest$}  {template}  {}  {}\n",
             record.name,
-            record.strategy_name(),
+            if record.is_down { "down" } else { record.strategy_name() },
             record.address.url
         ));
     }
