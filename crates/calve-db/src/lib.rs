@@ -25,7 +25,6 @@ mod address;
 mod bare;
 mod build;
 mod container;
-mod contents;
 mod control;
 mod copy_up;
 mod end_reason;
@@ -56,11 +55,10 @@ pub use build::{
     ReceivePaths, TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
 };
 pub use container::RUNTIMES;
-pub use contents::ContentsDifference;
 pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
 pub use copy_up::LargeFile;
 pub use end_reason::EndReason;
-pub use engine::{DatabaseObject, EngineKind, MysqlSession, PostgresSession, Rows, names as engines};
+pub use engine::{EngineKind, MysqlSession, PostgresSession, names as engines};
 pub use error::{Error, Result, UnusableData};
 pub use mark::marks;
 pub use messages::StartNotice;

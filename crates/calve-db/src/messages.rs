@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::container::Container;
 use crate::copy_up::LargeFile;
-use crate::engine::{DatabaseObject, Purpose};
+use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::registry::Record;
@@ -151,8 +151,6 @@ pub(crate) enum Request {
     Dismiss,
     /// Say what tells whether something was written to data that is kept.
     Written,
-    /// Say what the databases hold. Only the starter asks.
-    Contents,
     /// Clone data that is kept into the directory of this name beside its own.
     Copy(String),
     /// Hand over a server that waits.
@@ -197,8 +195,6 @@ pub(crate) enum Answer {
     Taken,
     /// A number that changes with everything that is written, if that can be told.
     Written(Option<String>),
-    /// The contents of the databases.
-    Contents(Vec<DatabaseObject>),
     /// The data was cloned, by this strategy.
     Copied(Strategy),
     /// The state is kept.

@@ -10,7 +10,7 @@ use calve_core::CancelToken;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
-use crate::engine::{DatabaseObject, Purpose};
+use crate::engine::Purpose;
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::random;
@@ -61,17 +61,6 @@ impl OwnedServer {
         let talk = self.talk.get_ref().try_clone().map_err(failed)?;
         sys::announce(command, talk, [r#"{"Command":"#, "}\n"]);
         Ok(())
-    }
-
-    /// Asks what its databases hold.
-    pub(crate) fn contents(&mut self, cancel: &CancelToken) -> Result<Vec<DatabaseObject>> {
-        let gone = || Error::SupervisorGone(self.record.name.clone());
-        send(self.talk.get_mut(), &Request::Contents).map_err(|_| gone())?;
-        wait_for_word(&self.talk, cancel)?;
-        match answer(&mut self.talk, &mut |_| ()).ok().flatten().ok_or_else(gone)?.into_result()? {
-            Answer::Contents(found) => Ok(found),
-            _ => Err(gone()),
-        }
     }
 
     /// Stops the server in order and leaves its files.

@@ -129,36 +129,6 @@ pub struct DbPool {
     pub limit: Option<&'static str>,
 }
 
-/// A table, or something else in a database, that is not the same in the data and in the template.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbDifference {
-    /// The service of the worktree.
-    pub service: String,
-    /// The database.
-    pub database: String,
-    /// The kind, such as `table` or `view`.
-    pub kind: String,
-    /// Its name, with that of its schema.
-    pub name: String,
-    /// The object in the template. Null if it is not there.
-    pub before: Option<DbObjectState>,
-    /// The object in the worktree. Null if it is not there.
-    pub after: Option<DbObjectState>,
-}
-
-/// The known facts of a table, or of something else in a database.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct DbObjectState {
-    /// The number of rows. Null if it has none of its own.
-    pub rows: Option<u64>,
-    /// A checksum of the rows, whatever their order. Null if it has none of its own.
-    pub checksum: Option<String>,
-    /// The definition.
-    pub definition: String,
-}
-
 /// The report of `calve db promote`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -176,8 +146,6 @@ pub struct DbPromotedTemplate {
     pub template: String,
     /// Whether the data is the template now.
     pub promoted: bool,
-    /// In what the data differs from what the template was.
-    pub differences: Vec<DbDifference>,
 }
 
 /// The report of `calve db mark`.

@@ -7,7 +7,6 @@ use fs_err as fs;
 
 use super::create::wait_for_others;
 use super::{BuildEvent, publish};
-use crate::contents::{ContentsDifference, contents, differences};
 use crate::engine::programs;
 use crate::engine::{self, Purpose};
 use crate::error::{Error, Result};
@@ -20,16 +19,14 @@ use crate::service;
 use crate::template::{DatabaseTemplate, read};
 use crate::{standby, sweep};
 
-/// Clones the data of a service, shows `agree` what would change in its template, and makes the clone the template if that agrees. `None`: it
-/// did not. A service that runs goes on, and is held as when it is branched.
+/// Clones the data of a service, and makes the clone the template. A service that runs goes on, and is held as when it is branched.
 pub fn promote(
     home: &Home,
     service: &str,
     supervisor: &[PathBuf],
     say: &mut dyn FnMut(BuildEvent),
-    agree: &mut dyn FnMut(&[ContentsDifference]) -> bool,
     cancel: &CancelToken,
-) -> Result<Option<DatabaseTemplate>> {
+) -> Result<DatabaseTemplate> {
     home.prepare()?;
     let found = service::find(home, service)?;
     let engine = engine::named(&found.engine)?;
@@ -40,10 +37,6 @@ pub fn promote(
     if let Some(old) = old.as_ref().filter(|old| old.engine != found.engine) {
         return Err(Error::OtherEngine { name: name.clone(), engine: old.engine.clone() });
     }
-    let before = match &old {
-        Some(_) => contents(home, name, supervisor, cancel)?,
-        None => Vec::new(),
-    };
     // Data that are written after this are not in the template for certain.
     let written = service::written(home, &found)?;
     let place = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, random::letters(6)?))?;
@@ -51,15 +44,7 @@ pub fn promote(
     // The lock is held until the template is published, by this process too.
     let held = place.lock.try_clone().map_err(|error| Error::io(Operation::Lock, &path, error))?;
     let mut starter = Starter { supervisor, tell: &mut |_| (), cancel };
-    let made = service::start_copy(home, service, place, Purpose::Build, &mut starter).and_then(|(mut server, _)| {
-        let agreed = match server.contents(cancel) {
-            Err(Error::Interrupted) => return Err(Error::Interrupted),
-            after => after.map(|after| agree(&differences(before, after))),
-        };
-        if !matches!(agreed, Ok(true)) {
-            server.stop()?;
-            return agreed.map(|_| None);
-        }
+    let made = service::start_copy(home, service, place, Purpose::Build, &mut starter).and_then(|(server, _)| {
         let notifies = server.record.notifies;
         server.finish(cancel)?;
         registry::sign(&held);
@@ -85,13 +70,13 @@ pub fn promote(
             origin: None,
             place: path.clone(),
         };
-        publish::publish(home, engine, &program.version, template).map(Some)
+        publish::publish(home, engine, &program.version, template)
     });
     drop(held);
-    if !matches!(made, Ok(Some(_))) {
+    if made.is_err() {
         let _ = sweep::take_away(home, &path, RemovalWait::Yes);
     }
-    if let Ok(Some(template)) = &made {
+    if let Ok(template) = &made {
         // The template is there, whatever becomes of these.
         for done in [standby::empty(home, &template.name, Some(template)), service::set_written(home, service, written)]
         {

@@ -53,11 +53,6 @@ impl Connection {
         sys::descends(&stream, &ours.into_iter().flatten().collect::<Vec<u32>>()).then(|| Self::over(stream, patience))
     }
 
-    /// Permits answers of this length, for a server that is asked for more than a few names.
-    pub(crate) fn allowing(self, bytes: usize) -> Self {
-        Self { left_bytes: bytes, ..self }
-    }
-
     /// Uses a socket whose other end is known.
     pub(crate) fn over(stream: UnixStream, patience: Duration) -> Self {
         Self { stream, until: Instant::now() + patience, left_bytes: LONGEST_ANSWER }

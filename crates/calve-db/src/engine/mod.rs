@@ -3,13 +3,11 @@
 pub(crate) mod connection;
 pub(crate) mod memory;
 mod mysql_family;
-mod object;
 mod postgres;
 pub(crate) mod programs;
 mod redis;
 
 pub use mysql_family::Session as MysqlSession;
-pub use object::{DatabaseObject, Rows};
 pub use postgres::Session as PostgresSession;
 
 use std::ffi::OsString;
@@ -128,9 +126,6 @@ pub(crate) trait Engine: Sync {
     fn write_back(&self, _server: &Address) -> Result<()> {
         Ok(())
     }
-
-    /// Returns what the databases of a server hold. Nobody else uses it.
-    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>>;
 
     /// Returns whether a server of the version `server` takes data that one of `maker` has made. It tells early; [`Engine::examine`] decides.
     fn takes(&self, maker: &Version, server: &Version) -> bool {

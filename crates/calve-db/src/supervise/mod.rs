@@ -3,7 +3,6 @@
 //! Its first thread starts the server, which the kernel ends with that thread: so the server ends with this process and not before.
 
 mod claim;
-mod contents;
 mod durable;
 mod mark;
 mod port;
@@ -357,7 +356,6 @@ impl<'a> Supervisor<'a> {
                 service::copy_running(self.spec, &self.address, &to, cancel).map_or_else(Answer::failed, Answer::Copied)
             }
             Request::Written => Answer::Written(self.engine.written(&self.files.join("data"), Some(&self.address))),
-            Request::Contents => self.contents(talk).map_or_else(Answer::failed, Answer::Contents),
             // Only the starter has one.
             Request::Command(_) => return None,
             Request::Keep => {

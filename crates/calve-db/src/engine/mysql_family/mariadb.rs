@@ -8,7 +8,6 @@ use rustix::process::Signal;
 
 use super::{ACCOUNT, DATABASE, TEMPORARY, USER, base, files, option};
 use crate::address::Address;
-use crate::engine::DatabaseObject;
 use crate::engine::{Engine, EngineKind, Instance, Probe, Purpose, Version, mysql_family, numbers};
 use crate::error::{Error, Result};
 
@@ -106,10 +105,6 @@ impl Engine for Mariadb {
 
     fn connections(&self, address: &Address, _: &[u8], asked: u64) -> Result<u64> {
         mysql_family::connections(address, asked)
-    }
-
-    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
-        mysql_family::contents(server)
     }
 
     fn settle(&self, _: &Instance) -> Result<Vec<String>> {

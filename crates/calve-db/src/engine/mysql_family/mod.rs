@@ -1,6 +1,5 @@
 //! The common part of MariaDB and MySQL: the protocol's greeting, the address, the client's configuration.
 
-mod contents;
 mod files;
 mod mariadb;
 mod mysql;
@@ -17,7 +16,6 @@ pub use wire::Session;
 
 use super::{Instance, Probe};
 use crate::address::{Address, in_query};
-use crate::engine::DatabaseObject;
 use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
 use crate::operation::Operation;
@@ -91,10 +89,6 @@ fn warm(address: &Address, patience: Duration) {
     if let Ok(mut session) = Session::connect(connection, USER) {
         let _ = session.first_row("SELECT 1");
     }
-}
-
-fn contents(address: &Address) -> Result<Vec<DatabaseObject>> {
-    contents::read(address).map_err(|said| Error::server_failed(format!("refused a query: {said}")))
 }
 
 /// Warns that events do not run. This client logs in without a password, so it does not warn where root has one.

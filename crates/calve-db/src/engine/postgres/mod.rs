@@ -1,6 +1,5 @@
 //! PostgreSQL 13 to 18.
 
-mod contents;
 mod examine;
 mod wire;
 
@@ -14,7 +13,6 @@ pub use self::wire::Session;
 use self::wire::{LoginError, NAME};
 use super::{Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
-use crate::engine::DatabaseObject;
 use crate::engine::connection::Connection;
 use crate::error::{Error, Result};
 use crate::runtime;
@@ -250,10 +248,6 @@ impl Engine for Postgres {
 
     fn write_back(&self, server: &Address) -> Result<()> {
         session(server)?.query("CHECKPOINT").map(drop).map_err(refused)
-    }
-
-    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
-        contents::read(server).map_err(refused)
     }
 
     fn examine(&self, data: &Path, version: &Version) -> Result<()> {

@@ -3,7 +3,6 @@
 //! The data is in the server's memory. A template holds a dump of it (`dump.rdb`), which each server loads. Data that is kept is in
 //! append-only files too, so that no write that was confirmed is lost.
 
-mod contents;
 mod dump;
 mod session;
 
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use self::session::{Refusal, Session};
-use super::{DatabaseObject, Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
+use super::{Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
 use crate::error::{Error, Result};
 use crate::runtime;
@@ -64,7 +63,7 @@ const PATIENCE_TO_WRITE: Duration = Duration::from_secs(600);
 const OWN_BYTES: u64 = 16 << 20;
 
 /// The server writes a dump when Calve asks for one, and at no other time: `FLUSHALL` would write one each time. A dump that failed does
-/// not keep clients from writing. `DEBUG DIGEST-VALUE` tells whether two values are the same.
+/// not keep clients from writing.
 const FIXED: &str = "\
 dbfilename dump.rdb
 save \"\"
@@ -75,7 +74,6 @@ set-proc-title no
 always-show-logo no
 logfile \"\"
 unixsocketperm 700
-enable-debug-command local
 ";
 
 impl Engine for Redis {
@@ -226,10 +224,6 @@ impl Engine for Redis {
             ended => ended.map_err(failed)?,
         }
         Ok(true)
-    }
-
-    fn contents(&self, server: &Address) -> Result<Vec<DatabaseObject>> {
-        Session::open(server, PATIENCE_TO_WRITE).and_then(|mut session| contents::read(&mut session)).map_err(failed)
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {

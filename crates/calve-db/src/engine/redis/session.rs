@@ -35,13 +35,8 @@ impl Session {
 
     /// Sends a command, and returns what a simple answer says.
     pub(super) fn ask(&mut self, words: &[&str]) -> Result<String, Refusal> {
-        Ok(String::from_utf8_lossy(&self.ask_for(words)?.bytes()?).into_owned())
-    }
-
-    /// Sends a command, and returns the whole answer.
-    pub(super) fn ask_for(&mut self, words: &[impl AsRef<[u8]>]) -> Result<Reply, Refusal> {
         self.send(words)?;
-        self.answer()?.ok_or(Refusal::NotYet)
+        Ok(String::from_utf8_lossy(&self.answer()?.ok_or(Refusal::NotYet)?).into_owned())
     }
 
     /// Sends a command that ends the server, which then gives no answer.
@@ -57,18 +52,18 @@ impl Session {
         Ok(lines.find(|(name, _)| *name == field).map(|(_, value)| value.to_owned()).unwrap_or_default())
     }
 
-    fn send(&mut self, words: &[impl AsRef<[u8]>]) -> Result<(), Refusal> {
+    fn send(&mut self, words: &[&str]) -> Result<(), Refusal> {
         let mut message = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words.iter().map(AsRef::as_ref) {
+        for word in words {
             message.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            message.extend_from_slice(word);
+            message.extend_from_slice(word.as_bytes());
             message.extend_from_slice(b"\r\n");
         }
         self.stream.get_mut().write_all(&message).map_err(|_| Refusal::NotYet)
     }
 
-    /// Reads an answer. `None`: the server has closed the connection.
-    fn answer(&mut self) -> Result<Option<Reply>, Refusal> {
+    /// Reads a simple answer. `None`: the server has closed the connection.
+    fn answer(&mut self) -> Result<Option<Vec<u8>>, Refusal> {
         let mut line = String::new();
         match self.stream.read_line(&mut line) {
             Ok(0) => return Ok(None),
@@ -78,48 +73,18 @@ impl Session {
         let line = line.trim_end();
         let unknown = || Refusal::unknown(line.as_bytes());
         match line.split_at_checked(1) {
-            Some(("+" | ":", text)) => Ok(Some(Reply::Bytes(text.into()))),
+            Some(("+" | ":", text)) => Ok(Some(text.into())),
             Some(("-", error)) if error.starts_with("LOADING") => Err(Refusal::NotYet),
             Some(("-", error)) => Err(Refusal::Said(error.to_owned())),
-            Some(("$", "-1")) => Ok(Some(Reply::Bytes(Vec::new()))),
+            Some(("$", "-1")) => Ok(Some(Vec::new())),
             Some(("$", length)) => {
                 let length = length.parse::<usize>().ok().filter(|length| *length <= LONGEST_TEXT);
                 let mut text = vec![0; length.ok_or_else(unknown)? + 2];
                 self.stream.read_exact(&mut text).map_err(|_| Refusal::NotYet)?;
                 text.truncate(text.len() - 2);
-                Ok(Some(Reply::Bytes(text)))
-            }
-            Some(("*", length)) => {
-                let length: usize = length.parse().map_err(|_| unknown())?;
-                (0..length)
-                    .map(|_| self.answer()?.ok_or(Refusal::NotYet))
-                    .collect::<Result<_, _>>()
-                    .map(|list| Some(Reply::List(list)))
+                Ok(Some(text))
             }
             _ => Err(unknown()),
-        }
-    }
-}
-
-/// An answer.
-#[derive(Debug)]
-pub(super) enum Reply {
-    Bytes(Vec<u8>),
-    List(Vec<Reply>),
-}
-
-impl Reply {
-    pub(super) fn bytes(self) -> Result<Vec<u8>, Refusal> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes),
-            Self::List(_) => Err(Refusal::unknown(b"a list")),
-        }
-    }
-
-    pub(super) fn list(self) -> Result<Vec<Reply>, Refusal> {
-        match self {
-            Self::List(list) => Ok(list),
-            Self::Bytes(bytes) => Err(Refusal::unknown(&bytes)),
         }
     }
 }

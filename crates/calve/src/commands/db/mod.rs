@@ -1,7 +1,6 @@
 //! `calve db`.
 
 mod copies;
-mod difference;
 mod gc;
 mod list;
 mod logs;

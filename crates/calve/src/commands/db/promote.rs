@@ -1,10 +1,9 @@
 //! `calve db promote`.
 
 use calve_core::{CancelToken, ShownPath};
-use calve_db::{BuildEvent, ContentsDifference, Home, Service};
+use calve_db::{BuildEvent, Home, Service};
 use calve_receipt::{DbPromoteReceipt, DbPromotedTemplate};
 
-use super::difference::{described, one};
 use super::{home, pool, reap_trash, supervisor};
 use crate::cli::db::PromoteArguments;
 use crate::commands::services;
@@ -36,42 +35,29 @@ fn promote(
     cancel: &CancelToken,
 ) -> Result<DbPromotedTemplate, Failure> {
     let template = &service.template;
-    let mut differences = Vec::new();
-    let mut is_refused = false;
-    let mut agree = |found: &[ContentsDifference]| {
-        show(template, found, arguments);
-        differences = found.iter().map(|difference| one(&service.service, difference)).collect();
-        is_refused = !arguments.dry_run && !arguments.yes && !consent::can_ask();
-        let is_asked = !arguments.dry_run && !arguments.yes && !is_refused;
-        arguments.yes && !arguments.dry_run || is_asked && consent::yes(&format!("Replace the template `{template}`?"))
-    };
+    let what = format!("the data of `{}` in `{}`", service.service.escape_default(), ShownPath(&arguments.worktree));
+    if arguments.dry_run {
+        output::say(&format!("would make {what} the template `{template}`"));
+        return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
+    }
+    if !arguments.yes && !consent::can_ask() {
+        let text = format!("nobody is there to say whether the template `{template}` may be replaced");
+        return Err(Failure::stated(REFUSED, text, "`--yes` replaces it"));
+    }
+    if !arguments.yes && !consent::yes(&format!("Replace the template `{template}` by {what}?")) {
+        return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
+    }
     let mut say = |event: BuildEvent| match event {
         BuildEvent::Unfinished(what) => output::say(&format!("warning: {what}")),
         _ => output::say(&format!("waiting for another process that makes the template `{template}`")),
     };
-    let promoted = calve_db::promote(home, &service.name, &supervisor()?, &mut say, &mut agree, cancel)?.is_some();
-    if is_refused {
-        let text = format!("nobody is there to say whether the template `{template}` may be replaced");
-        return Err(Failure::stated(REFUSED, text, "`--yes` replaces it; `-n` only shows what would change"));
+    calve_db::promote(home, &service.name, &supervisor()?, &mut say, cancel)?;
+    output::say(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
+    // The template that it replaces. It may stay: the new one is made.
+    if let Err(failure) = reap_trash(home) {
+        output::say("warning: the former template was not removed; `calve db gc` removes it");
+        output::failure(&failure);
     }
-    if promoted {
-        output::say(&format!("the template `{template}` has the data of `{}` now", ShownPath(&arguments.worktree)));
-        // The template that it replaces. It may stay: the new one is made.
-        if let Err(failure) = reap_trash(home) {
-            output::say("warning: the former template was not removed; `calve db gc` removes it");
-            output::failure(&failure);
-        }
-        pool::refill(home, template);
-    }
-    Ok(DbPromotedTemplate { template: template.clone(), promoted, differences })
-}
-
-fn show(template: &str, found: &[ContentsDifference], arguments: &PromoteArguments) {
-    let names = [&*format!("the template `{template}`"), &format!("`{}`", ShownPath(&arguments.worktree))];
-    for difference in found {
-        output::say(described(difference, names).trim_end());
-    }
-    if found.is_empty() {
-        output::say(&format!("no table differs from the template `{template}`"));
-    }
+    pool::refill(home, template);
+    Ok(DbPromotedTemplate { template: template.clone(), promoted: true })
 }
