@@ -33,7 +33,7 @@ pub(crate) use self::bench_git::BenchGitArguments;
 pub(crate) use self::groups::with_all_commands;
 use self::report::ReportArguments;
 use self::space::size;
-pub(crate) use self::space::{DedupeArguments, DuArguments, ReshareArguments};
+pub(crate) use self::space::{DedupeArguments, DuArguments};
 use crate::name_parser::NameParser;
 
 /// Instant, isolated, writable working copies, by the fastest method the machine really offers
@@ -59,7 +59,6 @@ pub(crate) enum Command {
     Probe(ProbeArguments),
     Du(DuArguments),
     Dedupe(DedupeArguments),
-    Reshare(ReshareArguments),
     /// Clones made ahead, which `calve cp` hands over in milliseconds
     Spares {
         #[command(subcommand)]
@@ -241,17 +240,12 @@ pub(crate) struct CpArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RmArguments {
     /// What to remove
-    #[arg(value_name = "PATH", required_unless_present = "pending")]
+    #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Delete what earlier removals could not delete, and say what still cannot be
-    ///
-    /// Looks in each PATH and beside it, or in the current directory. With -n only lists it.
-    #[arg(long, conflicts_with_all = ["wait", "force"])]
-    pub(crate) pending: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print what was done as JSON on stdout (schema calve.remove/1; with --pending, calve.pending/1)
+    /// Print what was done as JSON on stdout (schema calve.remove/1)
     #[arg(long)]
     pub(crate) json: bool,
     /// Delete in the foreground, and return when everything is gone

@@ -71,7 +71,6 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
         Command::Probe(arguments) => commands::probe::run(&arguments),
         Command::Du(arguments) => commands::du::run(&arguments, cancel),
         Command::Dedupe(arguments) => commands::dedupe::run(&arguments, cancel),
-        Command::Reshare(arguments) => commands::reshare::run(&arguments, cancel),
         Command::Spares { command } => commands::spares::run(&command, cancel),
         Command::Volume { command } => commands::volume::run(&command, cancel),
         Command::Refill => commands::spares::refill_in_background(cancel),

@@ -364,10 +364,10 @@ fn what_is_immutable_is_told() {
     ran.says(&[
         "`tree` is out of sight, but not all of it could be deleted",
         &format!("hint: it may be marked as immutable or append-only (lsattr); clear that: chattr -ia ./{trash}/d/a; "),
-        "`calve rm --pending .` tries again\n",
+        &format!("then calve rm --wait ./{trash}\n"),
     ]);
     mark("-ia", &format!("./{trash}/d/a"));
-    rm().args(["--pending", "."]).within(&spot).succeeds();
+    rm().args(["--wait", &format!("./{trash}")]).within(&spot).succeeds();
     nothing_left(&spot);
 }
 
