@@ -14,7 +14,6 @@ pub enum Remedy {
     /// The place is on a file system that is mounted read-only.
     LeaveReadOnlyPlace,
     FreeSpaceOrChooseAnotherPlace,
-    FreeSpaceOrReport,
     /// Measure into a place that is not in the tree.
     ChoosePlaceOutsideTree,
     NameTree,
@@ -25,16 +24,9 @@ pub enum Remedy {
     /// The condition of a command, in the words of the report.
     AsReported(String),
     RunByHand,
-    /// Only root can empty the caches.
-    MeasureWarm,
 
     InstallGit,
-    /// The programs that serve repositories are missing.
-    InstallAllOfGit,
     ReadGitOutput,
-    BringLoopbackUp,
-    /// A path is no URL.
-    NameUrlOrRepository,
     CorrectUrl,
     NameRepository,
     NameFullClone,
@@ -42,12 +34,11 @@ pub enum Remedy {
     NameRepositoryWithHistory,
     TryCloningUrl,
     TryCloningDirectory,
-    ListBranches,
-    NameBranch,
-    ChooseServerTests,
+    CheckOutBranch,
     NameMainWorktree,
 
     InstallNode,
+    InstallNpmPackage,
     /// Install the program that a command needs.
     Install(ProgramSource),
     /// A remedy of the engine.
@@ -63,10 +54,6 @@ pub enum Remedy {
 #[expect(missing_docs, reason = "most names say it all")]
 pub enum ProgramSource {
     PackageManager,
-    /// The package manager; it is needed for a dump.
-    PackageManagerForDump,
-    /// The package manager; it is needed for a write load.
-    PackageManagerForLoad,
     BtrfsProgs,
     Node,
     /// The crate of this name.
