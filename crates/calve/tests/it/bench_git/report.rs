@@ -72,7 +72,8 @@ fn the_server_s_part_of_the_work_is_not_the_client_s() {
     let client = (number(&clone["user"]) + number(&clone["system"])) * 1000.0;
     assert!(client > 1.0 && number(&clone["server_cpu_ms"]["median"]) > 0.1, "{clone:#}");
     let received = number(&clone["bytes_received"]);
-    assert!((12e6..15e6).contains(&received), "{clone:#}");
+    // With the three files that were pushed, as deltas or whole.
+    assert!((12e6..17e6).contains(&received), "{clone:#}");
     spot.holds(&[]);
 }
 
