@@ -311,5 +311,9 @@ fn what_cannot_be_deleted_is_told_and_listed_and_tried_again() {
     guest.runs(rm().args(["--wait", "again"])).fails(1);
     guest.spot.tree("").owner(format!("{}/d/d/root's", trash().unwrap()), UnprivilegedUser::UID, UnprivilegedUser::GID);
     guest.runs(rm().args(["--wait", &trash().unwrap()])).succeeds();
+    // The locks of these attempts go with the next removal in the background.
+    guest.spot.tree("last").file("a", b"1");
+    guest.owns("last");
+    guest.runs(rm().arg("last")).succeeds();
     eventually_nothing_left(&guest.spot);
 }
