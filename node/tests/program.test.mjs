@@ -42,7 +42,7 @@ test('it runs by npx, with its streams and its exit code', () => {
 
 test('every command is there', () => {
   const known = succeeds(calve(folder, '--help'));
-  for (const command of ['cp', 'rm', 'probe', 'worktree', 'git', 'db', 'dedupe', 'du', 'reshare', 'bench', 'hook', 'completions', 'shell-init']) {
+  for (const command of ['cp', 'rm', 'probe', 'worktree', 'git', 'db', 'dedupe', 'du', 'bench', 'hook', 'completions', 'shell-init']) {
     assert.match(known, new RegExp(`^  ${command} `, 'm'));
     succeeds(calve(folder, command, '--help'));
   }

@@ -4,24 +4,25 @@ use calve_receipt::bench::{
     BenchFailure, BenchResult, CommandConditions, CommandResult, NotRun, NotRunReason, ResultDetails, Side,
 };
 
+use calve_receipt::human::counted;
+
 use crate::remedy::{ProgramSource, Remedy};
-use crate::report::{Report, Section, Table, Usage, counted, shown, shown_bytes, times};
-use crate::runs::{Runs, Schedule};
-use crate::space::Cache;
-use crate::stats::{Ratio, median};
-use crate::workload::{Group, Role, Row, Sample};
+use crate::report::{Report, Section, Table, Usage, or_dash, shown, shown_bytes, times};
+use crate::runs::Runs;
+use crate::stats::Ratio;
+use crate::workload::{Group, Role, Row, Sample, Workload};
 
 /// The rows of one group: those that were measured, the fastest first.
 struct Ranking<'a> {
-    group: &'static Group,
+    group: &'a Group,
     rows: Vec<&'a Row>,
     failed: Vec<&'a Row>,
 }
 
 /// Adds the runs to a report that has its own facts already.
-pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>) {
+pub(crate) fn complete(report: &mut Report, runs: &Runs) {
     let rankings = rankings(&runs.rows);
-    describe(report, runs, schedule);
+    describe(report, runs);
     for ranking in &rankings {
         report.document.results.extend(ranking.rows.iter().filter_map(|row| ranking.result(row)));
         let section = ranking.section(report.document.memory_floor_bytes);
@@ -42,20 +43,17 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>
     report.warn_of_spread(
         &measured.map(|row| (format!("`{}`", row.workload.command), row.seconds())).collect::<Vec<_>>(),
     );
-    warn_of_drift(report, &rankings, runs.rounds);
     for row in &runs.rows {
         let Some(failure) = &row.failed else { continue };
-        let (command, side) = (row.workload.command.clone(), Some(row.workload.role.side()));
-        report.fail(&format!("`{command}`"), BenchFailure { command, side, ..failure.clone() });
+        let Workload { command, role, group, .. } = &row.workload;
+        let label = format!("{}: `{command}`", group.name);
+        let (command, side, group) = (command.clone(), Some(role.side()), Some(group.name.to_string()));
+        report.fail(&label, BenchFailure { command, side, group, ..failure.clone() });
     }
 }
 
-fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>) {
-    let (cache, caches) = match schedule.cache {
-        Cache::Warm => ("warm", "warm: the tree was read once before the first run"),
-        Cache::Cold => ("cold", "cold: emptied before each run, including cached programs"),
-    };
-    report.circumstance("Caches", caches);
+fn describe(report: &mut Report, runs: &Runs) {
+    report.circumstance("Caches", "warm: the tree was read once before the first run");
     let deleted = if runs.deletions.is_empty() {
         String::from("; nothing was deleted in between, but for hard links")
     } else {
@@ -68,38 +66,13 @@ fn describe(report: &mut Report, runs: &Runs, schedule: &Schedule<'_>) {
     report.circumstance("Ratios", ratios);
     report.document.rounds = runs.rounds;
     let deletions = runs.deletions.clone();
-    report.command_conditions(CommandConditions { cache, deletions });
-}
-
-/// Warns when a whole round was slower than another.
-fn warn_of_drift(report: &mut Report, rankings: &[Ranking<'_>], rounds: u32) {
-    const DRIFT: f64 = 1.25;
-    let of = |round| {
-        let relative = rankings.iter().flat_map(|ranking| &ranking.rows).flat_map(|row| {
-            let of_round = row.samples.iter().filter(move |sample| sample.round == round);
-            of_round.map(move |sample| sample.usage.seconds / row.median())
-        });
-        Some((round, median(&relative.collect::<Vec<_>>())?))
-    };
-    let rounds: Vec<(u32, f64)> = (1..=rounds).filter_map(of).collect();
-    let compare = |a: &&(u32, f64), b: &&(u32, f64)| a.1.total_cmp(&b.1);
-    if let (Some(fast), Some(slow)) = (rounds.iter().min_by(compare), rounds.iter().max_by(compare))
-        && slow.1 / fast.1 > DRIFT
-    {
-        let message = format!(
-            "the machine was not equally fast all the time: round {} took {:.2} times as long as round {}",
-            slow.0,
-            slow.1 / fast.1,
-            fast.0
-        );
-        report.warn("drift", message);
-    }
+    report.command_conditions(CommandConditions { deletions });
 }
 
 fn rankings(rows: &[Row]) -> Vec<Ranking<'_>> {
     let mut rankings: Vec<Ranking<'_>> = Vec::new();
     for row in rows {
-        let group = row.workload.group;
+        let group = &row.workload.group;
         let index = rankings.iter().position(|ranking| ranking.group == group).unwrap_or_else(|| {
             rankings.push(Ranking { group, rows: Vec::new(), failed: Vec::new() });
             rankings.len() - 1
@@ -142,18 +115,13 @@ impl Ranking<'_> {
             times: Some(times(&row.workload.command, &runs)?),
             details: ResultDetails::Command(CommandResult {
                 side: row.workload.role.side(),
-                group: row.workload.group.name,
+                group: row.workload.group.name.to_string(),
                 ratio_to_fastest: ratio.median,
                 ratios: ratio.values,
                 faster_than: self.beaten_by(row).map(str::to_owned),
-                user_times: each(row, |sample| sample.usage.user_seconds),
-                system_times: each(row, |sample| sample.usage.system_seconds),
                 disk_bytes,
                 disk_bytes_of_runs: each(row, |sample| sample.disk_bytes),
-                flush_times: each(row, |sample| sample.flush_seconds),
-                busy_processors_of_others: each(row, |sample| sample.others),
-                rounds: each(row, |sample| sample.round),
-                positions: each(row, |sample| sample.position),
+                longest_stall: row.longest_stall(),
                 said: row.said.clone(),
                 remarks: row.remarks.clone(),
             }),
@@ -165,7 +133,10 @@ impl Ranking<'_> {
         let faster = |row: &Row| self.beaten_by(row).map_or_else(String::new, |ours| format!("faster than `{ours}`"));
         let mut head: Vec<&str> =
             vec!["command", "median", "min", "max", "ratio", "in rounds", "user", "system", "memory", "disk used"];
-        head.extend(self.rows.iter().any(|row| self.beaten_by(row).is_some()).then_some(""));
+        let stalls = self.rows.iter().any(|row| row.longest_stall().is_some());
+        head.extend(stalls.then_some("stall"));
+        let beaten = self.rows.iter().any(|row| self.beaten_by(row).is_some());
+        head.extend(beaten.then_some(""));
         let line = |row: &&Row| {
             let (ratio, values) = (self.ratio(row), row.seconds());
             let bounds =
@@ -174,7 +145,7 @@ impl Ranking<'_> {
             // The bench's own size is where the kernel begins to count, so that a smaller peak cannot be told.
             let floor = memory_floor_bytes as f64;
             let memory = if memory <= floor { format!("≤ {}", shown_bytes(floor)) } else { shown_bytes(memory) };
-            let cells = vec![
+            let mut cells = vec![
                 command(row),
                 shown(row.median()),
                 shown(bounds[0]),
@@ -185,16 +156,17 @@ impl Ranking<'_> {
                 shown(row.middle(|sample| sample.usage.system_seconds)),
                 memory,
                 shown_bytes(row.middle(|sample| sample.disk_bytes as f64)),
-                faster(row),
             ];
-            cells.into_iter().take(head.len()).collect()
+            cells.extend(stalls.then(|| or_dash(row.longest_stall(), shown)));
+            cells.extend(beaten.then(|| faster(row)));
+            cells
         };
         let failed = self.failed.iter().map(|row| vec![command(row), "failed".into()]);
         Section {
-            title: self.group.name.to_owned(),
+            title: self.group.name.to_string(),
             tables: vec![Table {
                 lines: self.rows.iter().map(line).chain(failed).collect(),
-                ends_with_text: head.len() == 11,
+                ends_with_text: beaten,
                 head: head.iter().map(|&column| column.to_owned()).collect(),
                 text_columns: 1,
                 ..Table::default()
@@ -206,7 +178,7 @@ impl Ranking<'_> {
 
     /// Says who is faster than Calve, or that nobody is.
     fn conclusion(&self) -> Option<String> {
-        let name = self.group.name;
+        let name = &self.group.name;
         let Some(ours) = self.reference() else {
             let failed = self.failed.iter().find(|row| row.workload.role == Role::Reference)?;
             return Some(format!("{name}: `{}` failed, so that nothing is compared with it.", failed.workload.command));
@@ -253,15 +225,16 @@ pub(crate) fn refused(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::workload::{Leftovers, Workload};
+    use std::borrow::Cow;
 
-    const GROUP: Group = Group { name: "copies", note: "" };
+    use super::*;
+    use crate::workload::Leftovers;
+
+    const GROUP: Group = Group { name: Cow::Borrowed("copies"), note: "" };
 
     fn row(command: &str, role: Role, seconds: &[f64]) -> Row {
         let sample = |(position, &seconds): (usize, &f64)| Sample {
             round: position as u32 + 1,
-            position,
             usage: Usage { seconds, ..Usage::default() },
             ..Sample::default()
         };
@@ -269,7 +242,16 @@ mod tests {
         let argv = Box::new(|_: &std::path::Path| Vec::new());
         let leftovers = Leftovers::Keep;
         let environment = Vec::new();
-        let mut row = Row::new(Workload { command, role, group: &GROUP, argv, environment, prepare: None, leftovers });
+        let mut row = Row::new(Workload {
+            command,
+            role,
+            group: GROUP,
+            argv,
+            environment,
+            prepare: None,
+            check: None,
+            leftovers,
+        });
         row.samples = seconds.iter().enumerate().map(sample).collect();
         row
     }

@@ -100,34 +100,6 @@ impl Clocks {
     }
 }
 
-/// Returns the user and system seconds of the children that this process has waited for, and of theirs, as the kernel has summed them up.
-pub(crate) fn children_seconds() -> Option<f64> {
-    let fields = own_clocks()?;
-    Some((fields[2] + fields[3]) / TICKS_PER_SECOND)
-}
-
-/// Returns the user seconds of this process and of the children that it has waited for.
-pub(crate) fn own_user_seconds() -> Option<f64> {
-    let fields = own_clocks()?;
-    Some((fields[0] + fields[2]) / TICKS_PER_SECOND)
-}
-
-/// Returns utime, stime, cutime and cstime in ticks: see proc(5).
-fn own_clocks() -> Option<[f64; 4]> {
-    let text = fs_err::read_to_string("/proc/self/stat").ok()?;
-    // The name, in brackets, may have spaces.
-    let fields: Vec<f64> =
-        text.rsplit_once(')')?.1.split_whitespace().skip(11).map_while(|field| field.parse().ok()).collect();
-    fields.get(..4)?.try_into().ok()
-}
-
-/// Returns the number of pages that were written to swap or read from it since the machine was started.
-pub(crate) fn swapped_pages() -> Option<u64> {
-    let text = fs_err::read_to_string("/proc/vmstat").ok()?;
-    let pages = text.lines().filter_map(|line| line.split_once(' '));
-    pages.filter(|(name, _)| ["pswpin", "pswpout"].contains(name)).map(|(_, number)| number.parse::<u64>().ok()).sum()
-}
-
 /// Formats a time as "2026-05-04T03:02:01Z". The calendar is Howard Hinnant's `civil_from_days`.
 pub(crate) fn utc(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
 use wait4::Wait4;
 
+use crate::machine::Clocks;
 use crate::report::Usage;
 
 pub(crate) struct ProcessResult {
@@ -22,6 +23,9 @@ pub(crate) struct ProcessResult {
     /// From before it was started until it had ended; processor time with that of the children that it waited for; memory at least as
     /// much as the bench had when it started it: the kernel begins to count there.
     pub(crate) usage: Usage,
+    /// The processors that other programs, or other machines on the same processors, used meanwhile. `None` where the system does
+    /// not tell, and for a run too short to tell.
+    pub(crate) others: Option<f64>,
 }
 
 impl ProcessResult {
@@ -48,16 +52,6 @@ pub(crate) fn measure(
     measure_command(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr), cancel)
 }
 
-/// Runs a program as [`measure`] does, while `watch` looks at it on a thread of its own, until it is told that the process has ended.
-pub(crate) fn measure_watched(
-    argv: &[OsString],
-    stderr: Stdio,
-    cancel: &CancelToken,
-    watch: impl FnOnce(Pid, &AtomicBool) + Send,
-) -> io::Result<ProcessResult> {
-    run(argv, Stdio::null(), stderr, None, cancel, watch)
-}
-
 /// Runs a program that is asked for something, such as its version, as [`measure`] does: what it prints goes to `stdout`, and it is killed
 /// when it has not ended after `patience`.
 pub(super) fn ask(
@@ -66,20 +60,10 @@ pub(super) fn ask(
     patience: Duration,
     cancel: &CancelToken,
 ) -> io::Result<ProcessResult> {
-    run(argv, stdout, Stdio::null(), Some(patience), cancel, |_, _| ())
-}
-
-fn run(
-    argv: &[OsString],
-    stdout: Stdio,
-    stderr: Stdio,
-    patience: Option<Duration>,
-    cancel: &CancelToken,
-    watch: impl FnOnce(Pid, &AtomicBool) + Send,
-) -> io::Result<ProcessResult> {
     let [program, arguments @ ..] = argv else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut command = Command::new(program);
-    run_command(command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(stderr), patience, cancel, watch)
+    command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::null());
+    run_command(&mut command, Some(patience), cancel, |_, _| ())
 }
 
 /// Runs a command that is ready but for its process group, as [`measure`] does.
@@ -104,7 +88,7 @@ fn run_command(
 ) -> io::Result<ProcessResult> {
     // A group of its own: Ctrl-C goes to the bench alone, and all that a program started can be ended at once.
     command.process_group(0);
-    let began = Instant::now();
+    let (began, clocks) = (Instant::now(), Clocks::now());
     let mut child = command.spawn()?;
     let group = Pid::from_child(&child);
     let has_ended = AtomicBool::new(false);
@@ -128,7 +112,8 @@ fn run_command(
         system_seconds: used.rusage.stime.as_secs_f64(),
         peak_memory_bytes: used.rusage.maxrss,
     };
-    Ok(ProcessResult { status: used.status, usage })
+    let others = clocks.and_then(|clocks| clocks.others_since(usage.seconds, usage.user_seconds));
+    Ok(ProcessResult { status: used.status, usage, others })
 }
 
 fn wait_until_it_ends(process: Pid) -> io::Result<()> {

@@ -13,7 +13,6 @@ pub enum Remedy {
     /// The place is on a file system that is mounted read-only.
     LeaveReadOnlyPlace,
     FreeSpaceOrChooseAnotherPlace,
-    FreeSpaceOrReport,
     /// Measure into a place that is not in the tree.
     ChoosePlaceOutsideTree,
     NameTree,
@@ -24,16 +23,9 @@ pub enum Remedy {
     /// The condition of a command, in the words of the report.
     AsReported(String),
     RunByHand,
-    /// Only root can empty the caches.
-    MeasureWarm,
 
     InstallGit,
-    /// The programs that serve repositories are missing.
-    InstallAllOfGit,
     ReadGitOutput,
-    BringLoopbackUp,
-    /// A path is no URL.
-    NameUrlOrRepository,
     CorrectUrl,
     NameRepository,
     NameFullClone,
@@ -41,12 +33,11 @@ pub enum Remedy {
     NameRepositoryWithHistory,
     TryCloningUrl,
     TryCloningDirectory,
-    ListBranches,
-    NameBranch,
-    ChooseServerTests,
+    CheckOutBranch,
     NameMainWorktree,
 
     InstallNode,
+    InstallNpmPackage,
     /// Install the program that a command needs.
     Install(ProgramSource),
     /// A remedy of the engine.
@@ -61,10 +52,6 @@ pub enum Remedy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgramSource {
     PackageManager,
-    /// The package manager; it is needed for a dump.
-    PackageManagerForDump,
-    /// The package manager; it is needed for a write load.
-    PackageManagerForLoad,
     BtrfsProgs,
     Node,
     /// The crate of this name.

@@ -8,19 +8,17 @@ use calve_receipt::bench::BenchFailure;
 use calve_receipt::human::{duration, size};
 
 use crate::error::{BenchError, FailureKind};
-use crate::machine::Clocks;
 use crate::process::{self, ProcessResult};
 use crate::random::SplitMix64;
 use crate::remedy::Remedy;
 use crate::scratch::Scratch;
-use crate::setup::{BenchSetup, Rounds, Turns, check_cancelled};
-use crate::space::{self, Cache, Room};
-use crate::workload::{Leftovers, Row, Sample, Workload};
+use crate::setup::{BenchSetup, Rounds, check_cancelled};
+use crate::space::Room;
+use crate::workload::{Leftovers, OwnTimes, Row, Sample, Workload};
 
 /// How the runs go.
 pub(crate) struct Schedule<'a> {
     pub(crate) rounds: Rounds,
-    pub(crate) cache: Cache,
     /// The most that one run makes.
     needs: Room,
     /// The machine's; 0 where that is not known.
@@ -35,13 +33,12 @@ pub(crate) struct Schedule<'a> {
 impl<'a> Schedule<'a> {
     pub(crate) fn new(
         setup: &BenchSetup<'a>,
-        turns: Turns,
+        rounds: Rounds,
         needs: Room,
         memory_bytes: u64,
         inspect: &'a dyn Fn(&Path) -> Vec<String>,
     ) -> Self {
-        let Turns { rounds, cache } = turns;
-        Self { rounds, cache, needs, memory_bytes, inspect, say: setup.say, cancel: setup.cancel }
+        Self { rounds, needs, memory_bytes, inspect, say: setup.say, cancel: setup.cancel }
     }
 }
 
@@ -53,21 +50,45 @@ pub(crate) struct Runs {
     pub(crate) deletions: Vec<String>,
 }
 
-/// Runs all of them. What a program does wrong is in its row; an error is of the bench itself.
+/// The state of something that takes turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    More,
+    /// It has failed, or cannot be run here.
+    Last,
+}
+
+/// Gives each of so many a turn in every round, in another order each time. Returns the number of rounds.
+pub(crate) fn take_turns(
+    count: usize,
+    rounds: Rounds,
+    mut take: impl FnMut(usize, u32) -> Result<Turn, BenchError>,
+) -> Result<u32, BenchError> {
+    let (began, mut going, mut done) = (Instant::now(), vec![Turn::More; count], 0);
+    while rounds.another(done, began.elapsed()) && going.contains(&Turn::More) {
+        done += 1;
+        for index in order(count, done) {
+            if going[index] == Turn::More {
+                going[index] = take(index, done)?;
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// Runs all of them. A failure of a program is in its row; an error is of the bench itself.
 pub(crate) fn run(
     workloads: Vec<Workload>,
     schedule: &Schedule<'_>,
     scratch: &mut Scratch<'_>,
 ) -> Result<Runs, BenchError> {
-    let rows = workloads.into_iter().map(Row::new).collect();
-    let needs = schedule.needs;
-    let mut bench = Bench { schedule, scratch, rows, needs, used_in_round: 0, deletions: Vec::new(), position: 0 };
-    let began = Instant::now();
-    let mut rounds = 0;
-    while schedule.rounds.another(rounds, began.elapsed()) && bench.rows.iter().any(|row| row.failed.is_none()) {
-        rounds += 1;
-        bench.round(rounds)?;
-    }
+    let rows: Vec<Row> = workloads.into_iter().map(Row::new).collect();
+    let (count, needs) = (rows.len(), schedule.needs);
+    let mut bench = Bench { schedule, scratch, rows, needs, deletions: Vec::new() };
+    let rounds = take_turns(count, schedule.rounds, |index, round| {
+        bench.one(index, round)?;
+        Ok(if bench.rows[index].failed.is_some() { Turn::Last } else { Turn::More })
+    })?;
     Ok(Runs { rows: bench.rows, rounds, deletions: bench.deletions })
 }
 
@@ -77,27 +98,10 @@ struct Bench<'a, 's, 'h> {
     rows: Vec<Row>,
     /// The known need of one run: as estimated, or more when a run took more.
     needs: Room,
-    used_in_round: u64,
     deletions: Vec<String>,
-    position: usize,
 }
 
 impl Bench<'_, '_, '_> {
-    /// Runs each command once. Round 0 does not count.
-    fn round(&mut self, round: u32) -> Result<(), BenchError> {
-        if self.scratch.has_runs() && (self.is_full(self.used_in_round)? || self.fills_memory()) {
-            self.make_room(format!("before round {round}"))?;
-        }
-        let before = self.scratch.used_bytes()?;
-        for index in order(self.rows.len(), round) {
-            if self.rows[index].failed.is_none() {
-                self.one(index, round)?;
-            }
-        }
-        self.used_in_round = self.scratch.used_bytes()?.saturating_sub(before);
-        Ok(())
-    }
-
     fn one(&mut self, index: usize, round: u32) -> Result<(), BenchError> {
         self.ensure_room(round)?;
         let dst = self.scratch.next_run();
@@ -110,45 +114,41 @@ impl Bench<'_, '_, '_> {
         }
         let stderr = self.scratch.stderr()?;
         self.scratch.flush()?;
-        if self.schedule.cache == Cache::Cold {
-            space::drop_caches()?;
-        }
         check_cancelled(self.schedule.cancel)?;
         let used_before = self.scratch.used_bytes()?;
-        let clocks = Clocks::now();
         let workload = &self.rows[index].workload;
         let ran = process::measure(&(workload.argv)(&dst), &workload.environment, stderr, self.schedule.cancel);
         check_cancelled(self.schedule.cancel)?;
-        let others = |ended: &ProcessResult| clocks?.others_since(ended.usage.seconds, ended.usage.user_seconds);
-        let others = ran.as_ref().ok().and_then(others);
-        let flushing = Instant::now();
         self.scratch.flush()?;
-        let flush_seconds = flushing.elapsed().as_secs_f64();
         if self.rows[index].workload.prepare.is_some() {
             // Space that became free of what was there before counts too.
             self.scratch.settle()?;
         }
         let disk_bytes = self.scratch.used_bytes()?.cast_signed() - used_before.cast_signed();
 
-        match failure(&ran, round, &dst, &self.scratch.said()) {
+        let mut failed = failure(&ran, round, &dst, &self.scratch.said());
+        let mut own = OwnTimes::default();
+        if let (None, Some(check)) = (&failed, &self.rows[index].workload.check) {
+            match check(&dst) {
+                Ok(times) => own = times,
+                Err(reason) => failed = Some(BenchFailure { round, reason, ..BenchFailure::default() }),
+            }
+        }
+        match failed {
             Some(failure) => self.fail(index, failure),
             None => {
-                let ended = ran?;
+                let ProcessResult { mut usage, others, .. } = ran?;
+                usage.seconds = own.seconds.unwrap_or(usage.seconds);
                 // A program that fails may have filled the disk.
                 self.needs.bytes = self.needs.bytes.max(u64::try_from(disk_bytes).unwrap_or(0));
-                let took = duration(Duration::from_secs_f64(ended.usage.seconds));
-                (self.schedule.say)(&format!("{}  {took:>9}  {}", which(round), self.rows[index].workload.command));
+                let took = duration(Duration::from_secs_f64(usage.seconds));
+                (self.schedule.say)(&format!("round {round}  {took:>9}  {}", self.rows[index].workload.command));
                 let row = &mut self.rows[index];
                 if row.said.is_empty() && row.remarks.is_empty() {
                     row.said = self.scratch.said();
                     row.remarks = (self.schedule.inspect)(&dst);
                 }
-                if round > 0 {
-                    let position = self.position;
-                    let usage = ended.usage;
-                    row.samples.push(Sample { round, position, usage, disk_bytes, flush_seconds, others });
-                    self.position += 1;
-                }
+                row.samples.push(Sample { round, usage, disk_bytes, stall_seconds: own.stall_seconds, others });
             }
         }
         if self.rows[index].workload.leftovers == Leftovers::DeleteAtOnce {
@@ -160,13 +160,13 @@ impl Bench<'_, '_, '_> {
 
     fn fail(&mut self, index: usize, failure: BenchFailure) {
         let command = &self.rows[index].workload.command;
-        (self.schedule.say)(&format!("{}  {:>9}  {command}: {}", which(failure.round), "failed", failure.reason));
+        (self.schedule.say)(&format!("round {}  {:>9}  {command}: {}", failure.round, "failed", failure.reason));
         self.rows[index].failed = Some(failure);
     }
 
-    fn is_full(&self, for_more: u64) -> Result<bool, BenchError> {
+    fn is_full(&self) -> Result<bool, BenchError> {
         let free = self.scratch.free()?;
-        Ok(free.bytes < for_more.max(self.needs.bytes) || free.inodes < self.needs.inodes)
+        Ok(free.bytes < self.needs.bytes || free.inodes < self.needs.inodes)
     }
 
     /// Reports whether results fill the memory: their names, inodes and contents stay in memory, and would push out the source's.
@@ -175,24 +175,16 @@ impl Bench<'_, '_, '_> {
         self.schedule.memory_bytes > 0 && kept > self.schedule.memory_bytes / 2
     }
 
+    /// Deletes the results of earlier runs when they are in the way.
     fn ensure_room(&mut self, round: u32) -> Result<(), BenchError> {
-        if self.is_full(0)? && self.scratch.has_runs() {
-            self.make_room(format!("within round {round}"))?;
+        if self.scratch.has_runs() && (self.is_full()? || self.fills_memory()) {
+            (self.schedule.say)("deleting the results of earlier runs, to make room");
+            self.scratch.delete_runs(self.schedule.cancel)?;
+            self.scratch.settle()?;
+            self.deletions.push(format!("in round {round}"));
         }
-        if self.is_full(0)? { Err(no_room(self.scratch, self.needs)?) } else { Ok(()) }
+        if self.is_full()? { Err(no_room(self.scratch, self.needs)?) } else { Ok(()) }
     }
-
-    fn make_room(&mut self, when: String) -> Result<(), BenchError> {
-        (self.schedule.say)("deleting the results of earlier runs, to make room");
-        self.scratch.delete_runs(self.schedule.cancel)?;
-        self.scratch.settle()?;
-        self.deletions.push(when);
-        Ok(())
-    }
-}
-
-fn which(round: u32) -> String {
-    if round == 0 { "warm-up".to_owned() } else { format!("round {round}") }
 }
 
 pub(crate) fn check_room(scratch: &Scratch<'_>, needs: Room) -> Result<(), BenchError> {
@@ -201,7 +193,7 @@ pub(crate) fn check_room(scratch: &Scratch<'_>, needs: Room) -> Result<(), Bench
     if fits { Ok(()) } else { Err(no_room(scratch, needs)?) }
 }
 
-pub(crate) fn no_room(scratch: &Scratch<'_>, needs: Room) -> Result<BenchError, BenchError> {
+fn no_room(scratch: &Scratch<'_>, needs: Room) -> Result<BenchError, BenchError> {
     let free = scratch.free()?;
     let into = scratch.path().parent().unwrap_or(scratch.path());
     let (needed, available) = if free.bytes < needs.bytes {

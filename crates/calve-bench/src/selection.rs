@@ -47,10 +47,6 @@ impl Selection {
         report.document.facts.commands_chosen = Some(names.clone());
     }
 
-    pub(super) fn is_all(&self) -> bool {
-        self.names.is_none()
-    }
-
     pub(super) fn takes(&self, command: &str) -> bool {
         self.names.as_ref().is_none_or(|names| names.contains(&label(command)))
     }

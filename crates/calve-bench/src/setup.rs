@@ -8,7 +8,6 @@ use calve_core::{CancelToken, Error, ShownPath};
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
 use crate::scratch::{Scratch, real_path};
-use crate::space::Cache;
 
 /// The options that all benches have.
 pub struct BenchSetup<'a> {
@@ -22,15 +21,6 @@ pub struct BenchSetup<'a> {
     pub hint: fn(&Remedy) -> String,
     /// Ends the bench early.
     pub cancel: &'a CancelToken,
-}
-
-/// The options of benches that run commands in turn.
-#[derive(Debug, Clone, Copy)]
-pub struct Turns {
-    /// How many rounds are counted.
-    pub rounds: Rounds,
-    /// Whether the caches are emptied before each run.
-    pub cache: Cache,
 }
 
 /// How many rounds count.

@@ -2,9 +2,6 @@
 
 use std::os::fd::AsFd;
 
-use crate::error::{BenchError, FailureKind};
-use crate::remedy::Remedy;
-
 /// Returns the used space that `df` shows, in bytes.
 pub(crate) fn used_bytes(directory: impl AsFd) -> rustix::io::Result<u64> {
     let stat = rustix::fs::fstatvfs(directory)?;
@@ -36,34 +33,4 @@ pub(crate) fn flush(directory: impl AsFd) -> rustix::io::Result<()> {
         rustix::fs::sync();
     }
     Ok(())
-}
-
-/// Whether the caches are emptied before each run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cache {
-    /// Everything was read before the first run.
-    Warm,
-    /// Emptied before each run.
-    Cold,
-}
-
-impl Cache {
-    /// Returns `Cold`. Fails if this user cannot empty the caches: only root can.
-    pub fn cold() -> Result<Self, BenchError> {
-        match fs_err::OpenOptions::new().write(true).open(DROP_CACHES) {
-            Ok(_) => Ok(Self::Cold),
-            Err(error) => {
-                let text = format!("the caches cannot be emptied: {error}");
-                Err(BenchError::stated(FailureKind::Refused, text, Remedy::MeasureWarm))
-            }
-        }
-    }
-}
-
-/// The kernel's switch (proc(5)); root may write to it.
-const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
-
-/// Takes everything that is on the disk out of memory: contents, names and inodes, of all programs.
-pub(crate) fn drop_caches() -> std::io::Result<()> {
-    fs_err::write(DROP_CACHES, "3")
 }

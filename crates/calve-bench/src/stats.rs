@@ -39,45 +39,6 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Returns the value that so many percent are not above. `None` of too few values to tell.
-pub(crate) fn percentile(values: &[f64], percent: f64) -> Option<f64> {
-    if (values.len() as f64) < 100.0 / (100.0 - percent) {
-        return None;
-    }
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (values.len() as f64 * percent / 100.0).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied()
-}
-
-fn mad(values: &[f64], centre: f64) -> f64 {
-    let distances: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
-    median(&distances).unwrap_or(0.0)
-}
-
-/// Hyperfine's rule: ten standard deviations, of which the MAD times 1.4826 is an estimate that outliers do not move.
-const OUTLIER_SCORE: f64 = 1.4826 * 10.0;
-
-/// The MAD is sometimes tiny by chance. What is this close to the median troubles nobody.
-const HARMLESS: f64 = 0.05;
-
-/// Two values that are close to each other by chance would make an outlier of any third.
-const ENOUGH: usize = 5;
-
-/// Returns the positions of the values that are far from the others.
-pub(crate) fn outliers(values: &[f64]) -> Vec<usize> {
-    if values.len() < ENOUGH {
-        return Vec::new();
-    }
-    let Some(centre) = median(values) else { return Vec::new() };
-    let spread = mad(values, centre).max(f64::EPSILON);
-    let far = |value: f64| {
-        let distance = (value - centre).abs();
-        distance / spread > OUTLIER_SCORE && distance > HARMLESS * centre
-    };
-    (0..values.len()).filter(|&index| far(values[index])).collect()
-}
-
 /// The times of one command as a multiple of another's, each taken within one round, in which the machine was about equally fast.
 pub(crate) struct Ratio {
     pub(crate) median: f64,
@@ -114,14 +75,6 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_need_enough_values() {
-        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
-        assert_eq!(percentile(&values, 99.0), Some(198.0));
-        assert_eq!(percentile(&values[..100], 99.0), Some(199.0));
-        assert_eq!(percentile(&values[..99], 99.0), None);
-    }
-
-    #[test]
     fn of_an_even_number_in_any_order() {
         // Median (3 + 5) / 2 = 4.
         let summary = Summary::of(&[9.0, 3.0, 1.0, 5.0]).unwrap();
@@ -136,32 +89,6 @@ mod tests {
         assert_eq!((summary.mean, summary.median, summary.min, summary.max), (2.5, 2.5, 2.5, 2.5));
         assert_eq!(summary.stddev, None);
         assert_eq!(Summary::of(&[]), None);
-    }
-
-    #[test]
-    fn outliers_are_ten_deviations_away() {
-        // Median 10, distances 1 0 1 2 x: MAD 1, so that the limit is 10 + 14.826.
-        assert_eq!(outliers(&[9.0, 10.0, 11.0, 8.0, 24.8]), [0; 0]);
-        assert_eq!(outliers(&[9.0, 10.0, 11.0, 8.0, 24.9]), [4]);
-        // The other side, and the position that it had.
-        assert_eq!(outliers(&[29.0, 10.0, 30.0, 31.0, 32.0]), [1]);
-        // All equal but one: the MAD is zero.
-        assert_eq!(outliers(&[5.0, 5.0, 5.0, 5.0, 6.0]), [4]);
-        assert_eq!(outliers(&[]), [0; 0]);
-    }
-
-    #[test]
-    fn a_tiny_distance_is_no_outlier_however_small_the_spread() {
-        // Median 2.001, MAD 0.001; 2.02 is 19 of them away, and 1 % slower.
-        assert_eq!(outliers(&[2.0, 2.001, 2.002, 2.001, 2.02]), [0; 0]);
-        // 2.2 is 10 % slower.
-        assert_eq!(outliers(&[2.0, 2.001, 2.002, 2.001, 2.2]), [4]);
-    }
-
-    #[test]
-    fn few_values_have_no_outliers() {
-        assert_eq!(outliers(&[2.0, 2.001, 2.0, 9.0]), [0; 0]);
-        assert_eq!(outliers(&[2.0, 2.001, 2.0, 2.0, 9.0]), [4]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Commands to compare, and their results.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ pub(crate) struct Workload {
     /// As a user would type it, with words in capitals for the places.
     pub(crate) command: String,
     pub(crate) role: Role,
-    pub(crate) group: &'static Group,
+    pub(crate) group: Group,
     /// The program and its arguments for a run that makes the new path given.
     pub(crate) argv: Argv,
     /// Variables of its environment.
@@ -22,6 +23,8 @@ pub(crate) struct Workload {
     /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
     /// Its result says why the command cannot be run after all.
     pub(crate) prepare: Option<PrepareFunction>,
+    /// Looks at a run that ended well: the times that the program took itself, or the reason why it is a failure all the same.
+    pub(crate) check: Option<CheckFunction>,
     /// Whether what a run made stays until room is needed, or would change the runs after it.
     pub(crate) leftovers: Leftovers,
 }
@@ -30,6 +33,16 @@ pub(crate) struct Workload {
 pub(crate) type Argv = Box<dyn Fn(&Path) -> Vec<OsString>>;
 
 pub(crate) type PrepareFunction = Box<dyn Fn(&Path) -> Result<Option<String>, BenchError>>;
+
+pub(crate) type CheckFunction = Box<dyn Fn(&Path) -> Result<OwnTimes, String>>;
+
+/// The times that a program took of a part of its work.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OwnTimes {
+    /// Counts in place of the time of the whole process.
+    pub(crate) seconds: Option<f64>,
+    pub(crate) stall_seconds: Option<f64>,
+}
 
 /// The part that a command has in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +67,9 @@ pub(crate) enum Leftovers {
 }
 
 /// Commands whose results are worth the same. Only these are compared with each other.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) note: &'static str,
 }
 
@@ -95,6 +108,11 @@ impl Row {
         self.middle(|sample| sample.usage.seconds)
     }
 
+    /// Returns the longest stall of all runs.
+    pub(crate) fn longest_stall(&self) -> Option<f64> {
+        self.samples.iter().filter_map(|sample| sample.stall_seconds).reduce(f64::max)
+    }
+
     /// Returns the median of a value of its runs.
     pub(crate) fn middle(&self, value: impl Fn(&Sample) -> f64) -> f64 {
         median(&self.samples.iter().map(value).collect::<Vec<_>>()).unwrap_or(f64::INFINITY)
@@ -103,16 +121,12 @@ impl Row {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sample {
-    /// From 1; the warm-up rounds are not counted.
+    /// From 1.
     pub(crate) round: u32,
-    /// Which of all counted runs it was, from 0.
-    pub(crate) position: usize,
     pub(crate) usage: Usage,
     /// How much fuller the file system was afterwards, everything written out.
     pub(crate) disk_bytes: i64,
-    /// How long writing everything out took afterwards.
-    pub(crate) flush_seconds: f64,
-    /// The processors that other programs, or other machines on the same processors, used meanwhile. `None` where the system does
-    /// not tell, and for a run too short to tell.
+    /// The longest time that the event loop of a program did not turn; of a program without one, `None`.
+    pub(crate) stall_seconds: Option<f64>,
     pub(crate) others: Option<f64>,
 }

@@ -96,7 +96,7 @@ pub use {
     scan::{ScanOptions, scan_tree},
     space::{
         DedupeMode, DedupeOptions, DedupeReport, DiskUsage, DiskUsageOptions, LeftFiles, PathUsage, Usage, dedupe,
-        disk_usage, reshare,
+        disk_usage,
     },
     spare::{names::SpareNames, record::KnownState, store::SpareSource},
     spares::{

@@ -26,6 +26,7 @@ mod bare;
 mod build;
 mod container;
 mod control;
+mod copy_up;
 mod end_reason;
 mod engine;
 mod error;
@@ -55,6 +56,7 @@ pub use build::{
 };
 pub use container::RUNTIMES;
 pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
+pub use copy_up::LargeFile;
 pub use end_reason::EndReason;
 pub use engine::{EngineKind, MysqlSession, PostgresSession, names as engines};
 pub use error::{Error, Result, UnusableData};

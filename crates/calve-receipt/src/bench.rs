@@ -15,7 +15,7 @@ pub struct BenchReport {
     /// `calve.bench/1`, or `calve.bench.git/1`.
     #[cfg_attr(test, schemars(extend("enum" = ["calve.bench/1", "calve.bench.git/1"])))]
     pub schema: &'static str,
-    /// `copy`, `db`, `dedupe`, `git`, `worktree` or `write`.
+    /// `copy`, `db`, `git`, `worktree` or `write`.
     pub bench: &'static str,
     /// When it began, in UTC.
     pub date: String,
@@ -41,9 +41,6 @@ pub struct BenchReport {
 pub struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeFact>,
-    /// The tree that `tree` is compared with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub other_tree: Option<TreeFact>,
     /// Whether `tree` is on the file system of `target`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_file_system: Option<bool>,
@@ -71,12 +68,9 @@ pub struct Facts {
     /// The statement that writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<String>,
-    /// The program that loads the server, and its arguments.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub load: Option<String>,
 }
 
-/// A tree that is copied or compared.
+/// A tree that is copied.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TreeFact {
@@ -153,18 +147,16 @@ pub struct Location {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Conditions {
-    /// For copy and worktree.
+    /// For copy, worktree and write.
     Commands(CommandConditions),
-    /// For db and write, which have none.
+    /// For db, which has none.
     None {},
-    Git(Box<GitConditions>),
+    Git(GitConditions),
 }
 
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommandConditions {
-    /// `warm` or `cold`.
-    pub cache: &'static str,
     /// When earlier results were deleted to make room.
     pub deletions: Vec<String>,
 }
@@ -172,18 +164,9 @@ pub struct CommandConditions {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GitConditions {
-    /// The URL given by `--server`.
-    pub server: Option<String>,
     pub protocol: u8,
-    /// `null` with a server of the user's, as the next one.
-    pub bitmaps: Option<bool>,
-    pub commit_graph: Option<bool>,
-    pub automatic_gc: bool,
-    pub concurrency: u32,
     pub fetches: u32,
-    pub push_every_seconds: f64,
     pub repositories: Vec<GitRepository>,
-    pub accounting: Option<Accounting>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -191,37 +174,15 @@ pub struct GitConditions {
 pub struct GitRepository {
     pub name: String,
     pub source: String,
-    pub branch: Option<String>,
-    /// The file that `git blame` is run on.
+    pub branch: String,
+    /// The file that `git blame` is run on: the one that changed most often in the commits that it looks at. Null without a history.
     pub file: Option<String>,
+    /// `N` of `git checkout HEAD~N`.
     pub back: u32,
-    pub bitmaps: Option<bool>,
-    pub commit_graph: Option<bool>,
-    /// Null with `--server`.
-    pub shape: Option<RepositoryShape>,
-}
-
-/// The numbers of a repository and of a checkout of its branch.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RepositoryShape {
-    /// `git-sizer`, or `calve` without it.
-    pub counted_by: &'static str,
-    /// By git-sizer's names, and those of a checkout.
-    #[serde(flatten)]
-    pub numbers: BTreeMap<String, u64>,
-}
-
-/// Compares what was charged to operations with what the kernel counted.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Accounting {
-    pub host_cpu_ms: Option<f64>,
-    pub charged_cpu_ms: f64,
-    pub pushes_cpu_ms: f64,
-    pub not_charged_cpu_ms: f64,
-    pub bench_cpu_ms: f64,
-    pub difference_percent: Option<f64>,
+    pub pack_bytes: u64,
+    /// The regular files of a checkout.
+    pub checkout_files: u64,
+    pub checkout_bytes: u64,
 }
 
 /// One row.
@@ -260,7 +221,6 @@ pub enum ResultDetails {
     Database(Box<DatabaseResult>),
     DatabaseStep(DatabaseStepResult),
     Git(GitResult),
-    Write(WriteResult),
 }
 
 /// Whose program a row measures.
@@ -276,36 +236,18 @@ pub enum Side {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CommandResult {
     pub side: Side,
-    pub group: &'static str,
+    pub group: String,
     pub ratio_to_fastest: f64,
     /// In each round, the time as a multiple of the fastest command's.
     pub ratios: Vec<f64>,
     /// The command of Calve's that this peer beats.
     pub faster_than: Option<String>,
-    pub user_times: Vec<f64>,
-    pub system_times: Vec<f64>,
     pub disk_bytes: i64,
     pub disk_bytes_of_runs: Vec<i64>,
-    pub flush_times: Vec<f64>,
-    pub busy_processors_of_others: Vec<Option<f64>>,
-    pub rounds: Vec<u32>,
-    pub positions: Vec<usize>,
+    /// The longest time that the event loop was blocked, in seconds; null for programs without one.
+    pub longest_stall: Option<f64>,
     pub said: String,
     pub remarks: Vec<String>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct WriteResult {
-    pub side: Side,
-    pub files: u64,
-    pub bytes: u64,
-    pub directories: u64,
-    /// To `writeFileSync` in a loop.
-    pub ratio_to_loop: Option<f64>,
-    pub longest_stall: Option<f64>,
-    pub stalls: Vec<Option<f64>>,
-    pub peak_descriptors: Option<u64>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -320,16 +262,10 @@ pub struct DatabaseResult {
     pub clone_ms: Option<Spread>,
     pub first_query_ms: Option<Spread>,
     pub first_write_ms: Option<Spread>,
-    pub second_write_ms: Option<Spread>,
     pub tenth_write_ms: Option<Spread>,
-    pub worst_latency_ms: Option<Spread>,
     pub stop_ms: Option<Spread>,
-    pub transactions_per_second: Option<Spread>,
     pub disk_bytes: Option<Spread>,
     pub memory_bytes: Option<Spread>,
-    /// For each run and second: transactions, and the worst latency in milliseconds.
-    pub timelines: Vec<Vec<(f64, f64)>>,
-    pub writes_ms: Vec<Vec<f64>>,
 }
 
 /// The commands that are timed as a whole, from their start until a query is answered.
@@ -360,18 +296,11 @@ pub struct GitResult {
     pub operation: &'static str,
     pub clone: &'static str,
     pub fetch: Option<&'static str>,
-    pub server_cpu_ms_median: Option<f64>,
-    pub server_cpu_ms_min: Option<f64>,
-    pub server_cpu_ms_max: Option<f64>,
-    pub server_cpu_ms: Option<Vec<f64>>,
-    pub server_upload_pack_cpu_ms_median: Option<f64>,
-    pub server_pack_objects_cpu_ms_median: Option<f64>,
-    pub server_peak_memory_bytes: Option<u64>,
-    pub requests: Option<u64>,
-    pub bytes_received: Option<u64>,
-    pub bytes_sent: Option<u64>,
-    pub rounds: Vec<u32>,
-    pub ordinals: Vec<u32>,
+    pub server_cpu_ms: Option<Spread>,
+    pub server_peak_memory_bytes: u64,
+    /// Medians from here on.
+    pub connections: u64,
+    pub bytes_received: u64,
     pub said: String,
 }
 
@@ -389,8 +318,7 @@ pub struct BenchFailure {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub directories: Option<u64>,
-    /// 0 for a round that does not count.
+    pub group: Option<String>,
     pub round: u32,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,

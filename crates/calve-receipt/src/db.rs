@@ -85,6 +85,8 @@ pub struct DbServer {
     pub strategy: &'static str,
     /// The better strategies, and why they were not used.
     pub refused: Vec<String>,
+    /// Files that an overlay copies when the server first opens them for writing.
+    pub copied_on_first_open: Vec<DbFile>,
     /// How long cloning took, in milliseconds.
     pub clone_ms: f64,
     /// The time from the start of cloning to the first answer, in milliseconds.
@@ -188,6 +190,16 @@ pub struct DbMark {
     pub bytes: u64,
     /// When the mark was made, in seconds since 1970.
     pub made_unix_s: u64,
+}
+
+/// A file of a data directory.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbFile {
+    /// The path, relative to the data directory.
+    pub path: ReceiptPath,
+    /// The size in bytes.
+    pub bytes: u64,
 }
 
 /// The report of `calve db template create`.

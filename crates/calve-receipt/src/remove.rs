@@ -1,6 +1,5 @@
 //! Removals and their dry runs.
 
-use calve_core::PendingTrash;
 use calve_core::RemoveReport;
 use serde::Serialize;
 
@@ -44,44 +43,5 @@ impl From<&RemoveReport> for RemoveReceipt {
             warnings: warnings(&report.warnings),
             elapsed_ms: report.elapsed.into(),
         }
-    }
-}
-
-/// The report of `calve rm --pending`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.pending/1")]
-pub struct PendingReceipts {
-    /// The removed trees that were found not to be deleted yet.
-    pub pending: Vec<PendingReceipt>,
-}
-
-/// A removed tree that was found not to be deleted yet.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct PendingReceipt {
-    /// The hidden path.
-    path: ReceiptPath,
-    /// The fate of it.
-    pub state: PendingState,
-    /// Why it could not be deleted. Null unless this run has tried and failed.
-    pub reason: Option<String>,
-}
-
-/// The fate of a removed tree: this run has deleted it; it waits to be deleted, or another process is deleting it; or it could
-/// not be deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum PendingState {
-    Deleted,
-    Waiting,
-    Stuck,
-}
-
-impl PendingReceipt {
-    /// Returns the receipt of `trash` in this state.
-    pub fn new(trash: &PendingTrash, state: PendingState) -> Self {
-        Self { path: path(&trash.path), state, reason: None }
     }
 }

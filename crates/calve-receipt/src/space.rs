@@ -1,6 +1,6 @@
 //! The space that trees use and share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use calve_core::{DedupeReport, DiskUsage};
 use serde::Serialize;
@@ -144,26 +144,6 @@ impl DedupeReceipt {
     }
 }
 
-/// The report of `calve reshare`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(tag = "schema", rename = "calve.reshare/1")]
-pub struct ReshareReceipt {
-    #[serde(flatten)]
-    sharing: Sharing,
-    /// The tree whose contents are shared.
-    src: ReceiptPath,
-    /// The tree that shares them.
-    dst: ReceiptPath,
-}
-
-impl ReshareReceipt {
-    /// Converts the report of sharing between `src` and `dst`.
-    pub fn new(report: &DedupeReport, dry_run: bool, src: &Path, dst: &Path) -> Self {
-        Self { sharing: Sharing::new(report, dry_run), src: path(src), dst: path(dst) }
-    }
-}
-
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Sharing {
@@ -179,8 +159,6 @@ struct Sharing {
     shared: SharedAmount,
     /// The number of files that shared everything before.
     already_shared_files: u64,
-    /// The number of files with the same path and size and other contents.
-    differing_files: u64,
     /// The growth of the free space in bytes. Null if it is unknown.
     gained_bytes: Option<i64>,
     /// Files that were not compared, by reason.
@@ -241,7 +219,6 @@ impl Sharing {
             hashed: Amount { files: report.hashed_files, bytes: report.hashed_bytes },
             shared: SharedAmount { files: report.shared_files, bytes: report.shared_bytes },
             already_shared_files: report.already_files,
-            differing_files: report.differing_files,
             gained_bytes: report.gained_bytes,
             left_alone: left_alone.collect(),
             unreadable: report.unreadable,

@@ -33,7 +33,7 @@ pub(crate) use self::bench_git::BenchGitArguments;
 pub(crate) use self::groups::with_all_commands;
 use self::report::ReportArguments;
 use self::space::size;
-pub(crate) use self::space::{DedupeArguments, DuArguments, ReshareArguments};
+pub(crate) use self::space::{DedupeArguments, DuArguments};
 use crate::name_parser::NameParser;
 
 /// Instant, isolated, writable working copies, by the fastest method the machine really offers
@@ -59,7 +59,6 @@ pub(crate) enum Command {
     Probe(ProbeArguments),
     Du(DuArguments),
     Dedupe(DedupeArguments),
-    Reshare(ReshareArguments),
     /// Clones made ahead, which `calve cp` hands over in milliseconds
     Spares {
         #[command(subcommand)]
@@ -142,9 +141,6 @@ Example:
         #[command(subcommand)]
         command: BenchCommand,
     },
-    /// Write small files and time it, for `calve bench write`
-    #[command(name = "__write", hide = true)]
-    Write(WriteArguments),
     /// Delete the trash of the directory given as standard input
     #[command(name = "__reap", hide = true)]
     Reap,
@@ -241,17 +237,12 @@ pub(crate) struct CpArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RmArguments {
     /// What to remove
-    #[arg(value_name = "PATH", required_unless_present = "pending")]
+    #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Delete what earlier removals could not delete, and say what still cannot be
-    ///
-    /// Looks in each PATH and beside it, or in the current directory. With -n only lists it.
-    #[arg(long, conflicts_with_all = ["wait", "force"])]
-    pub(crate) pending: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Print what was done as JSON on stdout (schema calve.remove/1; with --pending, calve.pending/1)
+    /// Print what was done as JSON on stdout (schema calve.remove/1)
     #[arg(long)]
     pub(crate) json: bool,
     /// Delete in the foreground, and return when everything is gone
@@ -333,10 +324,9 @@ Examples:
   calve bench copy --tree node_modules --into .
   calve bench copy --tree node_modules --into /mnt/scratch --runs 5 > report.md
   calve bench copy --tree node_modules --into . --only 'calve cp,cpz,cp -a'
-  sudo calve bench copy --tree data --into . --cold     with empty caches
 
 Exit codes: 0 measured (the report names other programs that failed), 1 the bench or a Calve command failed, 2 usage,
-3 --cold is not possible, 130 interrupted.")]
+130 interrupted.")]
 pub(crate) struct BenchCopyArguments {
     /// The directory to copy
     #[arg(long, value_name = "DIR")]
@@ -359,9 +349,6 @@ pub(crate) struct BenchRunArguments {
     /// How often each command is run [default: as often as eight minutes allow, 3 to 10 times; short ones up to 30 times in two]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,
-    /// Empty the caches before each run (root only)
-    #[arg(long)]
-    pub(crate) cold: bool,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
 }
@@ -370,16 +357,15 @@ pub(crate) struct BenchRunArguments {
 ///
 /// Runs each way in a Node process of its own, in turn, into a new place: writeFileSync in a loop, Promise.all, await in a loop, worker
 /// threads, and writeFiles of the npm package calve with several numbers of threads, with all files in one directory and spread over
-/// several. Prints the time, how long the event loop was blocked, the number of open descriptors, and whether threads help in this place.
+/// several. Prints the time of the writing, how long the event loop was blocked, and the memory.
 ///
-/// Where the npm package calve is not found from the current directory, the engine is measured without Node instead. Everything is
-/// made in one hidden directory in the place given by --into, which is removed at the end, also after an error or Ctrl-C.
+/// It needs Node and the npm package calve, found from the current directory. Everything is made in one hidden directory in the place
+/// given by --into, which is removed at the end, also after an error or Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   npx calve bench write
-  calve bench write --into /mnt/scratch --files 100000 --directories 1000
-  npx calve bench write --only 'writeFileSync,Promise.all,calve.writeFiles'
+  npx calve bench write --into /mnt/scratch --files 100000 --directories 1000
 
 Exit codes: 0 measured (the report names Node's ways that failed), 1 the bench or a way of Calve failed, 2 usage, 130 interrupted.")]
 pub(crate) struct BenchWriteArguments {
@@ -395,29 +381,11 @@ pub(crate) struct BenchWriteArguments {
     /// Over how many directories they are spread; several numbers make several tables
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,20", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) directories: Vec<u64>,
-    /// Run these ways only, separated by commas, such as `calve.writeFiles,Promise.all`; or a first word, for all ways that begin with it
-    ///
-    /// A way is named as in the table, without commas and without how many worker threads there are. A first word that is such a name
-    /// is that way alone. An unknown name is answered with a list of all.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
     /// How often each way is run
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WriteArguments {
-    #[arg(value_parser = threads)]
-    pub(crate) threads: NonZeroUsize,
-    pub(crate) root: PathBuf,
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) directories: u64,
-    pub(crate) result: PathBuf,
 }
 
 pub(crate) fn threads(number: &str) -> Result<NonZeroUsize, String> {

@@ -1,10 +1,10 @@
 //! Receipts of `calve db`: from the reports to the JSON documents.
 
 use calve_db::{DatabaseTemplate, Ending, Pool, PoolLimit, Record};
-use calve_receipt::{DbEndedServer, DbMark, DbPool, DbServer, DbTemplate, ReceiptPath, path};
+use calve_receipt::{DbEndedServer, DbFile, DbMark, DbPool, DbServer, DbTemplate, ReceiptPath, path};
 
 pub(crate) fn server(record: &Record) -> DbServer {
-    let address = record.address.clone();
+    let Record { address, copy_up, .. } = record.clone();
     let unset = address.foreign_variables().iter().map(|name| ((*name).to_owned(), None));
     let environment = unset.chain(address.environment().into_iter().map(|(name, value)| (name, Some(value)))).collect();
     DbServer {
@@ -30,6 +30,7 @@ pub(crate) fn server(record: &Record) -> DbServer {
         pid: record.pid,
         strategy: record.strategy_name(),
         refused: record.refused.clone(),
+        copied_on_first_open: copy_up.iter().map(|file| DbFile { path: path(&file.path), bytes: file.bytes }).collect(),
         clone_ms: record.clone_ms,
         ready_ms: record.ready_ms,
         started_unix_s: record.started_unix_s,

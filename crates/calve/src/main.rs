@@ -29,7 +29,7 @@ use crate::failure::{Failure, INTERRUPTED};
 
 fn main() -> ExitCode {
     // Under another name, for `calve bench git`.
-    if let Some(code) = calve_bench::git::pack_objects::when_asked() {
+    if let Some(code) = calve_bench::git::when_asked() {
         return code;
     }
     if let Some(answered) = commands::completions::answer() {
@@ -71,7 +71,6 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
         Command::Probe(arguments) => commands::probe::run(&arguments),
         Command::Du(arguments) => commands::du::run(&arguments, cancel),
         Command::Dedupe(arguments) => commands::dedupe::run(&arguments, cancel),
-        Command::Reshare(arguments) => commands::reshare::run(&arguments, cancel),
         Command::Spares { command } => commands::spares::run(&command, cancel),
         Command::Volume { command } => commands::volume::run(&command, cancel),
         Command::Refill => commands::spares::refill_in_background(cancel),
@@ -97,7 +96,6 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
         Command::Man(arguments) => commands::man::run(&arguments),
         Command::Git { command } => commands::git::run(&command, cancel),
         Command::Bench { command } => commands::bench::run(&command, cancel),
-        Command::Write(arguments) => commands::bench::write(&arguments, cancel),
         Command::Reap => commands::reap::run(),
     }
 }

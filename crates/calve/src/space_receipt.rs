@@ -1,4 +1,4 @@
-//! The words of `calve du`, `calve dedupe` and `calve reshare`: the lines for people.
+//! The words of `calve du` and `calve dedupe`: the lines for people.
 
 use calve_core::{DedupeReport, DiskUsage, ShownPath, SkippedEntry, Usage};
 
@@ -78,9 +78,6 @@ pub(crate) fn sharing_sentences(report: &DedupeReport, dry_run: bool) -> Vec<Str
         line.push_str(&format!("; {sign}{} of free space gained", size(gained.unsigned_abs())));
     }
     let mut lines = vec![line];
-    if report.differing_files > 0 {
-        lines.push(format!("{} of the same path and size hold something else", files(report.differing_files)));
-    }
     for left in &report.left_alone {
         let first = ShownPath(&left.first_path);
         lines.push(format!("left alone {}: {} (first: `{first}`)", files(left.files), left.reason.text()));

@@ -1,223 +1,71 @@
-//! The fields of the program's documents that an agent needs, and the tools' results that are made of them.
+//! The tools' results, made of what an agent needs of the program's documents.
 
-use std::path::Path;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use serde::ser::SerializeMap as _;
-use serde::{Deserialize, Serialize, Serializer};
+/// The most paths of one list that an agent is told.
+const FEW: usize = 20;
 
-/// The document of `calve worktree list`, and the result of `list_worktrees`.
-#[derive(Deserialize, Serialize)]
-pub(super) struct Worktrees {
-    pub(super) worktrees: Vec<Worktree>,
+/// Returns members of a document.
+fn members<'d>(document: &'d Value, names: &'d [&str]) -> impl Iterator<Item = (String, Value)> + 'd {
+    names.iter().map(|name| ((*name).to_owned(), document[*name].clone()))
 }
 
-/// A worktree in that document. Serialised as a result, it leaves out default values.
-#[derive(Deserialize, Serialize)]
-pub(super) struct Worktree {
-    branch: Option<String>,
-    path: PathText,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    maker: Option<String>,
-    #[serde(skip_serializing_if = "is_not_true")]
-    dirty: Option<bool>,
-    #[serde(skip_serializing_if = "is_none_or_zero")]
-    ahead: Option<u64>,
-    #[serde(skip_serializing_if = "is_none_or_zero")]
-    behind: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    locked: Option<String>,
-    #[serde(skip_serializing_if = "is_false")]
-    main: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    gone: bool,
-    #[serde(skip_serializing_if = "is_false")]
-    untrusted: bool,
-    #[serde(skip_serializing_if = "is_intact")]
-    standing: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "by_variable")]
-    ports: Vec<Port>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "by_name")]
-    services: Vec<Service>,
-    /// In the result for one worktree.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) head: Option<String>,
-    /// The program's words about making it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) notes: Vec<String>,
+/// Returns a list of a document.
+pub(super) fn list(document: &Value, name: &str) -> Vec<Value> {
+    document[name].as_array().cloned().unwrap_or_default()
 }
 
-impl Worktree {
-    pub(super) fn is_at(&self, path: &Path) -> bool {
-        matches!(&self.path, PathText::Utf8(text) if Path::new(text) == path)
+/// Returns a worktree of `calve worktree list` without members that have the usual value. Ports and services are objects by name.
+pub(super) fn worktree(listed: &Value) -> Value {
+    const ALWAYS: [&str; 2] = ["branch", "path"];
+    const OTHERS: [&str; 10] =
+        ["maker", "dirty", "ahead", "behind", "locked", "main", "gone", "untrusted", "standing", "head"];
+    let usual = [Value::Null, json!(false), json!(0), json!("intact")];
+    let others = members(listed, &OTHERS).filter(|(_, value)| !usual.contains(value));
+    let mut result: Map<String, Value> = members(listed, &ALWAYS).chain(others).collect();
+    for (name, [key, value]) in [("ports", ["variable", "port"]), ("services", ["name", "state"])] {
+        let by_key = list(listed, name).into_iter();
+        let by_key: Map<String, Value> =
+            by_key.filter_map(|one| Some((one[key].as_str()?.to_owned(), one[value].clone()))).collect();
+        if !by_key.is_empty() {
+            result.insert(name.into(), by_key.into());
+        }
     }
+    result.into()
 }
 
-/// A path: text, or an object if it is not UTF-8.
-#[derive(Deserialize, Serialize)]
-#[serde(untagged)]
-enum PathText {
-    Utf8(String),
-    Undecodable { bytes_base64: String },
+/// Returns a service of `calve up` or `calve reset`.
+pub(super) fn service(document: &Value) -> Value {
+    members(document, &["name", "state", "variable", "url", "template"]).collect()
 }
 
-#[derive(Deserialize)]
-struct Port {
-    variable: String,
-    port: u16,
+/// Returns what `calve worktree remove --dry-run` would move aside, with the first paths of each.
+pub(super) fn moved_aside(planned: &Value) -> Vec<Value> {
+    let few = |mut item: Value| {
+        item["paths"] = list(&item, "paths").into_iter().take(FEW).collect();
+        members(&item, &["kind", "text", "paths"]).filter(|(_, value)| *value != json!([])).collect()
+    };
+    list(planned, "unsaved").into_iter().map(few).collect()
 }
 
-/// The document of `calve up`, `calve status` and `calve reset`.
-#[derive(Deserialize, Serialize)]
-pub(super) struct Services {
-    pub(super) services: Vec<Service>,
-}
-
-impl Services {
-    /// Returns the paths of their data.
-    pub(super) fn data_directories(&self) -> impl Iterator<Item = &str> {
-        self.services.iter().filter_map(|service| match &service.data_directory {
-            Some(PathText::Utf8(text)) => Some(text.as_str()),
-            _ => None,
-        })
+/// Returns the result of `calve worktree remove`.
+pub(super) fn removed(done: &Value) -> Value {
+    let mut result =
+        json!({ "removed": done["path"], "branch": done["branch"], "branch_deleted": done["branch_deleted"] });
+    if let kept @ Value::Object(_) = &done["kept"] {
+        let files: Vec<Value> = list(kept, "files").into_iter().take(FEW).collect();
+        result["kept"] = json!({ "directory": kept["directory"], "files": files });
     }
+    result
 }
 
-/// A database of a worktree.
-#[derive(Deserialize, Serialize)]
-pub(super) struct Service {
-    pub(super) name: String,
-    pub(super) state: String,
-    variable: Option<String>,
-    url: Option<String>,
-    pub(super) template: String,
-    #[serde(skip_serializing)]
-    pub(super) server: Option<String>,
-    #[serde(default, skip_serializing)]
-    data_directory: Option<PathText>,
-}
-
-/// The document of `calve worktree remove --dry-run`.
-#[derive(Deserialize)]
-pub(super) struct PlannedRemoval {
-    #[serde(default)]
-    pub(super) unsaved: Vec<Unsaved>,
-}
-
-/// Something that only a worktree has.
-#[derive(Deserialize, Serialize)]
-pub(super) struct Unsaved {
-    kind: String,
-    text: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "first_few")]
-    paths: Vec<PathText>,
-}
-
-/// Ignored files that were moved aside.
-#[derive(Deserialize, Serialize)]
-struct KeptFiles {
-    directory: PathText,
-    #[serde(serialize_with = "first_few")]
-    files: Vec<PathText>,
-}
-
-/// Serialises the first paths of a list that may be too long for an agent.
-fn first_few<S: Serializer>(paths: &[PathText], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(paths.iter().take(20))
-}
-
-/// The first answer of `remove_worktree`.
-#[derive(Serialize)]
-pub(super) struct RemovalPlan {
-    pub(super) would_remove: Worktree,
-    /// Everything that exists only there. It is moved aside for seven days.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) moves_aside: Vec<Unsaved>,
-    pub(super) token: String,
-    pub(super) next: &'static str,
-}
-
-/// The document of `calve worktree remove`.
-#[derive(Deserialize)]
-pub(super) struct Removal {
-    path: PathText,
-    branch: Option<String>,
-    branch_deleted: bool,
-    kept: Option<KeptFiles>,
-}
-
-/// The second answer of `remove_worktree`.
-#[derive(Serialize)]
-pub(super) struct RemovalResult {
-    removed: PathText,
-    branch: Option<String>,
-    branch_deleted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<KeptFiles>,
-}
-
-impl From<Removal> for RemovalResult {
-    fn from(Removal { path, branch, branch_deleted, kept }: Removal) -> Self {
-        Self { removed: path, branch, branch_deleted, kept }
-    }
-}
-
-/// The first answer of `reset_database`.
-#[derive(Serialize)]
-pub(super) struct ResetPlan<'a> {
-    pub(super) would_reset: &'a str,
-    pub(super) worktree: Option<&'a str>,
-    pub(super) template: &'a str,
-    pub(super) token: String,
-    pub(super) next: &'static str,
-}
-
-/// The second answer of `reset_database`.
-#[derive(Serialize)]
-pub(super) struct ResetResult {
-    pub(super) reset: Option<Service>,
-}
-
-/// The document of `calve du`.
-#[derive(Deserialize)]
-pub(super) struct DiskUsage {
-    pub(super) total: Space,
-}
-
-/// Space in bytes. Where the file system cannot tell what removing would free, there are only the least and the most.
-#[derive(Deserialize, Serialize)]
-pub(super) struct Space {
-    apparent: u64,
-    allocated: u64,
-    exclusive: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frees: Option<u64>,
-    frees_min: u64,
-    frees_max: u64,
-}
-
-/// The result of `disk_usage`.
-#[derive(Serialize)]
-pub(super) struct DiskUsageResult<'a> {
-    pub(super) path: Option<&'a str>,
-    #[serde(flatten)]
-    pub(super) space: Space,
-}
-
-/// The question of `calve hook worktree-create`.
-#[derive(Serialize)]
-pub(super) struct CreationQuestion<'a> {
-    pub(super) cwd: Option<&'a str>,
-    pub(super) name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) base_ref: Option<&'a str>,
-}
-
-/// The document of a command that failed.
-#[derive(Deserialize)]
-pub(super) struct Failure {
-    pub(super) schema: String,
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
+/// Returns the sum of `calve du`. Where the file system cannot tell what removing would free, there are only the least and the most.
+pub(super) fn disk_usage(path: Option<&str>, document: &Value) -> Value {
+    let total = &document["total"];
+    let sizes = members(total, &["apparent", "allocated", "exclusive", "frees", "frees_min", "frees_max"]);
+    let path = ("path".to_owned(), json!(path));
+    std::iter::once(path).chain(sizes.filter(|(_, value)| !value.is_null())).collect()
 }
 
 /// An error, and the next step.
@@ -225,36 +73,4 @@ pub(super) struct Failure {
 pub(super) struct Problem {
     pub(super) error: String,
     pub(super) hint: String,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-fn is_not_true(value: &Option<bool>) -> bool {
-    *value != Some(true)
-}
-
-fn is_none_or_zero(value: &Option<u64>) -> bool {
-    value.unwrap_or(0) == 0
-}
-
-fn is_intact(standing: &String) -> bool {
-    standing == "intact"
-}
-
-fn by_variable<S: Serializer>(ports: &[Port], to: S) -> Result<S::Ok, S::Error> {
-    let mut map = to.serialize_map(Some(ports.len()))?;
-    for Port { variable, port } in ports {
-        map.serialize_entry(variable, port)?;
-    }
-    map.end()
-}
-
-fn by_name<S: Serializer>(services: &[Service], to: S) -> Result<S::Ok, S::Error> {
-    let mut map = to.serialize_map(Some(services.len()))?;
-    for Service { name, state, .. } in services {
-        map.serialize_entry(name, state)?;
-    }
-    map.end()
 }

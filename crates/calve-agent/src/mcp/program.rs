@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 use tokio::sync::{Semaphore, oneshot};
@@ -53,11 +53,7 @@ impl Program {
     }
 
     /// Runs a command line in a directory, and returns the JSON document that it prints.
-    pub(super) async fn json<T: DeserializeOwned>(
-        &self,
-        directory: &Path,
-        arguments: &[impl AsRef<OsStr>],
-    ) -> Result<T, Problem> {
+    pub(super) async fn json(&self, directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Value, Problem> {
         let printed = self.run(directory, arguments, b"").await?;
         serde_json::from_slice(&printed.stdout).map_err(|_| unexpected())
     }

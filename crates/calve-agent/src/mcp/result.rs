@@ -3,7 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
-use super::documents::{Failure, Problem};
+use super::documents::Problem;
 
 /// The most bytes of a result by default: about a thousand of a model's tokens.
 pub(super) const RESULT_BYTES: usize = 4000;
@@ -20,8 +20,9 @@ impl Problem {
 
     /// Takes it from the document that a command with `--json` prints when it fails.
     pub(super) fn documented(printed: &[u8]) -> Option<Self> {
-        let failure: Failure = serde_json::from_slice(printed).ok()?;
-        (failure.schema == "calve.error/1").then(|| Self::new(failure.message, failure.hint.unwrap_or_default()))
+        let failure: Value = serde_json::from_slice(printed).ok()?;
+        let hint = failure["hint"].as_str().unwrap_or_default();
+        (failure["schema"] == "calve.error/1").then(|| Some(Self::new(failure["message"].as_str()?, hint)))?
     }
 
     /// Takes it from what the program says to people: a command line that it does not understand has no document.

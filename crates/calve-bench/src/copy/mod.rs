@@ -24,8 +24,8 @@ use crate::report::Report;
 use crate::runs::{self, Schedule};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
-use crate::setup::{BenchSetup, Turns};
-use crate::space::{Cache, Room};
+use crate::setup::{BenchSetup, Rounds};
+use crate::space::Room;
 
 /// Returns the programs that [`CopyBench::only`] may name.
 pub fn programs() -> Vec<&'static str> {
@@ -37,7 +37,8 @@ pub fn programs() -> Vec<&'static str> {
 pub struct CopyBench<'a> {
     /// Where, and for whom.
     pub setup: BenchSetup<'a>,
-    pub turns: Turns,
+    /// How often.
+    pub rounds: Rounds,
     /// The directory to copy.
     pub tree: &'a Path,
     /// The names of the commands to run; all when there are none.
@@ -62,16 +63,14 @@ impl CopyBench<'_> {
                 workloads::choose(sources, &prepared.probe, &calve, &programs::find, self.setup.hint);
             workloads.retain(|workload| selection.takes(&workload.command));
             not_run.retain(|not_run| selection.takes(&not_run.command));
-            let _watchers = spares::add(&selection, sources, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
+            spares::add(&selection, sources, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
             if workloads.is_empty() {
                 return Err(nothing_to_run(&not_run));
             }
             let versions = programs::versions(&calve, workloads::programs(), cancel)?;
-            if self.turns.cache == Cache::Warm {
-                census::take(&sources.tree, Contents::Read, cancel)?;
-            }
+            census::take(&sources.tree, Contents::Read, cancel)?;
             let inspect = |copy: &Path| remarks(sources, copy, cancel);
-            let schedule = Schedule::new(&self.setup, self.turns, before.room(), machine.memory_bytes, &inspect);
+            let schedule = Schedule::new(&self.setup, self.rounds, before.room(), machine.memory_bytes, &inspect);
             let runs = runs::run(workloads, &schedule, scratch)?;
             let after = match census::take(&tree, Contents::Leave, cancel) {
                 Ok(after) => Some(after),
@@ -82,7 +81,7 @@ impl CopyBench<'_> {
             let mut report = Report::new("copy", began, machine);
             prepared.describe(&mut report, &tree, before, scratch)?;
             selection.add_to(&mut report);
-            warn_of_size(&mut report, self.turns.cache, before.bytes);
+            warn_of_size(&mut report, before.bytes);
             if Some(before) != after {
                 let now = after.map_or_else(
                     || "cannot be read any more".to_owned(),
@@ -94,7 +93,7 @@ impl CopyBench<'_> {
                 );
                 report.warn("tree_changed", message);
             }
-            comparison::complete(&mut report, &runs, &schedule);
+            comparison::complete(&mut report, &runs);
             report.document.not_run = not_run;
             report.versions(versions);
             Ok(report)
@@ -103,9 +102,9 @@ impl CopyBench<'_> {
 }
 
 /// Warns when warm caches are not possible.
-fn warn_of_size(report: &mut Report, cache: Cache, bytes: u64) {
+fn warn_of_size(report: &mut Report, bytes: u64) {
     let memory = report.document.machine.memory_bytes;
-    if cache == Cache::Warm && memory > 0 && bytes > memory / 2 {
+    if memory > 0 && bytes > memory / 2 {
         let (bytes, memory) = (size(bytes), size(memory));
         let message =
             format!("the tree has {bytes} and the machine {memory} of memory: the caches cannot hold all of it");

@@ -1,21 +1,22 @@
 //! The ways to copy a tree: those of others and of Calve, as far as this place has them.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use calve_core::{ProbeReport, Refusal, Strategy};
 use calve_receipt::bench::NotRun;
 
-use super::spares::COMMANDS;
+use super::spares::COMMAND;
 use crate::comparison::{missing, refused};
 use crate::remedy::{ProgramSource, Remedy};
 use crate::workload::{Group, Leftovers, Role, Workload};
 
 /// A write to one of the trees never shows in the other.
-pub(crate) const INDEPENDENT: Group = Group { name: "independent copies", note: "" };
+pub(crate) const INDEPENDENT: Group = Group { name: Cow::Borrowed("independent copies"), note: "" };
 
 pub(crate) const LINKED: Group = Group {
-    name: "hard links",
+    name: Cow::Borrowed("hard links"),
     note: "Both trees have the same files, and a write to one shows in the other. They are compared with each other only.",
 };
 
@@ -84,8 +85,7 @@ pub(crate) fn known_commands() -> Vec<String> {
     let ours = ["calve cp SRC DST".to_owned()]
         .into_iter()
         .chain(strategies.map(|strategy| format!("calve cp --strategy {strategy} SRC DST")));
-    let spares = COMMANDS.map(str::to_owned);
-    PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).chain(spares).collect()
+    PEERS.iter().map(|peer| peer.command.to_owned()).chain(ours).chain([COMMAND.to_owned()]).collect()
 }
 
 /// Returns the commands that give the source's files further names.
@@ -162,10 +162,11 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
     Workload {
         command,
         role,
-        group: if links { &LINKED } else { &INDEPENDENT },
+        group: if links { LINKED } else { INDEPENDENT },
         argv: Box::new(move |dst| words_with_places(&words, &program, &source, dst)),
         environment,
         prepare: None,
+        check: None,
         // A file with further names is treated differently, so these must go before the next ones are made.
         leftovers: if links { Leftovers::DeleteAtOnce } else { Leftovers::Keep },
     }

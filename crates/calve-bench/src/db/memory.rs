@@ -1,36 +1,11 @@
 //! The memory of a server: of all its processes together, with what they share counted once (proc(5), `Pss`).
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
 
 /// Returns the memory of a process and of its children as it is now. `None` where the system does not tell.
 pub(super) fn bytes(pid: u32) -> Option<u64> {
     let own = of_process(pid)?;
     Some(own + children(pid).into_iter().filter_map(bytes).sum::<u64>())
-}
-
-/// Looks at it while `work` goes on, and gives the most that was seen.
-pub(super) fn peak_during<T>(pid: Option<u32>, work: impl FnOnce() -> T) -> (T, Option<u64>) {
-    const PAUSE: Duration = Duration::from_millis(250);
-    let (most, done) = (AtomicU64::new(0), AtomicBool::new(false));
-    let result = thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            loop {
-                most.fetch_max(pid.and_then(bytes).unwrap_or(0), Ordering::Relaxed);
-                if done.load(Ordering::Relaxed) {
-                    break;
-                }
-                thread::park_timeout(PAUSE);
-            }
-        });
-        let result = work();
-        done.store(true, Ordering::Relaxed);
-        watcher.thread().unpark();
-        result
-    });
-    (result, Some(most.into_inner()).filter(|most| *most > 0))
 }
 
 fn of_process(pid: u32) -> Option<u64> {
@@ -55,10 +30,10 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let own = of_process(std::process::id()).unwrap();
         let found = children(std::process::id());
-        let (all, most) = peak_during(Some(std::process::id()), || bytes(std::process::id()).unwrap());
+        let all = bytes(std::process::id()).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found.contains(&child.id()), "{found:?}");
-        assert!(all > own / 2 && most > Some(own / 2), "{own} {all} {most:?}");
+        assert!(all > own / 2, "{own} {all}");
     }
 }

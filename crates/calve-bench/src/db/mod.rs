@@ -1,7 +1,6 @@
 //! `calve bench db`: what a server on a clone of a template costs, by every strategy that works there.
 
 mod client;
-mod load;
 mod memory;
 mod report;
 mod sample;
@@ -9,13 +8,12 @@ mod servers;
 mod steps;
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use calve_core::Strategy;
-use calve_db::{DatabaseTemplate, Home, OwnedServer, Ownership, StartOptions};
+use calve_db::{Home, OwnedServer, Ownership, StartOptions};
 
 use self::client::Session;
-use self::load::LoadProgram;
 use self::report::Row;
 use self::sample::Runner;
 use self::servers::Servers;
@@ -23,9 +21,9 @@ use crate::error::{BenchError, FailureKind};
 use crate::machine;
 use crate::remedy::Remedy;
 use crate::report::Report;
-use crate::runs::shuffled;
+use crate::runs::take_turns;
 use crate::scratch::Scratch;
-use crate::setup::{BenchSetup, check_cancelled};
+use crate::setup::{BenchSetup, Rounds, check_cancelled};
 
 /// The options of `calve bench db`.
 pub struct DatabaseBench<'a> {
@@ -45,8 +43,6 @@ pub struct DatabaseBench<'a> {
     pub runs: u32,
     /// How often each command is timed as a whole; 0 is not at all.
     pub steps: u32,
-    /// No write load when it is zero.
-    pub duration: Duration,
 }
 
 /// Deletes a row of the largest table that has rows, which needs no knowledge of its columns.
@@ -56,14 +52,6 @@ const POSTGRES_WRITE: &str = "SELECT format('DELETE FROM %s WHERE ctid = (SELECT
 const MARIADB_WRITE: &str = "SELECT CONCAT('DELETE FROM `', REPLACE(table_schema, '`', '``'), '`.`', REPLACE(table_name, '`', '``'), \
     '` LIMIT 1') FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', \
     'performance_schema', 'information_schema') AND table_rows > 0 ORDER BY data_length DESC LIMIT 1";
-
-/// The statements and the program that every server is given.
-struct Load {
-    write: String,
-    program: Option<LoadProgram>,
-    /// The program that is not installed.
-    missing: Option<&'static str>,
-}
 
 impl DatabaseBench<'_> {
     /// Measures, ends all servers that it started, and reports.
@@ -81,7 +69,7 @@ impl DatabaseBench<'_> {
         let found = calve_db::list_templates(self.home)?.into_iter().find(|template| template.name == self.template);
         let template = found.ok_or_else(|| calve_db::Error::UnknownTemplate(self.template.into()))?;
         let scout = self.start(None)?;
-        let load = self.load(&scout, &template)?;
+        let write = self.write(&scout)?;
         let engine = client::engine(&scout.record)?;
         scout.stop()?;
         let servers = Servers::new(self, engine)?;
@@ -89,40 +77,36 @@ impl DatabaseBench<'_> {
         let mut runner = Runner {
             scratch,
             query: self.query,
-            write: &load.write,
-            program: load.program.as_ref(),
+            write: &write,
             servers,
             cancel: self.setup.cancel,
             say: self.setup.say,
         };
-        for run in 1..=self.runs {
-            for index in shuffled(rows.len(), u64::from(run)) {
-                check_cancelled(self.setup.cancel)?;
-                runner.run(run, &mut rows[index])?;
-            }
-        }
+        take_turns(rows.len(), Rounds::Exactly(self.runs), |index, round| {
+            check_cancelled(self.setup.cancel)?;
+            runner.run(round, &mut rows[index])
+        })?;
         let steps = if self.steps > 0 { self.steps()? } else { Vec::new() };
         let mut report = Report::new("db", began, machine);
         scratch.add_to(&mut report, "Servers in")?;
-        report::complete(&mut report, self, &template, &load, &rows);
+        report::complete(&mut report, self, &template, &write, &rows);
         if !steps.is_empty() {
             report::add_steps(&mut report, &steps);
         }
         Ok(report)
     }
 
-    /// Asks a first server, which is not timed, what the template has to write to.
-    fn load(&self, scout: &OwnedServer, template: &DatabaseTemplate) -> Result<Load, BenchError> {
+    /// Returns the statement that writes, after a first server, which is not timed, has run both statements.
+    fn write(&self, scout: &OwnedServer) -> Result<String, BenchError> {
         let mut session = Session::open(&scout.record)?;
         let write = match self.write {
             Some(sql) => sql.to_owned(),
             None => {
                 let question = if session.is_postgres() { POSTGRES_WRITE } else { MARIADB_WRITE };
-                let Some(sql) = session.run(question)? else {
+                session.run(question)?.ok_or_else(|| {
                     let text = format!("template `{}` has no table with rows to write to", self.template);
-                    return Err(BenchError::stated(FailureKind::Usage, text, Remedy::ChangeWrite));
-                };
-                sql
+                    BenchError::stated(FailureKind::Usage, text, Remedy::ChangeWrite)
+                })?
             }
         };
         for (remedy, sql) in [(Remedy::ChangeQuery, self.query), (Remedy::ChangeWrite, &write)] {
@@ -131,17 +115,7 @@ impl DatabaseBench<'_> {
                 BenchError::stated(FailureKind::Failed, text, remedy)
             })?;
         }
-        if self.duration.is_zero() {
-            return Ok(Load { write, program: None, missing: None });
-        }
-        let program = LoadProgram::find(&mut session, &template.program, self.duration)?;
-        match program {
-            Ok(program) => Ok(Load { write, program: Some(program), missing: None }),
-            Err(missing) => {
-                (self.setup.say)(&format!("there is no write load: {missing} is not installed"));
-                Ok(Load { write, program: None, missing: Some(missing) })
-            }
-        }
+        Ok(write)
     }
 
     /// Starts a server that ends with this process, however that ends.

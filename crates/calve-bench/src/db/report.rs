@@ -8,14 +8,12 @@ use calve_receipt::bench::{
 };
 use calve_receipt::human::{count, size};
 
-use super::load::{LoadProgram, LoadResult};
+use super::DatabaseBench;
 use super::sample::Sample;
 use super::servers::Way;
 use super::steps::Step;
-use super::{DatabaseBench, Load};
-use crate::remedy::ProgramSource;
-use crate::report::{Report, Section, Table, or_dash, shown_bytes, shown_ms};
-use crate::stats::{Summary, median, percentile};
+use crate::report::{Report, Section, Table, or_dash, shown_bytes, shown_ms, spread};
+use crate::stats::{Summary, median};
 
 /// A way with its runs.
 pub(super) struct Row {
@@ -31,16 +29,13 @@ pub(super) struct Row {
 type Value = fn(&Sample) -> Option<f64>;
 
 /// The columns of times, in milliseconds.
-const TIMES: [(&str, Value); 7] = [
+const TIMES: [(&str, Value); 5] = [
     ("clone", |sample| sample.clone_ms),
     ("first query", |sample| Some(sample.ready_ms)),
     ("first write", |sample| sample.writes_ms.first().copied()),
-    ("second write", |sample| sample.writes_ms.get(1).copied()),
-    ("tenth write", |sample| sample.writes_ms.get(9).copied()),
-    ("worst latency", |sample| Some(sample.load.as_ref()?.worst_ms)),
+    ("tenth write", |sample| sample.writes_ms.last().copied()),
     ("stop", |sample| Some(sample.stop_ms)),
 ];
-const PER_SECOND: Value = |sample| Some(sample.load.as_ref()?.per_second);
 const DISK: Value = |sample| Some(sample.disk_bytes? as f64);
 const MEMORY: Value = |sample| Some(sample.memory_bytes? as f64);
 
@@ -49,14 +44,13 @@ pub(super) fn complete(
     report: &mut Report,
     bench: &DatabaseBench<'_>,
     template: &DatabaseTemplate,
-    load: &Load,
+    write: &str,
     rows: &[Row],
 ) {
-    describe(report, bench, template, load);
+    describe(report, bench, template, write);
     let measured: Vec<&Row> = rows.iter().filter(|row| row.failed.is_none() && !row.samples.is_empty()).collect();
     report.document.results = measured.iter().map(|row| row.result()).collect();
     report.sections.push(medians(&measured));
-    report.sections.extend(timeline(&measured));
     for row in rows {
         let command = row
             .way
@@ -68,43 +62,35 @@ pub(super) fn complete(
             report.document.not_run.push(NotRun { command, why: NotRunReason::Refused, reason, remedy: None });
         }
     }
-    report.document.not_run.extend(load.missing.map(|program| {
-        crate::comparison::missing(program, program, ProgramSource::PackageManagerForLoad, bench.setup.hint)
-    }));
 }
 
-fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseTemplate, load: &Load) {
+fn describe(report: &mut Report, bench: &DatabaseBench<'_>, template: &DatabaseTemplate, write: &str) {
     let DatabaseTemplate { name, engine, version, files, bytes, .. } = template;
     report.circumstance("Template", format!("`{name}`: {version}, {} files, {}", count(*files), size(*bytes)));
     let query = format!("`{}`, timed from the request for a server on, cloning included", bench.query);
     report.circumstance("First query", query);
     let which = if bench.write.is_some() { "" } else { ": a row of the largest table" };
-    report.circumstance("Writes", format!("`{}`{which}", load.write));
-    let program = load.program.as_ref().map(LoadProgram::in_words);
-    let none = || load.missing.map_or_else(|| "none".into(), |program| format!("none: `{program}` is not installed"));
-    report.circumstance("Write load", program.clone().unwrap_or_else(none));
+    report.circumstance("Writes", format!("`{write}`{which}"));
     let facts = &mut report.document.facts;
     facts.template = Some(TemplateFact { name: name.clone(), engine: engine.clone(), files: *files, bytes: *bytes });
     facts.query = Some(bench.query.to_owned());
-    facts.write = Some(load.write.clone());
-    facts.load = program;
+    facts.write = Some(write.to_owned());
     report.document.rounds = bench.runs;
     report.circumstance("Runs", format!("{} of each way, in another order each time, with warm caches", bench.runs));
     report.circumstance("Disk", "how much fuller the file system is after the tenth write, everything written out");
     report.circumstance("An existing directory", "a clone that was made before, which no time counts");
-    report.circumstance("Memory", "of all the server's processes, shared memory counted once, the most seen");
+    report.circumstance("Memory", "of all the server's processes, shared memory counted once, after the tenth write");
     report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), (engine.clone(), version.clone())]);
 }
 
 fn medians(rows: &[&Row]) -> Section {
     let mut head = vec!["way"];
     head.extend(TIMES.iter().map(|(title, _)| *title));
-    head.extend(["writes/s", "disk", "memory"]);
+    head.extend(["disk", "memory"]);
     let line = |row: &&Row| {
         let middle = |value: Value, shown: fn(f64) -> String| or_dash(median(&row.values(value)), shown);
         let mut line = vec![row.way.name()];
         line.extend(TIMES.iter().map(|(_, value)| middle(*value, shown_ms)));
-        line.push(middle(PER_SECOND, |number| count(number.round() as u64)));
         line.extend([DISK, MEMORY].map(|value| middle(value, shown_bytes)));
         line
     };
@@ -125,16 +111,15 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
     let line = |step: &Step| {
         let summary = Summary::of(&step.ms);
         let shown = |value: fn(&Summary) -> f64| or_dash(summary.as_ref().map(value), shown_ms);
-        let late = or_dash(percentile(&step.ms, 99.0), shown_ms);
         let [middle, least, most] =
             [shown(|summary| summary.median), shown(|summary| summary.min), shown(|summary| summary.max)];
         let memory = or_dash(median(&step.memory_bytes), shown_bytes);
-        vec![format!("`{}`", step.name), middle, late, least, most, memory]
+        vec![format!("`{}`", step.name), middle, least, most, memory]
     };
     report.sections.push(Section {
         title: "Commands as a whole, until a query is answered".into(),
         tables: vec![Table {
-            head: ["command", "median", "99 %", "shortest", "longest", "memory"].map(str::to_owned).to_vec(),
+            head: ["command", "median", "shortest", "longest", "memory"].map(str::to_owned).to_vec(),
             text_columns: 1,
             lines: steps.iter().map(line).collect(),
             ..Table::default()
@@ -152,38 +137,6 @@ pub(super) fn add_steps(report: &mut Report, steps: &[Step]) {
     }));
 }
 
-fn spread(values: Vec<f64>) -> Option<Spread> {
-    let Summary { median, min, max, .. } = Summary::of(&values)?;
-    Some(Spread { median, min, max, values })
-}
-
-/// Returns the worst latency of all runs, by second and way.
-fn timeline(rows: &[&Row]) -> Option<Section> {
-    fn loads(row: &Row) -> impl Iterator<Item = &LoadResult> {
-        row.samples.iter().filter_map(|sample| sample.load.as_ref())
-    }
-    let seconds =
-        rows.iter().flat_map(|row| loads(row)).map(|load| load.timeline.len()).max().filter(|most| *most > 0)?;
-    let line = |row: &&Row| {
-        let worst = |second: usize| {
-            let worst = loads(row).filter_map(|load| Some(load.timeline.get(second)?.worst_ms)).reduce(f64::max);
-            or_dash(worst, shown_ms)
-        };
-        std::iter::once(row.way.name()).chain((0..seconds).map(worst)).collect()
-    };
-    let head = std::iter::once("way".to_owned()).chain((1..=seconds).map(|second| format!("{second} s")));
-    Some(Section {
-        title: "Worst latency in each second of the write load, of all runs".into(),
-        tables: vec![Table {
-            head: head.collect(),
-            text_columns: 1,
-            lines: rows.iter().map(line).collect(),
-            ..Table::default()
-        }],
-        ..Section::default()
-    })
-}
-
 impl Row {
     pub(super) fn new(way: Way) -> Self {
         Self { way, samples: Vec::new(), refused: None, failed: None }
@@ -198,10 +151,8 @@ impl Row {
     }
 
     fn result(&self) -> BenchResult {
-        let [clone_ms, first_query_ms, first_write_ms, second_write_ms, tenth_write_ms, worst_latency_ms, stop_ms] =
+        let [clone_ms, first_query_ms, first_write_ms, tenth_write_ms, stop_ms] =
             TIMES.map(|(_, value)| self.spread(value));
-        let loads = self.samples.iter().filter_map(|sample| sample.load.as_ref());
-        let timeline = |load: &LoadResult| load.timeline.iter().map(|it| (it.transactions, it.worst_ms)).collect();
         let details = ResultDetails::Database(Box::new(DatabaseResult {
             side: self.way.side(),
             server: self.way.name(),
@@ -209,15 +160,10 @@ impl Row {
             clone_ms,
             first_query_ms,
             first_write_ms,
-            second_write_ms,
             tenth_write_ms,
-            worst_latency_ms,
             stop_ms,
-            transactions_per_second: self.spread(PER_SECOND),
             disk_bytes: self.spread(DISK),
             memory_bytes: self.spread(MEMORY),
-            timelines: loads.map(timeline).collect(),
-            writes_ms: self.samples.iter().map(|sample| sample.writes_ms.clone()).collect(),
         }));
         BenchResult { times: None, details }
     }

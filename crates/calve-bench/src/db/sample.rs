@@ -1,6 +1,5 @@
-//! One server: cloned, started, asked, written to, put under load, and stopped.
+//! One server: cloned, started, asked, written to, and stopped.
 
-use std::io;
 use std::time::Instant;
 
 use calve_core::CancelToken;
@@ -8,12 +7,12 @@ use calve_db::Error;
 use calve_receipt::bench::Side;
 
 use super::client::Session;
-use super::load::{LoadProgram, LoadResult};
 use super::memory;
 use super::report::Row;
 use super::servers::{Server, Servers, Way};
 use crate::error::BenchError;
 use crate::report::shown_ms;
+use crate::runs::Turn;
 use crate::scratch::Scratch;
 use crate::setup::check_cancelled;
 
@@ -22,7 +21,6 @@ pub(super) struct Runner<'a> {
     pub(super) scratch: &'a Scratch<'a>,
     pub(super) query: &'a str,
     pub(super) write: &'a str,
-    pub(super) program: Option<&'a LoadProgram>,
     pub(super) servers: Servers<'a>,
     pub(super) cancel: &'a CancelToken,
     pub(super) say: &'a dyn Fn(&str),
@@ -35,7 +33,6 @@ pub(super) struct Sample {
     /// From the request until the first query was answered, cloning included.
     pub(super) ready_ms: f64,
     pub(super) writes_ms: Vec<f64>,
-    pub(super) load: Option<LoadResult>,
     pub(super) stop_ms: f64,
     /// The growth that `df` shows once the tenth write is on the disk. `None` if the server writes to the
     /// runtime's storage.
@@ -58,10 +55,7 @@ const WRITES: usize = 10;
 
 impl Runner<'_> {
     /// Runs a way once. A failure is noted in its row, and the way is not tried again.
-    pub(super) fn run(&mut self, run: u32, row: &mut Row) -> Result<(), BenchError> {
-        if row.refused.is_some() || row.failed.is_some() {
-            return Ok(());
-        }
+    pub(super) fn run(&mut self, run: u32, row: &mut Row) -> Result<Turn, BenchError> {
         self.servers.delete_trash()?;
         let begun = self.begin(row.way);
         check_cancelled(self.cancel)?;
@@ -70,7 +64,7 @@ impl Runner<'_> {
             Err(error) => match refusal(row.way, &error) {
                 Some(reason) => {
                     row.refused = Some(reason);
-                    return Ok(());
+                    return Ok(Turn::Last);
                 }
                 None if row.way.side() == Side::Calve && matches!(error, BenchError::Db(_)) => return Err(error),
                 None => Err(error),
@@ -82,13 +76,14 @@ impl Runner<'_> {
                 let took = shown_ms(sample.ready_ms);
                 (self.say)(&format!("run {run}  {took:>9}  {}", row.way.name()));
                 row.samples.push(sample);
+                Ok(Turn::More)
             }
             Err(error) => {
                 (self.say)(&format!("run {run}  {:>9}  {}: {error}", "failed", row.way.name()));
                 row.failed = Some(error.to_string());
+                Ok(Turn::Last)
             }
         }
-        Ok(())
     }
 
     /// Starts a server, and asks it the first query.
@@ -115,7 +110,7 @@ impl Runner<'_> {
     fn finish(&self, begun: BegunServer) -> Result<Sample, BenchError> {
         let BegunServer { server, session, ready_ms, used_bytes } = begun;
         let sample = Sample { clone_ms: server.clone_ms(), ready_ms, ..Sample::default() };
-        let sample = self.measure(&server, session, used_bytes, sample);
+        let sample = self.measure(session, used_bytes, sample);
         let began = Instant::now();
         let left = server.stop();
         let stop_ms = ms(began);
@@ -124,13 +119,7 @@ impl Runner<'_> {
         Ok(Sample { stop_ms, ..sample })
     }
 
-    fn measure(
-        &self,
-        server: &Server,
-        mut session: Session,
-        used_bytes: u64,
-        mut sample: Sample,
-    ) -> Result<Sample, BenchError> {
+    fn measure(&self, mut session: Session, used_bytes: u64, mut sample: Sample) -> Result<Sample, BenchError> {
         for _ in 0..WRITES {
             let began = Instant::now();
             session.run(self.write)?;
@@ -141,18 +130,7 @@ impl Runner<'_> {
         sample.memory_bytes = process.and_then(memory::bytes);
         self.scratch.flush()?;
         sample.disk_bytes = Some(self.scratch.used_bytes()? as i64 - used_bytes as i64);
-        self.put_under_load(server, process, &mut sample)?;
         Ok(sample)
-    }
-
-    fn put_under_load(&self, server: &Server, process: Option<u32>, sample: &mut Sample) -> io::Result<()> {
-        let Some(program) = self.program else { return Ok(()) };
-        let (at, address) = (self.scratch.path(), server.address());
-        program.prepare(address, at, self.cancel)?;
-        let (load, peak) = memory::peak_during(process, || program.run(address, at, self.cancel));
-        sample.load = Some(load?);
-        sample.memory_bytes = sample.memory_bytes.max(peak);
-        Ok(())
     }
 }
 

@@ -29,10 +29,6 @@ impl CloneKind {
             Self::Blobless => "blobless",
         }
     }
-
-    pub(crate) fn is_filtered(self) -> bool {
-        matches!(self, Self::Treeless | Self::Blobless)
-    }
 }
 
 /// How it is brought up to date.
@@ -89,10 +85,6 @@ impl Case {
     pub(crate) fn in_words(&self) -> String {
         let fetch = self.fetch.map_or_else(String::new, |fetch| format!(", {} fetch", fetch.name()));
         format!("{} clone{fetch}", self.clone.name())
-    }
-
-    pub(crate) fn clone_command(&self) -> String {
-        self.clone.option().map_or_else(|| "git clone".to_owned(), |option| format!("git clone {option}"))
     }
 }
 

@@ -1,23 +1,66 @@
-//! One client: it clones, looks at the past, or fetches what was pushed meanwhile; each step is measured by itself.
+//! One client: a clone, and what comes after it, each step measured on both sides.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::cases::Case;
-use super::clients::{GitFailureReason, GitOutput, brief};
-use super::pusher::Pusher;
+use calve_core::CancelToken;
+use calve_receipt::bench::GitRepository;
+
+use super::cases::{Case, CloneKind};
+use super::programs::{GitFailureReason, GitPrograms, brief};
+use super::pushes;
 use super::repository::Repository;
-use super::rounds::FETCHES;
-use super::sample::{Sample, Step};
-use super::testbed::Testbed;
+use super::upload_pack::{REPORTS, ServerCost};
 use crate::error::BenchError;
-use crate::scratch::delete;
+use crate::report::Usage;
+use crate::scratch::{Scratch, delete};
+
+/// Fetches after each clone.
+pub(super) const FETCHES: u32 = 3;
+
+/// The operation of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Clone,
+    Checkout,
+    Blame,
+    Fetch,
+    Reset,
+}
+
+impl Step {
+    /// In the order of a report.
+    pub(super) const ALL: [Self; 5] = [Self::Clone, Self::Checkout, Self::Blame, Self::Fetch, Self::Reset];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Clone => "clone",
+            Self::Checkout => "checkout",
+            Self::Blame => "blame",
+            Self::Fetch => "fetch",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+/// One run of a step.
+#[derive(Debug, Clone)]
+pub(super) struct Sample {
+    pub(super) step: Step,
+    /// The client's; its memory is that of the larger side, because git starts the server.
+    pub(super) usage: Usage,
+    pub(super) server: ServerCost,
+    pub(super) others: Option<f64>,
+    /// git's words, but for progress.
+    pub(super) said: String,
+}
 
 /// How a step went wrong, after which its test is not run again.
 #[derive(Debug, Clone)]
 pub(super) struct StepFailure {
     pub(super) step: Step,
-    pub(super) command: String,
     pub(super) round: u32,
     pub(super) exit_code: Option<i32>,
     pub(super) reason: GitFailureReason,
@@ -29,143 +72,140 @@ pub(super) enum StopReason {
     Failure(BenchError),
 }
 
-impl From<BenchError> for StopReason {
-    fn from(failure: BenchError) -> Self {
-        Self::Failure(failure)
+impl<E: Into<BenchError>> From<E> for StopReason {
+    fn from(failure: E) -> Self {
+        Self::Failure(failure.into())
     }
 }
 
+/// The client of one test in one round.
 pub(super) struct Client<'a> {
-    pub(super) testbed: &'a Testbed<'a>,
-    pub(super) repository: &'a Repository,
-    pub(super) case: &'static Case,
-    pub(super) url: String,
-    pub(super) pusher: &'a Pusher<'a>,
-    pub(super) round: u32,
-    /// Called with each measured step.
-    pub(super) note: &'a (dyn Fn(Sample) + Sync),
+    git: &'a GitPrograms<'a>,
+    repository: &'a Repository,
+    case: &'static Case,
+    round: u32,
+    /// The client's clone.
+    directory: PathBuf,
+    /// The repository that it clones.
+    served: PathBuf,
+    reports: PathBuf,
+    samples: Vec<Sample>,
+}
+
+/// Runs a test once, on a server that is as it was at first, and removes what it made.
+pub(super) fn run(
+    git: &GitPrograms<'_>,
+    scratch: &Scratch<'_>,
+    repository: &Repository,
+    case: &'static Case,
+    round: u32,
+    cancel: &CancelToken,
+) -> Result<Vec<Sample>, StopReason> {
+    let [directory, served, reports] = ["client", "served.git", "reports"].map(|name| scratch.path().join(name));
+    fs_err::create_dir(&reports)?;
+    let mut client = Client { git, repository, case, round, directory, served, reports, samples: Vec::new() };
+    let done = client.steps();
+    for path in [&client.directory, &client.served, &client.reports] {
+        delete(path, cancel)?;
+    }
+    done.map(|()| client.samples)
 }
 
 impl Client<'_> {
-    /// Makes one clone, does what comes after it, and removes the clone.
-    pub(super) fn iteration(&self) -> Result<(), StopReason> {
-        let directory = self.testbed.new_path("client");
-        let done = self.steps(&directory);
-        let removed = delete(&directory, self.testbed.cancel);
-        done?;
-        Ok(removed?)
-    }
-
-    fn steps(&self, directory: &Path) -> Result<(), StopReason> {
-        let parent = directory.parent().unwrap_or(directory).to_path_buf();
-        self.step(Step::Clone, 1, &parent, &|command| {
-            command.args(["clone", "--quiet"]).args(self.case.clone.option()).arg("--").arg(&self.url).arg(directory);
+    fn steps(&mut self) -> Result<(), StopReason> {
+        // It shares the packs as hard links: git never writes to a pack.
+        let mut command = self.git.at(&self.repository.template);
+        command.args(["clone", "--quiet", "--bare", "--local", "--template=", "--"]);
+        self.git.output(command.arg(&self.repository.template).arg(&self.served), "copying the repository")?;
+        // So that every clone sees the server with something pushed since it was packed.
+        self.push(0)?;
+        let (url, directory) = (url(&self.served), self.directory.clone());
+        let (option, upload_pack) = (self.case.clone.option(), format!("--upload-pack={}", self.git.upload_pack));
+        self.step(Step::Clone, |command| {
+            command
+                .current_dir("/")
+                .args(["clone", "--quiet", &upload_pack])
+                .args(option)
+                .arg("--")
+                .arg(&url)
+                .arg(&directory);
         })?;
-        self.check_honoured(directory)?;
         match self.case.fetch {
-            None => self.look_back(directory),
-            Some(_) => self.keep_up(directory),
+            None => self.look_back(),
+            Some(fetch) => self.keep_up(fetch.option()),
         }
     }
 
     /// Runs `git checkout HEAD~N` and `git blame`, where the clone has a past.
-    fn look_back(&self, directory: &Path) -> Result<(), StopReason> {
-        let Repository { branch, file, back, .. } = self.repository;
-        if self.case.clone == super::cases::CloneKind::Shallow || *back == 0 {
+    fn look_back(&mut self) -> Result<(), StopReason> {
+        let GitRepository { branch, file, back, .. } = &self.repository.about;
+        if self.case.clone == CloneKind::Shallow || *back == 0 {
             return Ok(());
         }
-        self.step(Step::Checkout, 1, directory, &|command| {
+        self.step(Step::Checkout, |command| {
             command.args(["checkout", "--quiet", "--detach", &format!("HEAD~{back}")]);
         })?;
         let Some(file) = file else { return Ok(()) };
-        self.step(Step::Blame, 1, directory, &|command| {
+        self.step(Step::Blame, |command| {
             command.args(["blame", &format!("{branch}~{back}..{branch}"), "--", file]);
         })
     }
 
-    /// Fetches, each after at least one more push, and goes to what was fetched.
-    fn keep_up(&self, directory: &Path) -> Result<(), StopReason> {
-        let remote = format!("origin/{}", self.repository.branch);
-        let mut before = self.tip(directory, &remote)?;
-        for ordinal in 1..=FETCHES {
-            let waited = self.pusher.wait_for_another(self.pusher.seen());
-            waited.map_err(|reason| self.failure(Step::Fetch, None, reason))?;
-            self.step(Step::Fetch, ordinal, directory, &|command| {
-                command.args(["fetch", "--quiet"]).args(self.case.fetch.and_then(|fetch| fetch.option())).arg("origin");
+    /// Fetches, each after a push, and goes to what was fetched.
+    fn keep_up(&mut self, option: Option<&str>) -> Result<(), StopReason> {
+        let remote = format!("origin/{}", self.repository.about.branch);
+        for number in 1..=FETCHES {
+            self.push(number)?;
+            self.step(Step::Fetch, |command| {
+                command.args(["fetch", "--quiet"]).args(option).arg("origin");
             })?;
-            let now = self.tip(directory, &remote)?;
-            if now == before {
-                return Err(self.failure(Step::Fetch, None, "it fetched nothing, though something was pushed"));
-            }
-            before = now;
-            self.step(Step::Reset, ordinal, directory, &|command| {
+            self.step(Step::Reset, |command| {
                 command.args(["reset", "--quiet", "--hard", &remote]);
             })?;
         }
         Ok(())
     }
 
-    fn tip(&self, directory: &Path, reference: &str) -> Result<Vec<u8>, BenchError> {
-        let clients = &self.testbed.clients;
-        clients
-            .output(clients.git(directory, None).args(["rev-parse", "--verify", reference]), "reading what was fetched")
+    fn push(&self, number: u32) -> Result<(), BenchError> {
+        let mut command = self.git.at(&self.repository.pushing);
+        command.args(["push", "--quiet"]).arg(&self.served);
+        command.arg(format!("{}:refs/heads/{}", pushes::reference(number), self.repository.about.branch));
+        self.git.output(&mut command, "pushing to the bench's own repository").map(drop)
     }
 
-    /// Fails where the server sent the whole history for a shallow clone: git ends well all the same.
-    fn check_honoured(&self, directory: &Path) -> Result<(), StopReason> {
-        let is_shallow = directory.join(".git/shallow").exists();
-        if self.case.clone == super::cases::CloneKind::Shallow && !is_shallow && self.repository.back > 0 {
-            return Err(self.failure(Step::Clone, Some(0), "the server sent the whole history"));
-        }
-        Ok(())
-    }
-
-    fn step(
-        &self,
-        step: Step,
-        ordinal: u32,
-        directory: &Path,
-        complete: &dyn Fn(&mut Command),
-    ) -> Result<(), StopReason> {
-        let operation = self.testbed.next_operation();
-        let mut command = self.testbed.clients.git(directory, Some(operation));
-        complete(&mut command);
-        let ran = self.testbed.clients.run(&mut command)?;
-        let charge = self.testbed.take(operation);
+    fn step(&mut self, step: Step, complete: impl FnOnce(&mut Command)) -> Result<(), StopReason> {
+        let mut command = self.git.at(&self.directory);
+        complete(command.env(REPORTS, &self.reports));
+        let ran = self.git.run(&mut command)?;
+        let server = ServerCost::take(&self.reports)?;
         if !ran.is_success() {
-            return Err(self.failure(step, ran.ended.status.code(), self.testbed.clients.reason(&ran)));
+            let (exit_code, reason) = (ran.ended.status.code(), self.git.reason(&ran));
+            return Err(StopReason::Step(StepFailure { step, round: self.round, exit_code, reason }));
         }
-        if ran.said.contains("filtering not recognized") {
-            return Err(self.failure(step, Some(0), "the server does not support filters and sent everything"));
-        }
-        let GitOutput { ended, said, .. } = ran;
-        (self.note)(Sample {
-            step,
-            round: self.round,
-            ordinal,
-            usage: ended.usage,
-            charge: Some(charge),
-            seen: None,
-            said: brief(&said),
-        });
+        // git started the server, and the kernel counts it as a part of the client.
+        let mut usage = ran.ended.usage;
+        usage.user_seconds = (usage.user_seconds - server.user_seconds).max(0.0);
+        usage.system_seconds = (usage.system_seconds - server.system_seconds - server.own_seconds).max(0.0);
+        self.samples.push(Sample { step, usage, server, others: ran.ended.others, said: brief(&ran.said) });
         Ok(())
     }
+}
 
-    fn failure(&self, step: Step, exit_code: Option<i32>, reason: impl Into<GitFailureReason>) -> StopReason {
-        let command = command_of(self.case, step, self.repository.back);
-        StopReason::Step(StepFailure { step, command, round: self.round, exit_code, reason: reason.into() })
-    }
+/// Returns the URL of a directory: for a path git would copy files, and take no notice of filters and depths.
+fn url(directory: &Path) -> OsString {
+    let path = directory.as_os_str().as_bytes().iter().flat_map(|byte| match byte {
+        b'%' => b"%25".to_vec(),
+        byte => vec![*byte],
+    });
+    OsString::from_vec(b"file://".iter().copied().chain(path).collect())
 }
 
 /// Returns the command as a user would type it.
 pub(super) fn command_of(case: &Case, step: Step, back: u32) -> String {
+    let with = |command: &str, option: Option<&str>| [command].into_iter().chain(option).collect::<Vec<_>>().join(" ");
     match step {
-        Step::Clone => case.clone_command(),
-        Step::Fetch => {
-            let option =
-                case.fetch.and_then(|fetch| fetch.option()).map_or_else(String::new, |option| format!(" {option}"));
-            format!("git fetch{option}")
-        }
+        Step::Clone => with("git clone", case.clone.option()),
+        Step::Fetch => with("git fetch", case.fetch.and_then(|fetch| fetch.option())),
         Step::Reset => "git reset --hard origin/BRANCH".into(),
         Step::Checkout => format!("git checkout HEAD~{back}"),
         Step::Blame => format!("git blame HEAD~{back}..HEAD FILE"),

@@ -1,66 +1,47 @@
 //! `calve bench git`: what each way to clone a repository costs client and server, at the clone and at every later fetch.
 //!
-//! A small HTTP host (`host`) serves a private copy (`repository`) from loopback. Clients (`client`) clone and fetch, one user pushes
-//! (`pusher`), and every request is charged to the operation that made it (`host::ledger`).
+//! Clients (`client`) clone and fetch from a private copy (`repository`), while one user pushes (`pushes`). The server is
+//! `git upload-pack`, which each client starts as it would over SSH, by a stand-in that reports the cost (`upload_pack`).
 
 mod cases;
 mod client;
-mod clients;
-pub mod host;
-pub mod pack_objects;
-mod pusher;
-mod remote;
+mod programs;
+mod pushes;
 mod report;
 mod repository;
-mod rounds;
-mod sample;
-mod shape;
 mod source;
-mod testbed;
+mod upload_pack;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use calve_receipt::bench::GitRepository;
-
 use self::cases::CASES;
 pub use self::cases::{Case, CaseSelection};
-use self::clients::Clients;
-use self::remote::Server;
-use self::report::Measurement;
-use self::repository::{Preparation, Repository};
-pub use self::rounds::Pace;
+use self::client::StopReason;
+use self::programs::GitPrograms;
+use self::report::CaseResult;
+use self::repository::Repository;
 pub use self::source::{GitAddress, Source};
-use self::testbed::{Testbed, furnish, home};
+pub use self::upload_pack::when_asked;
 use crate::error::{BenchError, FailureKind};
-use crate::machine::{self, swapped_pages};
+use crate::machine;
 use crate::remedy::Remedy;
 use crate::report::Report;
-use crate::runs;
+use crate::runs::{self, Turn, take_turns};
 use crate::scratch::Scratch;
-use crate::setup::BenchSetup;
+use crate::setup::{BenchSetup, Rounds};
 use crate::space::Room;
 
 /// The options of `calve bench git`.
 pub struct GitBench<'a> {
     /// Where, and for whom.
     pub setup: BenchSetup<'a>,
-    /// The repositories or the server to measure.
-    pub subject: Subject,
+    /// The repositories to measure, by copies of them.
+    pub sources: Vec<Source>,
     /// The tests to run, each once in every round.
     pub cases: Vec<&'static Case>,
-    /// The branch that all clients use; the one that is checked out there by default.
-    pub branch: Option<&'a str>,
-    /// How many clients do how much.
-    pub pace: Pace,
-}
-
-/// The subjects of a bench.
-pub enum Subject {
-    /// Copies of these, served by the bench.
-    Repositories(Vec<Source>),
-    /// A URL, for clones only.
-    Server(GitAddress),
+    /// How many rounds are counted.
+    pub rounds: Rounds,
 }
 
 /// The oldest git whose clones can be measured.
@@ -72,89 +53,58 @@ impl GitBench<'_> {
         let version = git_version()?;
         let (machine, began) = (machine::here(), SystemTime::now());
         self.setup.in_scratch(|scratch| {
-            furnish(scratch.path())?;
-            let measurement = match &self.subject {
-                Subject::Repositories(sources) => self.measure_repositories(sources, scratch)?,
-                Subject::Server(address) => self.measure_server(address, scratch)?,
-            };
+            let (repositories, results, rounds) = self.measure(scratch)?;
             let mut report = Report::new("git", began, machine);
             report.versions([("calve".into(), env!("CARGO_PKG_VERSION").into()), ("git".into(), version)]);
-            report::complete(&mut report, self, measurement);
+            report::complete(&mut report, &repositories, results, rounds);
             Ok(report)
         })
     }
 
-    fn measure_repositories(&self, sources: &[Source], scratch: &Scratch<'_>) -> Result<Measurement, BenchError> {
+    fn measure(&self, scratch: &Scratch<'_>) -> Result<(Vec<Repository>, Vec<CaseResult>, u32), BenchError> {
         let (path, cancel, say) = (scratch.path(), self.setup.cancel, self.setup.say);
-        let for_input = path.join("scratch");
-        let clients = Clients::of_the_bench(&home(path), for_input.clone(), cancel);
-        let users = Clients::of_the_user(for_input.join("users"), cancel);
-        fs_err::create_dir(for_input.join("users"))?;
-        let testbed = Testbed::prepare(path, clients, cancel)?;
+        fs_err::create_dir(path.join("home"))?;
+        let git = GitPrograms::configure(path.join("home"), cancel)?;
         // All are checked before any is copied.
-        sources.iter().try_for_each(Source::check)?;
-        let preparation = Preparation { branch: self.branch, check_room: &|bytes| check_room(scratch, bytes, 0) };
+        self.sources.iter().try_for_each(Source::check)?;
         let mut repositories = Vec::new();
-        for (index, source) in sources.iter().enumerate() {
+        for (index, source) in self.sources.iter().enumerate() {
             say(&format!("preparing {}", source.shown()));
-            let template = path.join("templates").join(format!("{index}.git"));
-            let prepared = Repository::prepare(source, template, &preparation, &testbed.clients, &users)?;
-            say(&format!("{}: {}", prepared.name, prepared.shape.in_words()));
-            let (clients, shape) = (u64::from(self.pace.clients), &prepared.shape);
-            let bytes = (shape.number("pack_bytes") + shape.checkout_bytes) * clients;
-            check_room(scratch, bytes, (shape.checkout_files + 1000) * clients)?;
-            repositories.push(prepared);
+            let directory = path.join(index.to_string());
+            fs_err::create_dir(&directory)?;
+            repositories.push(Repository::prepare(source, &directory, &git, &|bytes, inodes| {
+                check_room(scratch, bytes, inodes)
+            })?);
         }
         distinguish(&mut repositories);
-        let (opening, swapped_before) = (testbed.open_accounts(), swapped_pages());
-        let names: Vec<&str> = repositories.iter().map(|repository| repository.name.as_str()).collect();
-        let (rounds, outcomes) = rounds::run(&names, &self.cases, &self.pace, say, |outcome, round| {
-            rounds::serve(&testbed, &repositories[outcome.repository], outcome, round, &self.pace)
+        let pairs =
+            (0..repositories.len()).flat_map(|repository| self.cases.iter().map(move |case| (repository, *case)));
+        let mut results: Vec<CaseResult> = pairs.map(|(repository, case)| CaseResult::new(repository, case)).collect();
+        let rounds = take_turns(results.len(), self.rounds, |index, round| {
+            let result = &mut results[index];
+            let repository = &repositories[result.repository];
+            let name = if repositories.len() > 1 { repository.about.name.as_str() } else { "" };
+            let before = result.samples.len();
+            match client::run(&git, scratch, repository, result.case, round, cancel) {
+                Ok(samples) => result.samples.extend(samples),
+                Err(StopReason::Step(failure)) => result.failure = Some(failure),
+                Err(StopReason::Failure(failure)) => return Err(failure),
+            }
+            say(&result.progress(before, round, name, repository.about.back));
+            Ok(if result.failure.is_some() { Turn::Last } else { Turn::More })
         })?;
-        let accounting = Some(testbed.close_accounts(&opening));
-        let repositories = repositories.into_iter().map(described).collect();
-        Ok(Measurement { repositories, outcomes, rounds, server: None, accounting, swapped_before })
+        Ok((repositories, results, rounds))
     }
-
-    fn measure_server(&self, address: &GitAddress, scratch: &Scratch<'_>) -> Result<Measurement, BenchError> {
-        let (directory, cancel) = (scratch.path(), self.setup.cancel);
-        let clients = Clients::of_the_user(directory.join("scratch"), cancel);
-        let server = Server { address, branch: self.branch, clients, directory, cancel };
-        let cases: Vec<&'static Case> = self.cases.iter().copied().filter(|case| case.fetch.is_none()).collect();
-        let swapped_before = swapped_pages();
-        let name = address.name();
-        let (rounds, outcomes) =
-            rounds::run(&[&name], &cases, &self.pace, self.setup.say, |outcome, round| server.measure(outcome, round))?;
-        let about = GitRepository {
-            name,
-            source: address.shown(),
-            branch: self.branch.map(str::to_owned),
-            file: None,
-            back: 0,
-            bitmaps: None,
-            commit_graph: None,
-            shape: None,
-        };
-        let (repositories, server) = (vec![(about, String::new())], Some(address.shown()));
-        Ok(Measurement { repositories, outcomes, rounds, server, accounting: None, swapped_before })
-    }
-}
-
-fn described(repository: Repository) -> (GitRepository, String) {
-    let Repository { name, source, branch, file, back, shape, bitmaps, commit_graph, .. } = repository;
-    let in_words = shape.in_words();
-    let (branch, bitmaps, commit_graph) = (Some(branch), Some(bitmaps), Some(commit_graph));
-    let about = GitRepository { name, source, branch, file, back, bitmaps, commit_graph, shape: Some(shape.numbers) };
-    (about, in_words)
 }
 
 /// Adds numbers to the names of repositories that are called the same.
 fn distinguish(repositories: &mut [Repository]) {
     for index in 1..repositories.len() {
         let (before, rest) = repositories.split_at_mut(index);
-        let same = before.iter().filter(|earlier| earlier.name == rest[0].name).count();
+        let name = &mut rest[0].about.name;
+        let same = before.iter().filter(|earlier| earlier.about.name == *name).count();
         if same > 0 {
-            rest[0].name = format!("{} ({})", rest[0].name, same + 1);
+            *name = format!("{name} ({})", same + 1);
         }
     }
 }
@@ -176,7 +126,7 @@ pub fn usual_place() -> PathBuf {
 
 fn git_version() -> Result<String, BenchError> {
     let output =
-        std::process::Command::new("git").arg("version").output().map_err(|error| clients::not_started(&error))?;
+        std::process::Command::new("git").arg("version").output().map_err(|error| programs::not_started(&error))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.trim().trim_start_matches("git version ").to_owned();
     let mut numbers = version.split('.').map_while(|digits| digits.parse::<u32>().ok());
@@ -187,13 +137,4 @@ fn git_version() -> Result<String, BenchError> {
         }
         _ => Ok(version),
     }
-}
-
-/// Fails for a choice that has no test left to run on a server of others.
-pub fn check_selection(cases: &[&'static Case], on_a_server: bool) -> Result<(), BenchError> {
-    if on_a_server && cases.iter().all(|case| case.fetch.is_some()) {
-        let text = "none of these tests can be run on a server of others: T5 to T10 push to it";
-        return Err(BenchError::stated(FailureKind::Usage, text, Remedy::ChooseServerTests));
-    }
-    Ok(())
 }

@@ -1,100 +1,87 @@
 //! The private copy of a repository that everything is served from, in the state that `git gc` leaves a bare repository in.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use calve_core::ShownPath;
+use calve_receipt::bench::GitRepository;
 
-use super::clients::{Clients, GitOutput};
-use super::shape::Shape;
+use super::programs::GitPrograms;
+use super::pushes;
 use super::source::Source;
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
 
 /// A repository that is ready to be measured.
-pub(crate) struct Repository {
-    pub(crate) name: String,
-    /// Where it came from.
-    pub(crate) source: String,
-    pub(crate) branch: String,
-    /// The file that `git blame` is run on: the one that changed most often in the commits that it looks at. `None`: there is no history.
-    pub(crate) file: Option<String>,
-    /// `N` of `git checkout HEAD~N`: [`FARTHEST_BACK`], or less in a shorter history.
-    pub(crate) back: u32,
-    pub(crate) shape: Shape,
-    pub(crate) bitmaps: bool,
-    pub(crate) commit_graph: bool,
+pub(super) struct Repository {
+    /// The facts for the report.
+    pub(super) about: GitRepository,
     /// Bare, and never served itself.
     pub(super) template: PathBuf,
+    /// The bare clone of the user who pushes.
+    pub(super) pushing: PathBuf,
 }
 
 /// How many commits back `git checkout` and `git blame` go.
 const FARTHEST_BACK: u32 = 20;
 
-/// How it is to be prepared.
-pub(super) struct Preparation<'a> {
-    pub(super) branch: Option<&'a str>,
-    /// Fails when the place has not so many bytes more.
-    pub(super) check_room: &'a dyn Fn(u64) -> Result<(), BenchError>,
-}
-
 impl Repository {
-    /// Copies the source to `template`. The source is only read.
+    /// Copies the source into `directory`, which is there. The source is only read.
     pub(super) fn prepare(
         source: &Source,
-        template: PathBuf,
-        wanted: &Preparation<'_>,
-        clients: &Clients<'_>,
-        users: &Clients<'_>,
+        directory: &Path,
+        git: &GitPrograms<'_>,
+        check_room: &dyn Fn(u64, u64) -> Result<(), BenchError>,
     ) -> Result<Self, BenchError> {
-        source.check()?;
-        copy(source, &template, users)?;
-        let git = |arguments: &[&str]| clients.run(clients.git(&template, None).args(arguments));
-        if !has_commits(&git(&["for-each-ref", "--count=1"])?) {
-            let text = format!("`{}` has no commits", ShownPath(Path::new(&source.shown())));
-            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameRepositoryWithHistory));
-        }
-        let branch = branch(source, wanted.branch, &git)?;
-        let work = |arguments: &[&str], what: &str| {
-            clients.output(clients.git(&template, None).args(arguments), what).map(drop)
-        };
-        work(&["symbolic-ref", "HEAD", &format!("refs/heads/{branch}")], "choosing the branch")?;
-        work(&["pack-refs", "--all"], "packing the references")?;
+        let [template, pushing] = ["template.git", "pushing.git"].map(|name| directory.join(name));
+        copy(source, &template, git)?;
+        let branch = branch(source, &template, git)?;
+        let output =
+            |repository: &Path, arguments: &[&str], what: &str| git.output(git.at(repository).args(arguments), what);
+        output(&template, &["pack-refs", "--all"], "packing the references")?;
         // The pack is written anew beside the one that there is.
-        (wanted.check_room)(pack_bytes(&template))?;
-        work(&["repack", "-a", "-d", "-q", "--write-bitmap-index"], "packing the repository")?;
-        work(&["commit-graph", "write", "--reachable", "--no-progress"], "writing the commit-graph")?;
-        let back = back(&git(&["rev-list", "--first-parent", &format!("--max-count={}", FARTHEST_BACK + 1), &branch])?);
-        let file = if back == 0 { None } else { most_changed(clients, &template, &branch, back)? };
-        let shape = Shape::of(clients, &template, &branch)?;
-        let packs = template.join("objects/pack");
-        let has = |ending: &str| files(&packs).iter().any(|path| path.extension().is_some_and(|it| it == ending));
-        Ok(Self {
+        check_room(pack_bytes(&template), 0)?;
+        output(&template, &["repack", "-a", "-d", "-q", "--write-bitmap-index"], "packing the repository")?;
+        output(&template, &["commit-graph", "write", "--reachable", "--no-progress"], "writing the commit-graph")?;
+        let past = ["rev-list", "--first-parent", &format!("--max-count={}", FARTHEST_BACK + 1), &branch];
+        let past = output(&template, &past, "counting the commits")?;
+        let back = past.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count().saturating_sub(1) as u32;
+        let file = if back == 0 { None } else { most_changed(git, &template, &branch, back)? };
+        let files = output(&template, &["ls-tree", "-r", "-l", "-z", &branch], "listing the files")?;
+        let (checkout_files, checkout_bytes) = checkout(&files);
+        let about = GitRepository {
             name: source.name(),
             source: source.shown(),
-            bitmaps: has("bitmap"),
-            commit_graph: template.join("objects/info/commit-graph").exists()
-                || template.join("objects/info/commit-graphs").exists(),
             branch,
             file,
             back,
-            shape,
-            template,
-        })
+            pack_bytes: pack_bytes(&template),
+            checkout_files,
+            checkout_bytes,
+        };
+        check_room(about.pack_bytes + about.checkout_bytes, about.checkout_files + 1000)?;
+        let clone = ["clone", "--quiet", "--bare", "--local", "--template=", "--", "template.git", "pushing.git"];
+        output(directory, &clone, "copying the repository")?;
+        pushes::make(git, &pushing, &about.branch, &files)?;
+        Ok(Self { about, template, pushing })
     }
 }
 
-fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), BenchError> {
+/// Makes a bare clone that shares nothing with the source, with the user's configuration.
+fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), BenchError> {
     let text = match source {
         Source::Path(path) => fs_err::canonicalize(path)?.into_os_string(),
         Source::Url(address) => address.for_git().into(),
     };
-    let parent = template.parent().unwrap_or(template);
-    let mut command = users.git(parent, None);
-    // No object is shared with a local repository, and what its configuration may say of alternates stays behind.
-    command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file");
-    command.args(["clone", "--quiet", "--bare", "--no-local", "--template=", "--"]).arg(text).arg(template);
-    let mut ran = users.run(&mut command)?;
+    let mut arguments = ["clone", "--quiet", "--bare", "--no-local", "--template=", "--"].map(OsStr::new).to_vec();
+    arguments.extend([&text, template.as_os_str()]);
+    let mut ran = git.run_as_user(template.parent().unwrap_or(template), &arguments)?;
+    if ran.is_success() && template.join("shallow").exists() {
+        // Partial clones of it would ask for the cut off history without end.
+        let text = format!("`{}` is a shallow clone: its history is cut off", ShownPath(Path::new(&source.shown())));
+        return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameFullClone));
+    }
     if ran.is_success() {
         return Ok(());
     }
@@ -102,7 +89,7 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Ben
         // Before it is made shorter: half of a URL is not known for one.
         ran.said = address.censored(&ran.said);
     }
-    let reason = users.reason(&ran).text;
+    let reason = git.reason(&ran).text;
     let text = format!("`{}` cannot be cloned: {reason}", ShownPath(Path::new(&source.shown())));
     let hint = match source {
         Source::Url(_) => Remedy::TryCloningUrl,
@@ -111,48 +98,38 @@ fn copy(source: &Source, template: &Path, users: &Clients<'_>) -> Result<(), Ben
     Err(BenchError::stated(FailureKind::Failed, text, hint))
 }
 
-fn has_commits(references: &GitOutput) -> bool {
-    references.is_success() && !references.stdout.is_empty()
-}
-
-/// Returns the branch that was asked for, else the one that the source has checked out.
-fn branch(
-    source: &Source,
-    wanted: Option<&str>,
-    git: &dyn Fn(&[&str]) -> Result<GitOutput, BenchError>,
-) -> Result<String, BenchError> {
-    let exists = |name: &str| -> Result<bool, BenchError> {
-        Ok(git(&["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")])?.is_success())
+/// Returns the branch that the source has checked out.
+fn branch(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<String, BenchError> {
+    let run = |arguments: &[&str]| git.run(git.at(template).args(arguments));
+    let refused = |lack: &str, remedy| {
+        let text = format!("`{}` has no {lack}", ShownPath(Path::new(&source.shown())));
+        Err(BenchError::stated(FailureKind::Failed, text, remedy))
     };
-    let shown = source.shown();
-    if let Some(name) = wanted {
-        if exists(name)? {
-            return Ok(name.to_owned());
-        }
-        let text = format!("`{}` has no branch `{}`", ShownPath(Path::new(&shown)), ShownPath(Path::new(name)));
-        return Err(BenchError::stated(FailureKind::Failed, text, Remedy::ListBranches));
+    if run(&["for-each-ref", "--count=1"])?.stdout.is_empty() {
+        return refused("commits", Remedy::NameRepositoryWithHistory);
     }
-    let head = git(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
+    let head = run(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
     let name = String::from_utf8_lossy(&head.stdout).trim().to_owned();
-    if !name.is_empty() && exists(&name)? {
+    if run(&["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")])?.is_success() {
         return Ok(name);
     }
-    let text = format!("`{}` has no branch checked out", ShownPath(Path::new(&shown)));
-    Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameBranch))
+    refused("branch checked out", Remedy::CheckOutBranch)
 }
 
-/// Returns one less than there are commits.
-fn back(listed: &GitOutput) -> u32 {
-    let lines = listed.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
-    u32::try_from(lines.saturating_sub(1)).unwrap_or(u32::MAX)
+/// Counts the regular files and their bytes in what `git ls-tree -r -l -z` prints.
+fn checkout(listed: &[u8]) -> (u64, u64) {
+    // MODE blob OID SIZE<tab>PATH, and `-` for the size of a submodule.
+    let size = |entry: &[u8]| String::from_utf8_lossy(entry).split_whitespace().nth(3)?.parse::<u64>().ok();
+    let sizes = listed.split(|byte| *byte == 0).filter_map(size);
+    sizes.fold((0, 0), |(files, bytes), size| (files + 1, bytes + size))
 }
 
 /// Finds the file that the last commits changed most often, and that still exists. Of several the first by name.
-fn most_changed(clients: &Clients<'_>, template: &Path, branch: &str, back: u32) -> Result<Option<String>, BenchError> {
-    let mut command = clients.git(template, None);
+fn most_changed(git: &GitPrograms<'_>, template: &Path, branch: &str, back: u32) -> Result<Option<String>, BenchError> {
+    let mut command = git.at(template);
     let range = format!("{branch}~{back}..{branch}");
     command.args(["log", "--format=", "--name-only", "--no-renames", "-z", &range]);
-    let listed = clients.output(&mut command, "looking for a file with a history")?;
+    let listed = git.output(&mut command, "looking for a file with a history")?;
     let mut times: HashMap<&[u8], u32> = HashMap::new();
     for path in listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
         *times.entry(path).or_default() += 1;
@@ -161,7 +138,7 @@ fn most_changed(clients: &Clients<'_>, template: &Path, branch: &str, back: u32)
     paths.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     for (path, _) in paths.into_iter().take(50) {
         let Ok(path) = std::str::from_utf8(path) else { continue };
-        let found = clients.run(clients.git(template, None).args(["cat-file", "-t", &format!("{branch}:{path}")]))?;
+        let found = git.run(git.at(template).args(["cat-file", "-t", &format!("{branch}:{path}")]))?;
         if found.stdout.starts_with(b"blob") {
             return Ok(Some(path.to_owned()));
         }
@@ -169,15 +146,9 @@ fn most_changed(clients: &Clients<'_>, template: &Path, branch: &str, back: u32)
     Ok(None)
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs_err::read_dir(folder).into_iter().flatten();
-    entries.flatten().map(|entry| entry.path()).collect()
-}
-
-/// Returns the size of a repository's packs; 0 where there are none.
-pub(super) fn pack_bytes(repository: &Path) -> u64 {
-    let packs = ["objects/pack", ".git/objects/pack"].map(|folder| repository.join(folder));
-    let all =
-        packs.iter().flat_map(|folder| files(folder)).filter(|path| path.extension().is_some_and(|it| it == "pack"));
-    all.filter_map(|path| Some(fs_err::metadata(path).ok()?.len())).sum()
+/// Returns the size of the packs of a bare repository.
+fn pack_bytes(repository: &Path) -> u64 {
+    let entries = fs_err::read_dir(repository.join("objects/pack")).into_iter().flatten().flatten();
+    let packs = entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack"));
+    packs.filter_map(|pack| Some(pack.metadata().ok()?.len())).sum()
 }

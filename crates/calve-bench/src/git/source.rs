@@ -49,17 +49,6 @@ impl GitAddress {
     pub(crate) fn name(&self) -> String {
         named(&self.url)
     }
-
-    /// Refuses what is no URL: for a path git copies files and knows no filter and no depth.
-    pub fn of(text: &str) -> Result<Self, BenchError> {
-        let url = parse(text)?;
-        if url.kind() == Transport::Local {
-            let text = format!("`{url}` is a path, and git takes no notice of `--filter` and `--depth` there");
-            let hint = Remedy::NameUrlOrRepository;
-            return Err(BenchError::stated(FailureKind::Usage, text, hint));
-        }
-        Ok(Self { given: text.to_owned(), url })
-    }
 }
 
 fn parse(text: &str) -> Result<RepositoryUrl, BenchError> {

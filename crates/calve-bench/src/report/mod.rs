@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use calve_receipt::bench::{
     BenchFailure, BenchReport, BenchWarning, CommandConditions, Conditions, Facts, Machine, NotRun, NotRunReason, Side,
-    Times,
+    Spread, Times,
 };
 use calve_receipt::human::{duration, size};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::error::{BenchError, FailureKind};
 use crate::machine::{self, utc};
 use crate::remedy::Remedy;
-use crate::stats::{Summary, outliers};
+use crate::stats::Summary;
 
 /// The report of a bench.
 pub struct Report {
@@ -114,11 +114,6 @@ impl Report {
         let mut wide = Vec::new();
         for (label, seconds) in rows {
             let Some(summary) = Summary::of(seconds) else { continue };
-            let far: Vec<String> = outliers(seconds).into_iter().map(|index| shown(seconds[index])).collect();
-            if !far.is_empty() {
-                let (list, middle) = (far.join(", "), shown(summary.median));
-                self.warn("outliers", format!("{label}: far from its median of {middle}: {list}"));
-            }
             let spread = summary.stddev.map_or(0.0, |stddev| stddev / summary.mean);
             if spread > LARGE_SPREAD {
                 wide.push((spread, label));
@@ -218,6 +213,12 @@ pub(crate) fn times(command: &str, runs: &[Usage]) -> Option<Times> {
     })
 }
 
+/// Returns the values with their median and bounds. `None` of no values.
+pub(crate) fn spread(values: Vec<f64>) -> Option<Spread> {
+    let Summary { median, min, max, .. } = Summary::of(&values)?;
+    Some(Spread { median, min, max, values })
+}
+
 /// In processors.
 const OTHERS_DISTURB: f64 = 0.25;
 const LARGE_SPREAD: f64 = 0.10;
@@ -241,9 +242,4 @@ pub(crate) fn shown_bytes(bytes: f64) -> String {
 /// Formats what is not always known.
 pub(crate) fn or_dash<T>(value: Option<T>, shown: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".into(), shown)
-}
-
-/// Formats a number with its noun: "1 round", "3 rounds".
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", calve_receipt::human::count(number), if number == 1 { "" } else { "s" })
 }

@@ -17,14 +17,15 @@ use crate::remedy::Remedy;
 use crate::report::Report;
 use crate::runs::{self, Schedule};
 use crate::scratch::{Scratch, real_path};
-use crate::setup::{BenchSetup, Turns};
+use crate::setup::{BenchSetup, Rounds};
 use crate::space::Room;
 
 /// The options of `calve bench worktree`.
 pub struct WorktreeBench<'a> {
     /// Where, and for whom.
     pub setup: BenchSetup<'a>,
-    pub turns: Turns,
+    /// How often.
+    pub rounds: Rounds,
     /// A repository's main worktree, with what git ignores in it.
     pub repository: &'a Path,
 }
@@ -58,12 +59,12 @@ impl WorktreeBench<'_> {
         let calve = std::env::current_exe()?;
         let (mut workloads, mut not_run) = workloads::choose(&source, &calve, &programs::find, self.setup.hint)?;
         let cancel = self.setup.cancel;
-        let _watchers = workloads::add_with_spares(&source, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
+        workloads::add_with_spare(&source, &calve, scratch, cancel, (&mut workloads, &mut not_run))?;
         let machine = machine::here();
         let cloned_entries = cloned.entries.map(|entries| entries.total());
         let needs = Room { bytes: made, inodes: cloned_entries.unwrap_or(0) };
         let inspect = |_: &Path| Vec::new();
-        let schedule = Schedule::new(&self.setup, self.turns, needs, machine.memory_bytes, &inspect);
+        let schedule = Schedule::new(&self.setup, self.rounds, needs, machine.memory_bytes, &inspect);
         let runs = runs::run(workloads, &schedule, scratch)?;
         let mut report = Report::new("worktree", began, machine);
         let text = format!("`{}`: {}", ShownPath(repository), counted(tracked_files as u64, "tracked file"));
@@ -72,7 +73,7 @@ impl WorktreeBench<'_> {
         report.document.facts.repository = Some(fact);
         scratch.add_to(&mut report, "Made in")?;
         report.circumstance("REPO, DST", "a clone of the repository, and a new path in the target for each run");
-        comparison::complete(&mut report, &runs, &schedule);
+        comparison::complete(&mut report, &runs);
         report.document.not_run = not_run;
         report.versions(programs::versions(&calve, vec!["git", "cp", "npm", "wt"], self.setup.cancel)?);
         Ok(report)

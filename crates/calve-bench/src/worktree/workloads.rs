@@ -1,5 +1,6 @@
 //! The ways to get a worktree with everything in it. Each is one shell script, from nothing to the first `git status`.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -10,10 +11,10 @@ use crate::comparison::missing;
 use crate::error::BenchError;
 use crate::remedy::{ProgramSource, Remedy};
 use crate::scratch::Scratch;
-use crate::spares::{SPARES, Store, Watchers};
+use crate::spares::{SPARES, Store};
 use crate::workload::{Group, Leftovers, Role, Workload};
 
-pub(crate) const COMPLETE: Group = Group { name: "complete worktrees", note: "" };
+pub(crate) const COMPLETE: Group = Group { name: Cow::Borrowed("complete worktrees"), note: "" };
 
 /// As shown, and as run: `$1` is the repository, `$2` the new path, `$3` the program.
 struct Way {
@@ -77,34 +78,24 @@ pub(crate) fn choose(
     Ok((workloads, not_run))
 }
 
-/// With a spare that `calve worktree add` looks through, and with one that a watcher knows.
-const WITH_SPARE: [(&str, bool); 2] = [
-    ("calve worktree add --path DST; git status (with a spare)", false),
-    ("calve worktree add --path DST; git status (with a spare, watched)", true),
-];
-
-/// Adds the commands that take a spare of the whole worktree, each with spares of its own.
-pub(crate) fn add_with_spares(
+/// Adds the command that takes a spare of the whole worktree.
+pub(crate) fn add_with_spare(
     source: &Path,
     calve: &Path,
     scratch: &Scratch<'_>,
     cancel: &CancelToken,
     (workloads, not_run): (&mut Vec<Workload>, &mut Vec<NotRun>),
-) -> Result<Watchers, BenchError> {
-    let mut watchers = Watchers::default();
-    for (shown, watched) in WITH_SPARE {
-        let name = if watched { "home-watched" } else { "home" };
-        let store = Store::new(calve, scratch, name, source.to_path_buf(), cancel);
-        if let Some(reason) = store.make(None, &["--worktree".as_ref(), "--at".as_ref(), scratch.path().as_os_str()])? {
-            not_run.push(NotRun { command: shown.to_owned(), why: NotRunReason::Refused, reason, remedy: None });
-            continue;
-        }
-        let environment = store.environment();
-        let prepare = if watched { store.known_before_runs(&mut watchers) } else { store.refilled_before_runs() };
-        let plain = workload(shown, Role::Calve, TAKE_SPARE, source, calve, &source.with_file_name("ignored"));
-        workloads.push(Workload { group: &SPARES, environment, prepare: Some(prepare), ..plain });
+) -> Result<(), BenchError> {
+    const SHOWN: &str = "calve worktree add --path DST; git status (with a spare)";
+    let store = Store::new(calve, scratch, source.to_path_buf(), cancel);
+    if let Some(reason) = store.make(&["--worktree".as_ref(), "--at".as_ref(), scratch.path().as_os_str()])? {
+        not_run.push(NotRun { command: SHOWN.to_owned(), why: NotRunReason::Refused, reason, remedy: None });
+        return Ok(());
     }
-    Ok(watchers)
+    let plain = workload(SHOWN, Role::Calve, TAKE_SPARE, source, calve, &source.with_file_name("ignored"));
+    let (environment, prepare) = (store.environment(), Some(store.refilled_before_runs()));
+    workloads.push(Workload { group: SPARES, environment, prepare, ..plain });
+    Ok(())
 }
 
 fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path, list: &Path) -> Workload {
@@ -119,10 +110,11 @@ fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path
     Workload {
         command: shown.to_owned(),
         role,
-        group: &COMPLETE,
+        group: COMPLETE,
         argv: Box::new(argv),
         environment: Vec::new(),
         prepare: None,
+        check: None,
         // git would take longer with each worktree that it knows.
         leftovers: Leftovers::DeleteAtOnce,
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::{BenchError, FailureKind};
 use crate::remedy::Remedy;
+use crate::report::Report;
 
 /// The program, found on the PATH.
 pub(super) const NODE: &str = "node";
@@ -14,15 +15,10 @@ pub(super) const NODE: &str = "node";
 /// A program that runs JavaScript.
 pub(super) struct Node {
     /// "Node v22.1.0", "Bun 1.2.0".
-    pub(super) version: String,
-    pub(super) package: Option<Package>,
-}
-
-/// The npm package `calve`.
-pub(super) struct Package {
-    /// The file that `require` takes.
-    pub(super) file: String,
-    pub(super) version: String,
+    version: String,
+    /// The file of the npm package `calve` that `require` takes.
+    pub(super) package: String,
+    package_version: String,
 }
 
 /// Prints what it is and where the package is, looking from each directory given.
@@ -82,9 +78,22 @@ impl Node {
             ));
         }
         let found = &answer["found"];
-        let package = text(&found["file"])
-            .map(|file| Package { file, version: text(&found["version"]).unwrap_or_else(|| "unknown".into()) });
-        Ok(Self { version, package })
+        let Some(package) = text(&found["file"]) else {
+            let text = "`node` does not find the npm package `calve` from here";
+            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::InstallNpmPackage));
+        };
+        let package_version = text(&found["version"]).unwrap_or_else(|| "unknown".into());
+        Ok(Self { version, package, package_version })
+    }
+
+    pub(super) fn describe(&self, report: &mut Report) {
+        let (calve, package) = (env!("CARGO_PKG_VERSION"), &self.package_version);
+        report.circumstance("npm package calve", format!("{package}, with calve {calve}"));
+        report.document.facts.npm_package = Some(package.clone());
+        report.versions([("node".into(), self.version.clone()), ("calve".into(), calve.into())]);
+        if package != calve {
+            report.warn("other_version", format!("the npm package is {package}, and this program {calve}"));
+        }
     }
 }
 

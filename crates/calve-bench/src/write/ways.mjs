@@ -1,6 +1,6 @@
 // One way to write many small files, timed: what `calve bench write` starts, once for each run.
 //
-// usage: node ways.mjs WAY ROOT FILES BYTES DIRECTORIES RESULT [PACKAGE]
+// usage: node ways.mjs WAY ROOT FILES BYTES DIRECTORIES RESULT PACKAGE
 //
 // ROOT is made. Before the clock starts its directories exist, names and contents are at hand, and a few files have been written
 // the same way elsewhere, so that what a process loads once is loaded. RESULT gets one JSON document.
@@ -24,19 +24,7 @@ const ways = {
   },
   all(task) {
     const [all, data] = [paths(task), contents(task)];
-    return {
-      async write() {
-        let failed = 0;
-        const writing = all.map((one) => fs.promises.writeFile(one, data).catch((error) => { failed += 1; throw error; }));
-        try {
-          await Promise.all(writing);
-        } catch (error) {
-          // The others go on all the same; only then is it known how many have failed.
-          await Promise.allSettled(writing);
-          throw Object.assign(error, { failed });
-        }
-      },
-    };
+    return { write: () => Promise.all(all.map((one) => fs.promises.writeFile(one, data))) };
   },
   await(task) {
     const [all, data] = [paths(task), contents(task)];
@@ -126,7 +114,7 @@ async function timed(write) {
   try {
     await write();
   } catch (caught) {
-    error = { code: caught.code ?? null, message: caught.message, failed: caught.failed ?? null };
+    error = { code: caught.code ?? null, message: caught.message };
   }
   const seconds = (performance.now() - started) / 1000;
   await pause(3);
@@ -136,7 +124,7 @@ async function timed(write) {
 
 async function main([way, root, files, bytes, directories, result, packagePath]) {
   const [name, number] = way.split(':');
-  const calve = packagePath === undefined ? undefined : createRequire(import.meta.url)(packagePath);
+  const calve = createRequire(import.meta.url)(packagePath);
   const prepare = async (below, task) => {
     for (let d = 0; d < task.directories; d += 1) fs.mkdirSync(path.join(root, below, `d${d}`), { recursive: true });
     return ways[name]({ root: path.join(root, below), bytes: Number(bytes), ...task }, Number(number), calve);

@@ -1,63 +1,58 @@
 //! The ways to write: Node's own, and Calve's.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use calve_receipt::bench::Side;
+use calve_receipt::human::{count, counted, size};
+use serde_json::Value;
 
 use super::node::{NODE, Node};
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Way {
-    pub(super) name: String,
-    pub(super) kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// The way that others are compared with.
-    Loop,
-    PromiseAll,
-    Await,
-    /// Node's worker threads, so many, running before the clock starts.
-    Threads(usize),
-    /// The same, with their start.
-    ThreadsWithStart(usize),
-    WriteFilesSync,
-    WriteFiles,
-    /// `writeFiles` with so many threads.
-    WriteFilesWith(usize),
-    /// The engine without Node, where the package is not installed.
-    Engine(usize),
-}
+use crate::space::Room;
+use crate::workload::{Group, Leftovers, OwnTimes, Role, Workload};
 
 /// The files that one run writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Task {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) directories: u64,
 }
 
-pub(super) fn all(processors: usize, package: bool) -> Vec<Way> {
-    let way = |name: String, kind| Way { name, kind };
+impl Task {
+    /// Returns the most room that it needs: whole blocks, an inode and a name for each file.
+    pub(super) fn needs(&self) -> Room {
+        let each = self.bytes.div_ceil(4096) * 4096 + 1024;
+        Room { bytes: self.files.saturating_mul(each) + (1 << 20), inodes: self.files + self.directories + 100 }
+    }
+
+    fn group(&self) -> Group {
+        const NOTE: &str = "The times are those of the writing alone. Stall: the longest time that the event loop was blocked, in all runs.";
+        let directories = if self.directories == 1 {
+            "one directory".to_owned()
+        } else {
+            format!("{} directories", count(self.directories))
+        };
+        let name = format!("{} files of {}, in {directories}", count(self.files), size(self.bytes));
+        Group { name: Cow::Owned(name), note: NOTE }
+    }
+}
+
+/// Returns the ways, each with the script's word for it.
+fn all(processors: usize) -> Vec<(String, String, Role)> {
     let workers = processors.clamp(2, 8);
     let mut ways = vec![
-        way("writeFileSync in a loop".into(), Kind::Loop),
-        way("Promise.all of writeFile".into(), Kind::PromiseAll),
-        way("await writeFile in a loop".into(), Kind::Await),
-        way(format!("{workers} worker threads, running already"), Kind::Threads(workers)),
-        way(format!("{workers} worker threads, with their start"), Kind::ThreadsWithStart(workers)),
+        ("writeFileSync in a loop".to_owned(), "loop".to_owned(), Role::Peer),
+        ("Promise.all of writeFile".into(), "all".into(), Role::Peer),
+        ("await writeFile in a loop".into(), "await".into(), Role::Peer),
+        (format!("{workers} worker threads, running already"), format!("threads:{workers}"), Role::Peer),
+        (format!("{workers} worker threads, with their start"), format!("threads-started:{workers}"), Role::Peer),
+        ("calve.writeFilesSync".into(), "sync".into(), Role::Calve),
+        ("calve.writeFiles".into(), "async".into(), Role::Reference),
     ];
-    if package {
-        ways.push(way("calve.writeFilesSync".into(), Kind::WriteFilesSync));
-        ways.push(way("calve.writeFiles".into(), Kind::WriteFiles));
-    }
     for threads in thread_counts(processors) {
-        ways.push(match package {
-            true => way(format!("calve.writeFiles, {}", in_words(threads)), Kind::WriteFilesWith(threads)),
-            false => way(format!("calve's engine, {}", in_words(threads)), Kind::Engine(threads)),
-        });
+        let name = format!("calve.writeFiles, {}", counted(threads as u64, "thread"));
+        ways.push((name, format!("async:{threads}"), Role::Calve));
     }
     ways
 }
@@ -67,69 +62,46 @@ fn thread_counts(processors: usize) -> Vec<usize> {
     [1, 2, 4, 8].into_iter().filter(|&count| count <= (2 * processors).clamp(2, 8)).collect()
 }
 
-pub(super) fn in_words(threads: usize) -> String {
-    if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
-}
-
-impl Way {
-    /// Returns its name for `--only`: without the comma that would end the name there, and the same on every machine.
-    pub(super) fn label(&self) -> String {
-        let name = match self.kind {
-            Kind::Threads(count) | Kind::ThreadsWithStart(count) => {
-                self.name.strip_prefix(&format!("{count} ")).unwrap_or(&self.name)
-            }
-            _ => &self.name,
-        };
-        name.replace(',', "")
-    }
-}
-
-impl Kind {
-    /// Returns the number of threads that Calve was told to use.
-    pub(super) fn threads(self) -> Option<usize> {
-        if let Self::WriteFilesWith(threads) | Self::Engine(threads) = self { Some(threads) } else { None }
-    }
-
-    fn is_ours(self) -> bool {
-        matches!(self, Self::WriteFilesSync | Self::WriteFiles | Self::WriteFilesWith(_) | Self::Engine(_))
-    }
-
-    pub(super) fn side(self) -> Side {
-        if self.is_ours() { Side::Calve } else { Side::Peer }
-    }
-
-    /// Returns the script's name for it.
-    fn word(self) -> String {
-        match self {
-            Self::Loop => "loop".into(),
-            Self::PromiseAll => "all".into(),
-            Self::Await => "await".into(),
-            Self::Threads(count) => format!("threads:{count}"),
-            Self::ThreadsWithStart(count) => format!("threads-started:{count}"),
-            Self::WriteFilesSync => "sync".into(),
-            Self::WriteFiles => "async".into(),
-            Self::WriteFilesWith(threads) => format!("async:{threads}"),
-            Self::Engine(threads) => threads.to_string(),
-        }
-    }
-
-    /// Returns the command that writes `task` below `root`, which it makes, and its JSON to `result`.
-    pub(super) fn argv(self, task: &Task, root: &Path, result: &Path, script: &Path, node: &Node) -> Vec<OsString> {
+/// Returns the workloads of a task. `script` runs each way, and gives its times to `result`.
+pub(super) fn workloads(task: Task, processors: usize, node: &Node, script: &Path, result: &Path) -> Vec<Workload> {
+    let workload = |(command, word, role): (String, String, Role)| {
+        let (script, result, package) = (script.to_owned(), result.to_owned(), node.package.clone());
+        let written = result.clone();
         let numbers = [task.files, task.bytes, task.directories].map(|number| OsString::from(number.to_string()));
-        let mut argv: Vec<OsString> = match self {
-            Self::Engine(_) => {
-                let program = std::env::current_exe().map_or_else(|_| "calve".into(), Into::into);
-                vec![program, "__write".into(), self.word().into(), root.into()]
-            }
-            _ => vec![NODE.into(), script.into(), self.word().into(), root.into()],
+        let argv = move |root: &Path| {
+            let first = [NODE.into(), script.clone().into(), word.clone().into(), root.into()];
+            let last = [result.clone().into(), package.clone().into()];
+            first.into_iter().chain(numbers.clone()).chain(last).collect()
         };
-        argv.extend(numbers);
-        argv.push(result.into());
-        if let (true, Some(package)) = (self.is_ours(), &node.package) {
-            argv.push((&package.file).into());
+        Workload {
+            command,
+            role,
+            group: task.group(),
+            argv: Box::new(argv),
+            environment: Vec::new(),
+            prepare: None,
+            check: Some(Box::new(move |root| times(&task, root, &written))),
+            leftovers: Leftovers::Keep,
         }
-        argv
+    };
+    all(processors).into_iter().map(workload).collect()
+}
+
+/// Reads the times of a run, whose files must all be there: missing ones would make a way fast that does nothing.
+fn times(task: &Task, root: &Path, result: &PathBuf) -> Result<OwnTimes, String> {
+    let text = fs_err::read_to_string(result).map_err(|error| error.to_string())?;
+    let _ = fs_err::remove_file(result);
+    let answer: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let error = &answer["error"];
+    if let Some(what) = error["code"].as_str().or_else(|| error["message"].as_str()) {
+        return Err(what.to_owned());
     }
+    let directories = (0..task.directories).map(|number| root.join("files").join(format!("d{number}")));
+    let files: u64 = directories.map(|directory| fs_err::read_dir(directory).map_or(0, Iterator::count) as u64).sum();
+    if files != task.files {
+        return Err(format!("it wrote {} of {} files", count(files), count(task.files)));
+    }
+    Ok(OwnTimes { seconds: answer["seconds"].as_f64(), stall_seconds: answer["stall_seconds"].as_f64() })
 }
 
 #[cfg(test)]
@@ -141,10 +113,5 @@ mod tests {
         assert_eq!(thread_counts(1), [1, 2]);
         assert_eq!(thread_counts(2), [1, 2, 4]);
         assert_eq!(thread_counts(64), [1, 2, 4, 8]);
-        let labels: Vec<String> = all(3, true).iter().map(Way::label).collect();
-        assert!(labels.contains(&"worker threads with their start".into()), "{labels:?}");
-        assert!(labels.contains(&"calve.writeFiles 2 threads".into()), "{labels:?}");
-        let kinds: Vec<Kind> = all(2, false).into_iter().map(|way| way.kind).collect();
-        assert!(kinds.contains(&Kind::Engine(1)) && !kinds.contains(&Kind::WriteFiles));
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct DataClone {
     /// Better ones, and why not.
     pub(crate) refused: Vec<Refusal>,
     pub(crate) took: Duration,
+    /// Whether files are copied as a whole when they are opened for writing.
+    pub(crate) copies_up: bool,
     /// Where the changes are, on an overlay of this machine. Unmounted when dropped.
     pub(crate) overlay: Option<OverlayMount>,
 }
@@ -24,7 +26,13 @@ pub(crate) struct DataClone {
 impl DataClone {
     /// Returns the same description, of data that are on no overlay.
     pub(crate) fn again(&self) -> Self {
-        Self { strategy: self.strategy, refused: self.refused.clone(), took: self.took, overlay: None }
+        Self {
+            strategy: self.strategy,
+            refused: self.refused.clone(),
+            took: self.took,
+            copies_up: false,
+            overlay: None,
+        }
     }
 }
 
@@ -136,7 +144,7 @@ fn cloned(
 ) -> std::result::Result<DataClone, calve_core::Error> {
     let report = calve_core::clone_tree(src, dst, options)?;
     let refused = better(report.refused);
-    Ok(DataClone { strategy: report.strategy, refused, took: started.elapsed(), overlay: None })
+    Ok(DataClone { strategy: report.strategy, refused, took: started.elapsed(), copies_up: false, overlay: None })
 }
 
 /// Returns the refusals of strategies that would have been tried before an overlay.
@@ -156,7 +164,12 @@ fn overlay(src: &Path, dst: &Path, mounts: Mounts, refused: Vec<Refusal>, starte
     options.state = dst.parent().map(PathBuf::from);
     let mount = calve_core::mount_overlay(src, dst, &options).map_err(|error| no(error.to_string()))?;
     let took = started.elapsed();
-    Ok(DataClone { strategy: Strategy::Overlay, refused, took, overlay: Some(mount) })
+    // Nobody has tried a reflink where an overlay was asked for.
+    let copies_up = match refused.is_empty() {
+        false => refused.iter().any(|refusal| refusal.strategy == Strategy::Reflink),
+        true => !can_reflink(src, dst.parent().unwrap_or(dst)),
+    };
+    Ok(DataClone { strategy: Strategy::Overlay, refused, took, copies_up, overlay: Some(mount) })
 }
 
 /// Reports whether the kernel can share the blocks of a file with its copy.

@@ -19,6 +19,7 @@ use self::process::{start, start_in_container};
 use self::readiness::{Notices, ReadinessWait};
 use crate::address::Address;
 use crate::container::{self, ServerProcess};
+use crate::copy_up::{self, LargeFile};
 use crate::engine::{Engine, Instance, connection, memory};
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -89,6 +90,8 @@ pub(crate) struct RunningServer {
     pub(crate) ready_took: Duration,
     pub(crate) notifies: bool,
     pub(crate) neutralised: Vec<String>,
+    /// The files that an overlay will copy as a whole.
+    pub(crate) copy_up: Vec<LargeFile>,
     /// Unmounted before the files are removed, the second place first: it shows an overlay too.
     pub(crate) seen: ServerView,
     pub(crate) placed: Option<DataClone>,
@@ -151,6 +154,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
         ready_took: started.elapsed(),
         notifies,
         neutralised,
+        copy_up: copied_at_first_open(wanted, placed.as_ref()),
         placed,
         state,
         seen,
@@ -217,6 +221,16 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
 
 fn refusals(placed: &DataClone) -> Vec<String> {
     placed.refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
+}
+
+/// Returns the large files that an overlay copies as a whole.
+fn copied_at_first_open(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>) -> Vec<LargeFile> {
+    match wanted.origin {
+        Origin::Template(template) if placed.is_some_and(|placed| placed.copies_up) => {
+            copy_up::large(&template.join("data"))
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Runs work that may take long, such as copying gigabytes, and cancels it when nobody wants the server any more.
@@ -329,7 +343,7 @@ fn taken_over(
     let neutralised = wanted.engine.neutralise(data)?;
     wanted.engine.scrub(data)?;
     private::give_tree(place, DATA, wanted.spec.account)?;
-    Ok((DataClone { strategy, refused: Vec::new(), took, overlay: None }, neutralised))
+    Ok((DataClone { strategy, refused: Vec::new(), took, copies_up: false, overlay: None }, neutralised))
 }
 
 /// Makes an empty data directory that can be cloned fast.

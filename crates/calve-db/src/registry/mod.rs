@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::address::Address;
+use crate::copy_up::LargeFile;
 use crate::engine::EngineKind;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
@@ -63,6 +64,9 @@ pub struct Record {
     pub strategy: Option<Strategy>,
     /// Better strategies, and why they were not used.
     pub refused: Vec<String>,
+    /// The files that an overlay copies as a whole when the server first opens them for writing.
+    #[serde(default)]
+    pub copy_up: Vec<LargeFile>,
     /// How long that took.
     pub clone_ms: f64,
     /// From the start of cloning until it answered.

@@ -160,6 +160,7 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         pid: 0,
         strategy: None,
         refused: Vec::new(),
+        copy_up: Vec::new(),
         clone_ms: 0.0,
         ready_ms: 0.0,
         started_unix_s: now,
@@ -260,6 +261,7 @@ impl<'a> Supervisor<'a> {
         self.record.is_down = self.down.is_some();
         self.record.strategy = launched.strategy;
         self.record.refused.clone_from(&launched.refused);
+        self.record.copy_up.clone_from(&launched.copy_up);
         self.record.clone_ms = milliseconds(launched.clone_took);
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;

@@ -6,6 +6,7 @@ mod bad_input;
 mod bench;
 mod conformance;
 mod containers;
+mod copy_up;
 mod django;
 mod elsewhere;
 mod ended;

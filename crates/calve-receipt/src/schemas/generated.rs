@@ -20,7 +20,7 @@ fn generated() -> Value {
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let documents = documents! {
         CloneReceipt CloneReceipts PlanReceipt PlanReceipts RemoveReceipts ProbeReceipt WriteReceipt DiskUsageReceipt
-        DedupeReceipt ReshareReceipt SparesReceipt PendingReceipts
+        DedupeReceipt SparesReceipt
         TemplateCreateReceipt TemplateReceipt TemplatesReceipt TemplateVerifyReceipt TemplateRemoveReceipt
         TemplatePushReceipt TemplatePullReceipt
         WorktreeAddReceipt WorktreePlanReceipt WorktreeCheckReceipt WorktreeConvertReceipt WorktreesReceipt

@@ -8,16 +8,15 @@ use super::report::ReportArguments;
 ///
 /// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. For a template made
 /// from an image, all servers run in containers. Each run clones the template, starts a server, asks one query, writes ten
-/// times, writes for some seconds by pgbench or `sysbench oltp_write_only` where that is installed, and stops the server. Reports
-/// times, the transactions per second with the worst latency of each second, and the disk space and memory of a server. Then it times
-/// commands as a whole: a start that finds a standby, and resets to the template and to a mark.
+/// times, and stops the server. Reports the times, and the disk space and memory of a server. Then it times commands as a whole: a
+/// start that finds a standby, and resets to the template and to a mark. For a load, run its program in `calve db run`.
 ///
 /// The template is only read. The servers are in CALVE_HOME; they end with the bench, however it ends.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   calve bench db --template shop
-  calve bench db --template shop --duration 0 --runs 20     without a write load
+  calve db run --strategy reflink shop -- pgbench -N -c 4 -T 10     a write load
   calve bench db --template shop --write 'UPDATE carts SET items = items + 1 WHERE id = 7'
 
 Exit codes: 0 measured, 1 failed, or a strategy that works there did, 2 usage, 130 interrupted.")]
@@ -31,9 +30,6 @@ pub(crate) struct BenchDbArguments {
     /// The statement that is run ten times [default: delete a row of the largest table]
     #[arg(long, value_name = "SQL")]
     pub(crate) write: Option<String>,
-    /// The duration of the write load; 0 for none
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=3600))]
-    pub(crate) duration: u64,
     /// How often each kind of server is started
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,

@@ -2,49 +2,38 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args};
+use clap::Args;
 
 use super::report::ReportArguments;
 use calve_bench::git::CaseSelection;
 
 /// Measure what each way to clone a repository costs client and server
 ///
-/// Serves a private copy of each repository on 127.0.0.1, by git's own http-backend, to clients that clone and fetch while one
-/// user pushes. Tells the time for the client, the CPU time and memory of the server, requests and bytes; what git fetches later
+/// Copies each repository and has a client clone and fetch from the copy, over git upload-pack as SSH does, while one user
+/// pushes. Tells the time for the client, the CPU time and memory of the server, connections and bytes; what git fetches later
 /// because a clone was partial is charged to the command that needed it.
 ///
 /// T1 to T4 are clones: full, --depth=1, --filter=tree:0, --filter=blob:none; with git checkout and git blame of the past. T5 to
-/// T10 clone and then fetch, each time after at least one push, and reset to what was fetched: T5 full clone and full fetch, T6
+/// T10 clone and then fetch three times, each time after a push, and reset to what was fetched: T5 full clone and full fetch, T6
 /// full and --depth=1, T7 shallow and full, T8 shallow and --depth=1, T9 treeless and full, T10 blobless and full.
 ///
 /// The repositories are only read. Everything is made in one hidden directory in the place given by --into, which is removed at
 /// the end, also after an error or Ctrl-C. Automatic gc is off on both sides, and nothing of your git configuration is used.
 #[derive(Debug, Args)]
 #[command(mut_arg("json", |json| json.help("Print the report as JSON on stdout (schema calve.bench.git/1)")))]
-#[command(group = ArgGroup::new("what").required(true).multiple(false).args(["repo", "server"]))]
 #[command(after_help = "\
 Examples:
   calve bench git --repo . > report.md
   calve bench git --repo ~/src/a --repo https://example.org/b.git --tests T1-T4
-  calve bench git --server https://example.org/b.git    what your own server does, from the client's side
 
 Exit codes: 0 measured, 1 failed, or a command of git did, 2 usage, 130 interrupted.")]
 pub(crate) struct BenchGitArguments {
-    /// A repository to copy and serve: a directory or a URL (may be given several times)
-    #[arg(long, value_name = "PATH|URL")]
+    /// A repository to measure, by a copy of the branch checked out there: a directory or a URL (may be given several times)
+    #[arg(long, value_name = "PATH|URL", required = true)]
     pub(crate) repo: Vec<String>,
-    /// A server of your own, to be cloned from and not changed: T1 to T4, from the client's side only
-    #[arg(long, value_name = "URL", conflicts_with_all = ["repo", "concurrency"])]
-    pub(crate) server: Option<String>,
     /// Which tests, as in T1,T5-T10 [default: all]
     #[arg(long, value_name = "LIST")]
     pub(crate) tests: Option<CaseSelection>,
-    /// The branch that all use [default: the one that is checked out there]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) branch: Option<String>,
-    /// The number of clients that work at once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) concurrency: u32,
     /// The number of rounds, with each test once in each [default: as many as eight minutes allow, 3 to 10; short ones up to 30]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: Option<u32>,

@@ -324,11 +324,11 @@ pub(crate) struct LogsArguments {
 
 /// Make the data of a worktree the new template
 ///
-/// Asks, and clones the data of each service of the worktree: the clone becomes the template, and new worktrees get it. Those that exist keep
-/// their data. Servers of the worktree go on.
+/// Asks for each service of the worktree, and makes a clone of its data the template, which new worktrees get. Those that exist keep their
+/// data. Servers of the worktree go on. To see in what the data differs, use the engine's own tool, such as `pg_dump`, with the URLs of
+/// `calve env` and `calve db url`.
 ///
-/// `calve db template create` replaces a promoted template only with --rebuild. To compare the data with others, use the engine's own tool:
-/// `pg_dump` with the URL of `calve db url`, or of `calve exec` in a worktree.
+/// `calve db template create` replaces a promoted template only with --rebuild.
 #[derive(Debug, Args)]
 pub(crate) struct PromoteArguments {
     /// The worktree: its branch, its path, or the last name of its path
@@ -337,6 +337,9 @@ pub(crate) struct PromoteArguments {
     /// Promote the data of this service only
     #[arg(long, value_name = "NAME")]
     pub(crate) service: Option<String>,
+    /// Name the templates that would be replaced, and do nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
     /// Do it without asking
     #[arg(short, long)]
     pub(crate) yes: bool,

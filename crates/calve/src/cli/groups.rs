@@ -6,7 +6,7 @@ use clap::Command;
 
 /// Each group with its commands, the most used ones first.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Trees", &["cp", "rm", "run", "template", "spares", "dedupe", "reshare", "du", "probe", "volume"]),
+    ("Trees", &["cp", "rm", "run", "template", "spares", "dedupe", "du", "probe", "volume"]),
     ("Worktrees and their services", &["worktree", "env", "exec", "up", "down", "status", "logs", "reset"]),
     ("Databases", &["db"]),
     ("Git", &["git"]),

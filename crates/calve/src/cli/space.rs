@@ -1,4 +1,4 @@
-//! The command line of `calve du`, `calve dedupe` and `calve reshare`.
+//! The command line of `calve du` and `calve dedupe`.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub(crate) struct DedupeArguments {
     /// Print what was done as JSON on stdout (schema calve.dedupe/1)
     #[arg(long)]
     pub(crate) json: bool,
-    /// Share only with files in DIR, which are not touched (may be given several times)
+    /// Share only with files in DIR, which are not touched, such as the source of a clone that was rebuilt (may be given several times)
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Vec<PathBuf>,
     /// Neither use nor keep what was found out about files
@@ -46,26 +46,6 @@ pub(crate) struct DedupeArguments {
     /// Leave out other file systems below a PATH
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
-}
-
-/// Let a clone that was rebuilt share with its source again
-///
-/// Files of the same path and size share their blocks, if the kernel finds that they hold the same. Nothing is hashed.
-/// SRC is not touched.
-#[derive(Debug, Args)]
-pub(crate) struct ReshareArguments {
-    /// The clone
-    #[arg(value_name = "DST")]
-    pub(crate) dst: PathBuf,
-    /// The tree that it was cloned from [default: in a linked git worktree, the same path in the main one]
-    #[arg(long = "with", value_name = "SRC")]
-    pub(crate) src: Option<PathBuf>,
-    /// Say what would be shared, and share nothing
-    #[arg(short = 'n', long)]
-    pub(crate) dry_run: bool,
-    /// Print what was done as JSON on stdout (schema calve.reshare/1)
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Parses a size in bytes, which may have a unit: "64K" is 65,536.

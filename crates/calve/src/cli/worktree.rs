@@ -181,9 +181,6 @@ pub(crate) struct PruneArguments {
     /// Only those that were made so long ago, such as 14d or 12h, also without a commit of their own
     #[arg(long, value_name = "AGE", requires = "merged", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
-    /// Remove only the oldest, until all linked worktrees and the data of their services take up at most this much, such as 50G
-    #[arg(long, value_name = "SIZE", requires = "merged", value_parser = super::space::size)]
-    pub(crate) keep_disk: Option<u64>,
     /// Say which worktrees would be removed, and do nothing
     #[arg(short = 'n', long, requires = "merged")]
     pub(crate) dry_run: bool,

@@ -1,7 +1,5 @@
 //! `calve bench db`.
 
-use std::time::Duration;
-
 use calve_core::CancelToken;
 
 use super::bench::reported;
@@ -26,7 +24,6 @@ pub(crate) fn run(arguments: &BenchDbArguments, cancel: &CancelToken) -> Result<
             write: arguments.write.as_deref(),
             runs: arguments.runs,
             steps: arguments.steps.unwrap_or(arguments.runs),
-            duration: Duration::from_secs(arguments.duration),
         };
         bench.run()
     })

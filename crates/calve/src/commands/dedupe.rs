@@ -11,7 +11,7 @@ use crate::{home, output, space_receipt};
 use calve_receipt::DedupeReceipt;
 
 /// The library's work on each file is done completely or not at all.
-pub(super) const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
+const INTERRUPTED: &str = "the files shared so far stay shared; run the same command again for the others";
 
 pub(crate) fn run(arguments: &DedupeArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let mut options = DedupeOptions::default();

@@ -3,20 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use calve_core::{CancelToken, Error, Progress, RemovalWait, RemoveOptions, RemoveReport, ShownPath, remove_tree};
+use calve_core::{
+    CancelToken, Error, Progress, Remedy, RemovalWait, RemoveOptions, RemoveReport, ShownPath, is_trash, pending_trash,
+    remove_tree,
+};
 
 use super::{protected, reap};
 use crate::cli::RmArguments;
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{FAILED, Failure, INTERRUPTED};
 use crate::output;
 use crate::progress_bar::Watch;
+use crate::sys::is_root;
+use crate::wording::word;
 use calve_receipt::human::{duration, entries};
 use calve_receipt::{RemoveReceipt, RemoveReceipts, path as receipt_path};
 
 pub(crate) fn run(arguments: &RmArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    if arguments.pending {
-        return super::pending::run(arguments, cancel);
-    }
     let mut options = RemoveOptions::default();
     options.wait = if arguments.wait { RemovalWait::Yes } else { RemovalWait::No };
     options.protect = protected();
@@ -67,7 +69,7 @@ fn one(
     let report = match removed {
         Err(Error::Missing(_)) if arguments.force => return Ok(()),
         Err(Error::Interrupted) => return Err(Failure::Interrupted(UNFINISHED)),
-        Err(error) => return Err(super::pending::left_in_trash(path, error)),
+        Err(error) => return Err(left_in_trash(path, error)),
         other => other?,
     };
     if let Some(trashed) = &report.trashed {
@@ -78,7 +80,7 @@ fn one(
         for warning in &report.warnings {
             output::say(&format!("warning: {}", warning.message));
         }
-        super::pending::warn_of_stuck(&report);
+        warn_of_stuck(&report);
     }
     receipts.removed.push(RemoveReceipt::from(&report));
     Ok(())
@@ -90,5 +92,34 @@ fn sentence(report: &RemoveReport) -> String {
     match &report.trashed {
         Some(_) => format!("removed `{path}` in {took}; its files are being deleted in the background"),
         None => format!("removed `{path}`: {} deleted in {took}", entries(report.deleted)),
+    }
+}
+
+/// Says that a tree is out of sight and not deleted, where `calve rm --wait` failed half-way.
+fn left_in_trash(path: &Path, error: Error) -> Failure {
+    let Error::Io { path: place, .. } = &error else { return error.into() };
+    let is_trash = |above: &&Path| above.file_name().is_some_and(|name| is_trash(name.as_encoded_bytes()));
+    let Some(trash) = place.ancestors().find(is_trash).filter(|trash| *trash != path) else { return error.into() };
+    let text = format!("`{}` is out of sight, but not all of it could be deleted: {error}", ShownPath(path));
+    let trash = word(trash);
+    let hint = if error.remedy() == Some(Remedy::RunAsOwnerOrClearImmutable) && is_root() {
+        let place = word(place);
+        format!(
+            "it may be marked as immutable or append-only (lsattr); clear that: chattr -ia {place}; then calve rm --wait {trash}"
+        )
+    } else {
+        format!("delete what other users own as root: sudo calve rm --wait {trash}")
+    };
+    Failure::stated(FAILED, text, hint)
+}
+
+/// Warns of trash beside the removed tree that an earlier removal could not delete.
+fn warn_of_stuck(report: &RemoveReport) {
+    let parent = report.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for trash in pending_trash(parent).unwrap_or_default().iter().filter(|trash| trash.is_stuck) {
+        let (path, command) = (ShownPath(&trash.path), word(&trash.path));
+        output::say(&format!(
+            "warning: `{path}`, removed earlier, could not be deleted; `calve rm --wait {command}` says why"
+        ));
     }
 }

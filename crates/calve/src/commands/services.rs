@@ -412,12 +412,6 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<ServiceReceipt>> {
     })
 }
 
-/// Returns the data directories of a worktree's services.
-pub(crate) fn data_of(worktree: &Worktree) -> Result<Vec<PathBuf>, Failure> {
-    let Some(keeper) = Keeper::of_worktree(worktree)? else { return Ok(Vec::new()) };
-    Ok(seen(&db::unswept_home()?, &keeper)?.iter().flatten().map(Service::data_directory).collect())
-}
-
 /// The services of a worktree that is going to be removed.
 pub(crate) struct LeavingServices {
     home: Home,

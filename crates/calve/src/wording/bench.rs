@@ -23,7 +23,6 @@ fn fixed(remedy: &Remedy) -> &'static str {
             "that file system is mounted read-only: name a place with `--into` that can be written to"
         }
         Remedy::FreeSpaceOrChooseAnotherPlace => "free some there, or name another place with `--into`",
-        Remedy::FreeSpaceOrReport => "free some space, or name another place with `--into`; else report this",
         Remedy::ChoosePlaceOutsideTree => {
             "copies cannot be made inside of what is copied: name a place beside the tree with `--into`"
         }
@@ -31,15 +30,9 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::MakeTreeReadable => "the whole tree must be readable: fix the mode, or run as its owner",
         Remedy::ChooseOtherCommandsOrPlace => "name other commands with `--only`, or another place with `--into`",
         Remedy::RunByHand => "the report has the other results; run the command by hand to see more",
-        Remedy::MeasureWarm => "emptying the caches takes root, on Linux; or measure with warm caches",
 
         Remedy::InstallGit => "install git 2.30 or later, and have it on the PATH",
-        Remedy::InstallAllOfGit => "install the whole of git: the bench serves repositories with it",
         Remedy::ReadGitOutput => "what git says is the reason",
-        Remedy::BringLoopbackUp => "bring the loopback interface up: ip link set lo up",
-        Remedy::NameUrlOrRepository => {
-            "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`"
-        }
         Remedy::CorrectUrl => "give a URL that git understands, or a directory",
         Remedy::NameRepository => "name the directory of a repository, or a URL, with `--repo`",
         Remedy::NameFullClone => "name the repository that it was cloned from, or a full clone",
@@ -47,20 +40,15 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::NameRepositoryWithHistory => "name a repository with a history",
         Remedy::TryCloningUrl => "try `git clone` with that URL yourself: the bench asks for no password",
         Remedy::TryCloningDirectory => "try `git clone --bare --no-local` with it yourself",
-        Remedy::ListBranches => "`git ls-remote --heads` lists its branches",
-        Remedy::NameBranch => "name one with `--branch`",
-        Remedy::ChooseServerTests => "choose from T1 to T4 with `--tests`",
+        Remedy::CheckOutBranch => "check a branch out in it, or name a clone of it that has one",
         Remedy::NameMainWorktree => "name the directory that has `.git` in it with `--repository`",
 
         Remedy::Install(source) => match source {
-            ProgramSource::PackageManagerForDump => {
-                "install it with the system's package manager, to time a dump restored"
-            }
-            ProgramSource::PackageManagerForLoad => "install it with the system's package manager, for a write load",
             ProgramSource::BtrfsProgs => "install btrfs-progs",
             ProgramSource::Node => "install Node.js",
             _ => "install it with the system's package manager",
         },
+        Remedy::InstallNpmPackage => "install it in the current directory: npm install calve",
         Remedy::InstallNode => "install Node 18.17 or later, and have it on the PATH",
         Remedy::ChangeQuery => "give another statement with `--query`",
         Remedy::ChangeWrite => "give a statement that writes with `--write`",

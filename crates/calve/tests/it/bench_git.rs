@@ -2,7 +2,6 @@
 
 mod refusals;
 mod report;
-mod server;
 mod trouble;
 
 use std::ffi::OsStr;

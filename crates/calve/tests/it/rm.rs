@@ -351,11 +351,14 @@ fn what_is_immutable_is_told() {
     ran.says(&[
         "`tree` is out of sight, but not all of it could be deleted",
         &format!("hint: it may be marked as immutable or append-only (lsattr); clear that: chattr -ia ./{trash}/d/a; "),
-        "`calve rm --pending .` tries again\n",
+        &format!("then calve rm --wait ./{trash}\n"),
     ]);
     mark("-ia", &format!("./{trash}/d/a"));
-    rm().args(["--pending", "."]).within(&spot).succeeds();
-    nothing_left(&spot);
+    rm().args(["--wait", &format!("./{trash}")]).within(&spot).succeeds();
+    // The lock of the first attempt goes with the next removal in the background.
+    spot.tree("other").file("a", b"1");
+    rm().arg("other").within(&spot).succeeds();
+    eventually_nothing_left(&spot);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! `calve du`, `calve dedupe` and `calve reshare`, as their users meet them.
+//! `calve du` and `calve dedupe`, as their users meet them.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use calve_testkit::{
-    Fault, FileSystem, Injection, SplitMix64, Tree, UnprivilegedUser, Volume, few_rounds, fingerprint, git_command,
+    Fault, FileSystem, Injection, SplitMix64, Tree, UnprivilegedUser, Volume, few_rounds, fingerprint,
     node_modules_like, require_root, rounds, run_injected,
 };
 use rustix::process::Signal;
@@ -20,7 +20,7 @@ fn document(args: &[&str], volume: &Volume) -> Value {
 }
 
 #[test]
-fn the_three_commands_print_their_documents() {
+fn both_commands_print_their_documents() {
     let Some(volume) = Volume::new(FileSystem::Btrfs) else { return };
     let content = SplitMix64::new(1).bytes(100_000);
     Tree::new(volume.path()).file("a/x", &content).file("b/x", &content).file("b/y", &content).file("c/x", &content);
@@ -31,12 +31,8 @@ fn the_three_commands_print_their_documents() {
     assert!(volume.path().join("home/hashes").is_dir());
     let again = document(&["dedupe", "--json", "a", "b"], &volume);
     assert_eq!((&again["already_shared_files"], &again["hashed"]["files"]), (&2.into(), &0.into()), "{again}");
-    let reshared = document(&["reshare", "--json", "c", "--with", "a"], &volume);
-    assert_eq!(
-        (&reshared["schema"], &reshared["shared"]["files"]),
-        (&"calve.reshare/1".into(), &1.into()),
-        "{reshared}"
-    );
+    let reshared = document(&["dedupe", "--json", "--against", "a", "c"], &volume);
+    assert_eq!(reshared["shared"]["files"], 1, "{reshared}");
     let du = document(&["du", "--json", "a", "b"], &volume);
     assert_eq!(du["schema"], "calve.du/1");
     assert!(du["total"]["frees_min"].as_u64() <= du["total"]["frees_max"].as_u64(), "{du}");
@@ -58,30 +54,6 @@ fn state_is_kept_in_the_data_directory_of_the_user() {
 }
 
 #[test]
-fn a_worktree_is_reshared_with_the_main_one() {
-    let Some(volume) = Volume::new(FileSystem::Xfs) else { return };
-    let git = |args: &[&str]| {
-        let output = git_command(volume.path().join("main")).args(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    Tree::new(volume.path().join("main")).file("file", "x");
-    git(&["init", "-q"]);
-    git(&["add", "."]);
-    git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"]);
-    git(&["worktree", "add", "-q", "../linked"]);
-    let content = SplitMix64::new(1).bytes(100_000);
-    Tree::new(volume.path()).file("main/modules/x", &content).file("linked/modules/x", &content);
-    let report = document(&["reshare", "--json", "linked/modules"], &volume);
-    assert_eq!(report["shared"]["files"], 1, "{report}");
-    calve(["reshare", "main/modules"]).within(volume.path()).fails(2).says(&["in no linked git worktree"]).hints();
-    for same in ["main", "./main/", "linked/../main"] {
-        calve(["reshare", same, "--with", "main"]).within(volume.path()).fails(1).says(&["are the same"]).hints();
-    }
-    calve(["reshare", "missing"]).within(volume.path()).fails(1).says(&["`missing` does not exist"]).hints();
-    calve(["reshare", "missing", "--with", "main"]).within(volume.path()).fails(1).says(&["`missing`"]).hints();
-}
-
-#[test]
 fn what_cannot_be_read_is_named_and_the_rest_is_counted() {
     let Some(volume) = Volume::new(FileSystem::Ext4) else { return };
     let root = volume.path().join("tree");
@@ -100,7 +72,7 @@ fn sharing_fails_when_some_entries_could_not_be_read() {
     Tree::new(&src).file("a", &content);
     Tree::new(&root).file("a", &content).file("b", &content).dir("closed").file("closed/c", "y").mode("closed", 0o000);
     let with = src.to_str().unwrap();
-    for arguments in [&["dedupe", "--no-cache", "--json"][..], &["reshare", "--with", with, "--json"]] {
+    for arguments in [&["dedupe", "--no-cache", "--json"][..], &["dedupe", "--no-cache", "--against", with, "--json"]] {
         let output = UnprivilegedUser::command(PROGRAM).args(arguments).arg(&root).output().unwrap();
         let (said, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}{told}");

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::cache::KnownContent;
 use super::catalog::{Item, Opener};
 use super::content::Content;
-use super::find::{Finder, Method};
+use super::find::Finder;
 use super::pieces::{FileGroups, GroupPiece, pieces};
 use super::share::{CHANGED, INLINE, ShareOutcome, address_of, common_bytes, disk_bytes, extents_of, refusal, share};
 use super::source::put_sources_first;
@@ -34,7 +34,6 @@ pub(super) struct Sharing {
     pub(super) hashed: (u64, u64),
     groups: u64,
     bytes: u64,
-    differing_count: u64,
 }
 
 impl Sharing {
@@ -43,15 +42,7 @@ impl Sharing {
         if elsewhere > 0 {
             left.insert(LeftReason::FileSystem, (elsewhere, None));
         }
-        Self {
-            fates: vec![Fate::Nothing; items],
-            left,
-            differing: Vec::new(),
-            hashed: (0, 0),
-            groups: 0,
-            bytes: 0,
-            differing_count: 0,
-        }
+        Self { fates: vec![Fate::Nothing; items], left, differing: Vec::new(), hashed: (0, 0), groups: 0, bytes: 0 }
     }
 
     pub(super) fn shared_files(&self) -> u64 {
@@ -71,7 +62,6 @@ impl Sharing {
     }
 
     pub(super) fn take_differing(&mut self) -> Vec<u32> {
-        self.differing_count += self.differing.len() as u64;
         std::mem::take(&mut self.differing)
     }
 
@@ -118,9 +108,6 @@ impl Sharing {
         report.shared_files = self.count(Fate::Shared);
         report.already_files = self.count(Fate::Already);
         report.shared_bytes = self.bytes;
-        if finder.method == Method::Paths {
-            report.differing_files = self.differing_count;
-        }
         let path = |index: u32| finder.catalog.path(&finder.catalog.items[index as usize], finder.roots);
         let left = self.left.into_iter();
         report.left_alone = left

@@ -18,15 +18,6 @@ use crate::space::walk::reason;
 use crate::sys::SpaceRules;
 use crate::tree::source::Source;
 
-/// How files that hold the same are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
-    /// By what they hold.
-    Contents,
-    /// By their paths below their roots; the kernel says whether they hold the same.
-    Paths,
-}
-
 pub(super) struct Finder<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) roots: &'a [Source],
@@ -35,7 +26,6 @@ pub(super) struct Finder<'a> {
     pub(super) threads: usize,
     /// The known facts of each item.
     pub(super) known: Vec<KnownContent>,
-    pub(super) method: Method,
 }
 
 /// Larger files are told apart by their beginnings first.
@@ -84,21 +74,16 @@ impl<'a> Finder<'a> {
 
     pub(super) fn find_and_share(&mut self, sharing: &mut Sharing) {
         let classes = self.classes();
-        let groups = match self.method {
-            Method::Paths => self.teams(&classes),
-            Method::Contents => {
-                let mut leaders = HashMap::new();
-                let mut to_hash = Vec::new();
-                for class in &classes {
-                    self.plan(class.clone(), &mut leaders, &mut to_hash);
-                }
-                self.hash(to_hash, sharing);
-                self.groups(&classes, &leaders)
-            }
-        };
+        let mut leaders = HashMap::new();
+        let mut to_hash = Vec::new();
+        for class in &classes {
+            self.plan(class.clone(), &mut leaders, &mut to_hash);
+        }
+        self.hash(to_hash, sharing);
+        let groups = self.groups(&classes, &leaders);
         sharing.run(self, groups);
         let differing = sharing.take_differing();
-        if self.method == Method::Contents && !differing.is_empty() {
+        if !differing.is_empty() {
             self.second_round(&classes, differing, sharing);
         }
     }
@@ -117,23 +102,6 @@ impl<'a> Finder<'a> {
             }
         }
         classes
-    }
-
-    /// Groups the items that have one path in different trees.
-    fn teams(&self, classes: &[std::ops::Range<usize>]) -> FileGroups {
-        let items = &self.catalog.items;
-        let mut teams = FileGroups::default();
-        for class in classes {
-            let range = &items[class.clone()];
-            let mut begin = class.start;
-            for team in range.chunk_by(|a, b| a.path_hash == b.path_hash) {
-                if team.len() > 1 && team[0].root != team[team.len() - 1].root {
-                    teams.push(begin as u32..(begin + team.len()) as u32);
-                }
-                begin += team.len();
-            }
-        }
-        teams
     }
 
     /// Decides which items of a class are hashed, and which are taken to hold the same as the file of the same path in another tree.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use self::apply::Sharing;
 use self::cache::Cache;
 use self::catalog::{Catalog, Collector, SharedCatalog, can_share};
-use self::find::{Finder, Method};
+use self::find::Finder;
 use super::volumes::{Volume, Volumes};
 use super::walk::{UnreadableEntries, Walk};
 use crate::error::Error;
@@ -86,8 +86,6 @@ pub struct DedupeReport {
     pub shared_bytes: u64,
     /// Files that shared already.
     pub already_files: u64,
-    /// Files of the same path and size that hold something else (only with [`crate::reshare`]).
-    pub differing_files: u64,
     /// Free space that was won, by statvfs(3) before and after. Other programs move it too. `None` in a dry run.
     pub gained_bytes: Option<i64>,
     /// The files that were left alone, and why.
@@ -109,22 +107,10 @@ pub struct DedupeReport {
 pub fn dedupe(paths: &[impl AsRef<Path>], options: &DedupeOptions) -> Result<DedupeReport, Error> {
     let against = options.against.iter().map(PathBuf::as_path);
     let roots: Vec<&Path> = against.chain(paths.iter().map(AsRef::as_ref)).collect();
-    run(&roots, options, Method::Contents)
+    run(&roots, options)
 }
 
-/// Makes the files of `dst` share again with those of the same path in `src`, where they hold the same. Nothing is hashed.
-///
-/// Works like [`dedupe`] with `src` to share with, but ignores `cache`. Fails with [`Error::Same`] if
-/// the two are the same.
-pub fn reshare(src: &Path, dst: &Path, options: &DedupeOptions) -> Result<DedupeReport, Error> {
-    if Source::open(src)?.identity() == Source::open(dst)?.identity() {
-        return Err(Error::Same { src: src.to_path_buf(), dst: dst.to_path_buf() });
-    }
-    let options = DedupeOptions { against: vec![src.to_path_buf()], cache: None, ..options.clone() };
-    run(&[src, dst], &options, Method::Paths)
-}
-
-fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<DedupeReport, Error> {
+fn run(paths: &[&Path], options: &DedupeOptions) -> Result<DedupeReport, Error> {
     let begin = Instant::now();
     let roots = paths.iter().map(|path| Source::open(path)).collect::<Result<Vec<_>, _>>()?;
     let (volumes, troubles, collecting) = (Volumes::default(), UnreadableEntries::default(), SharedCatalog::default());
@@ -159,7 +145,7 @@ fn run(paths: &[&Path], options: &DedupeOptions, method: Method) -> Result<Dedup
         }
     }
     let before: i64 = free(&used);
-    let mut finder = Finder { catalog: &catalog, roots: &roots, volumes: &all, options, threads, known, method };
+    let mut finder = Finder { catalog: &catalog, roots: &roots, volumes: &all, options, threads, known };
     let mut sharing = Sharing::new(catalog.items.len(), elsewhere);
     finder.find_and_share(&mut sharing);
     save_caches(&all, &caches, &finder, options, &mut report);

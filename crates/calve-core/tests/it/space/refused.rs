@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use calve_core::{DedupeReport, Error, reshare};
+use calve_core::{DedupeReport, Error};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, fingerprint, require_program, skip};
 use fs_err as fs;
 
@@ -55,7 +55,7 @@ fn swap_files_are_left_alone() {
         {
             let file = root.join("a");
             let Some(_swap) = Swap::on(&file) else { return };
-            left_alone(&reshare_of(&root, "b", "a"), "in use as swap");
+            left_alone(&share_with(&root.join("b"), &root.join("a")), "in use as swap");
             left_alone(&share(&[&root]), "in use as swap");
         }
         before.assert_unchanged(&root);
@@ -63,11 +63,11 @@ fn swap_files_are_left_alone() {
     }
 }
 
-/// Shares the file `dst` with the file `src` of one directory, as two trees with one file each.
-fn reshare_of(root: &Path, src: &str, dst: &str) -> DedupeReport {
+/// Shares `dst` with `src`, which does not change.
+fn share_with(src: &Path, dst: &Path) -> DedupeReport {
     let mut options = plain();
-    options.against = vec![root.join(src)];
-    calve_core::dedupe(&[root.join(dst)], &options).unwrap()
+    options.against = vec![src.to_path_buf()];
+    calve_core::dedupe(&[dst], &options).unwrap()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn files_that_differ_in_copy_on_write_are_left_alone() {
     volume.settle();
     let before = fingerprint(volume.path());
     left_alone(&share(&[&a, &b]), "copy-on-write turned off");
-    left_alone(&reshare(&a, &b, &plain()).unwrap(), "copy-on-write turned off");
+    left_alone(&share_with(&a, &b), "copy-on-write turned off");
     before.assert_unchanged(volume.path());
 }
 

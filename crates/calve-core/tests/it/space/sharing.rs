@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use calve_core::{CloneOptions, DedupeMode, Error, LeftReason, clone_tree, reshare};
+use calve_core::{CloneOptions, DedupeMode, DedupeReport, Error, LeftReason, clone_tree};
 use calve_testkit::{FileSystem, SplitMix64, Tree, Volume, everything, fingerprint, rounds, spawn_written};
 use fs_err as fs;
 
@@ -109,6 +109,13 @@ fn only_what_is_in_the_other_tree_is_shared_with_it() {
     }
 }
 
+/// Shares `dst` with `src`, which does not change.
+fn share_with(src: &Path, dst: &Path) -> DedupeReport {
+    let mut options = plain();
+    options.against = vec![src.to_path_buf()];
+    calve_core::dedupe(&[dst], &options).unwrap()
+}
+
 #[test]
 fn a_clone_that_was_rebuilt_shares_again() {
     for volume in volumes() {
@@ -118,8 +125,7 @@ fn a_clone_that_was_rebuilt_shares_again() {
         Tree::new(&b).file("folder/4096 bytes", SplitMix64::new(77).bytes(4096)).file("only here", "x");
         volume.settle();
         let before = fingerprint(volume.path());
-        let report = reshare(&a, &b, &plain()).unwrap();
-        assert_eq!((report.hashed_files, report.differing_files), (0, 1), "{report:?}");
+        let report = share_with(&a, &b);
         assert!(report.shared_files >= 8, "{report:?}");
         assert!(is_shared(&b.join("folder/3000001 bytes")) && !is_shared(&b.join("folder/4096 bytes")));
         before.assert_unchanged(volume.path());
@@ -224,7 +230,7 @@ fn immutable_files_are_left_alone_and_said_to_be() {
         Tree::new(&a).file("x", &content);
         Tree::new(&b).file("x", &content);
         crate::cloning::run("chattr", |command| command.arg("+i").arg(b.join("x")));
-        let report = reshare(&a, &b, &plain()).unwrap();
+        let report = share_with(&a, &b);
         crate::cloning::run("chattr", |command| command.arg("-i").arg(b.join("x")));
         assert!(report.left_alone.iter().any(|left| left.reason == LeftReason::Unchangeable), "{report:?}");
         assert_eq!(report.shared_files, 0);
@@ -253,8 +259,6 @@ fn elsewhere_it_is_refused_with_what_would_help() {
         let error = calve_core::dedupe(&[volume.path()], &plain()).unwrap_err();
         assert!(matches!(error, Error::NoDedupe { .. }), "{error}");
         assert_eq!(error.remedy(), Some(calve_core::Remedy::MoveToSharingFileSystem));
-        let refused = reshare(volume.path(), &volume.path().join("t"), &plain()).unwrap_err();
-        assert!(matches!(refused, Error::NoDedupe { .. }));
     }
 }
 

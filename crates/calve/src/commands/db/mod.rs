@@ -1,5 +1,6 @@
 //! `calve db`.
 
+mod copies;
 mod gc;
 mod list;
 mod logs;

@@ -35,11 +35,16 @@ fn promote(
     cancel: &CancelToken,
 ) -> Result<DbPromotedTemplate, Failure> {
     let template = &service.template;
+    let what = format!("the data of `{}` in `{}`", service.service.escape_default(), ShownPath(&arguments.worktree));
+    if arguments.dry_run {
+        output::say(&format!("would make {what} the template `{template}`"));
+        return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
+    }
     if !arguments.yes && !consent::can_ask() {
         let text = format!("nobody is there to say whether the template `{template}` may be replaced");
         return Err(Failure::stated(REFUSED, text, "`--yes` replaces it"));
     }
-    if !arguments.yes && !consent::yes(&format!("Replace the template `{template}`?")) {
+    if !arguments.yes && !consent::yes(&format!("Replace the template `{template}` by {what}?")) {
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
     let mut say = |event: BuildEvent| match event {

@@ -2,7 +2,7 @@
 
 use calve_core::CancelToken;
 
-use super::home;
+use super::{copies, home};
 use crate::cli::db::ResetArguments;
 use crate::db_receipt;
 use crate::failure::Failure;
@@ -16,6 +16,7 @@ pub(crate) fn run(arguments: &ResetArguments, cancel: &CancelToken) -> Result<()
     for name in &arguments.names {
         let reset = calve_db::reset(&home, name, arguments.to.as_deref(), cancel)?;
         let record = reset.record;
+        copies::announce(&record);
         if !output::is_quiet() {
             let how = if record.standby { "a standby" } else { record.strategy_name() };
             output::say(&format!("reset `{name}` by {how} in {}", duration(reset.took)));

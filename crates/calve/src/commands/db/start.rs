@@ -3,7 +3,7 @@
 use calve_core::CancelToken;
 use calve_db::{Home, OwnedServer, Ownership, StartOptions};
 
-use super::{home, pool, supervisor, unswept_home};
+use super::{copies, home, pool, supervisor, unswept_home};
 use crate::cli::db::{ServerOptions, StartArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output};
@@ -43,6 +43,9 @@ pub(super) fn options(server: &ServerOptions, cancel: &CancelToken) -> StartOpti
     options
 }
 
+/// Starts it, and says what an overlay will copy.
 pub(super) fn started(home: &Home, template: &str, options: &StartOptions) -> Result<OwnedServer, Failure> {
-    Ok(calve_db::start(home, template, options, &supervisor()?)?)
+    let server = calve_db::start(home, template, options, &supervisor()?)?;
+    copies::announce(&server.record);
+    Ok(server)
 }

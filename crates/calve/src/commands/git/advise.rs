@@ -95,9 +95,9 @@ fn cost(test: Test, result: &Value, results: &[Value]) -> Option<Cost> {
     let usable = |value: &Value| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
     let same = |other: &&Value| other["test"] == result["test"] && other["repository"] == result["repository"];
     let reset = results.iter().filter(same).find(|other| operation == "fetch" && other["operation"] == "reset");
-    let cpu = usable(&result["server_cpu_ms_median"]);
+    let cpu = usable(&result["server_cpu_ms"]["median"]);
     // The objects that the reset of a partial clone fetches are a part of being up to date.
-    let later = reset.and_then(|reset| usable(&reset["server_cpu_ms_median"])).unwrap_or(0.0);
+    let later = reset.and_then(|reset| usable(&reset["server_cpu_ms"]["median"])).unwrap_or(0.0);
     Some(Cost {
         wall_ms: usable(&result["median"])? * 1000.0,
         reset_ms: reset.and_then(|reset| usable(&reset["median"])).map(|seconds| seconds * 1000.0),

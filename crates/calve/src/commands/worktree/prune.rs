@@ -6,12 +6,12 @@ use std::path::Path;
 use calve_core::{CancelToken, ShownPath};
 use calve_git::Error;
 use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
-use calve_receipt::human::{age, counted, size};
+use calve_receipt::human::{age, counted};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
 
 use super::remove;
 use crate::cli::worktree::PruneArguments;
-use crate::commands::{du, reap, services};
+use crate::commands::{reap, services};
 use crate::failure::{Failure, INTERRUPTED, REFUSED};
 use crate::wording::fitting::fitting;
 use crate::wording::unsaved;
@@ -108,9 +108,6 @@ fn find_merged(
             Some(why) => stay.push(kept(&one, &why)),
         }
     }
-    if let Some(most) = arguments.keep_disk {
-        keep_those_with_room(start, &mut found, most, cancel)?;
-    }
     for one in &found {
         output::say(&format!("{} {}", if arguments.dry_run { "would remove" } else { "to remove:" }, described(one)));
         for item in &one.unsaved {
@@ -146,40 +143,6 @@ fn remove_all(
         }
     }
     if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
-}
-
-/// Keeps the youngest, as many as there is room for: all linked worktrees together, with the data of their services, may take up `most` bytes.
-fn keep_those_with_room(
-    start: &Path,
-    found: &mut Vec<MergedWorktree>,
-    most: u64,
-    cancel: &CancelToken,
-) -> Result<(), Failure> {
-    let all = worktree::list(start)?;
-    let linked: Vec<_> =
-        all.iter().filter(|listed| !listed.worktree.is_main && listed.worktree.path.is_dir()).collect();
-    let taken = |gone: &[MergedWorktree]| -> Result<u64, Failure> {
-        let is_gone = |path: &Path| gone.iter().any(|one| one.worktree.path == path);
-        let mut paths = Vec::new();
-        for listed in linked.iter().filter(|listed| !is_gone(&listed.worktree.path)) {
-            paths.push(listed.worktree.path.clone());
-            paths.extend(services::data_of(&listed.worktree)?);
-        }
-        du::taken(&paths, cancel)
-    };
-    // Each further one that goes leaves less: the first number that is enough.
-    let (mut few, mut enough) = (0, found.len());
-    while few < enough {
-        let middle = few.midpoint(enough);
-        if taken(&found[..middle])? <= most { enough = middle } else { few = middle + 1 }
-    }
-    found.truncate(few);
-    let (left, most) = (size(taken(found)?), size(most));
-    output::say(&match found.len() {
-        0 => format!("the linked worktrees take up {left}, and {most} may stay"),
-        _ => format!("the linked worktrees that stay will take up {left}; {most} may stay"),
-    });
-    Ok(())
 }
 
 fn asked(worktrees: usize) -> Result<bool, Failure> {

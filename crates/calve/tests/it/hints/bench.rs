@@ -35,7 +35,6 @@ macro_rules! failing_git {
 }
 
 const COPY: &str = "calve bench copy -q --tree d --into .. --only 'calve cp' --runs 1";
-const BENCH_GIT: &str = git_bench!("--repo .");
 
 pub(super) const CASES: &[Case] = &[
     case(
@@ -51,13 +50,6 @@ pub(super) const CASES: &[Case] = &[
         as_anybody!("calve bench copy --tree d --into closed"),
         "name a place with `--into` that you may write to",
         COPY,
-    ),
-    case(
-        "FreeSpaceOrReport",
-        failing_git!("push"),
-        r#"PATH=$PWD/../fake:$PATH calve bench git --into .. --runs 1 --tests T5 --repo ."#,
-        "free some space, or name another place with `--into`; else report this",
-        "calve bench git -q --into .. --runs 1 --tests T5 --repo .",
     ),
     case(
         "ChoosePlaceOutsideTree",
@@ -102,32 +94,11 @@ pub(super) const CASES: &[Case] = &[
         "! PATH=$PWD/../fake:$PATH git reset --hard",
     ),
     case(
-        "InstallAllOfGit",
-        "mkdir ../e",
-        concat!("GIT_EXEC_PATH=$PWD/../e ", git_bench!("--repo .")),
-        "install the whole of git: the bench serves repositories with it",
-        BENCH_GIT,
-    ),
-    case(
         "ReadGitOutput",
         failing_git!("repack"),
         concat!("PATH=$PWD/../fake:$PATH ", git_bench!("--repo .")),
         "what git says is the reason",
         git_bench!("--repo ."),
-    ),
-    case(
-        "BringLoopbackUp",
-        "",
-        concat!("unshare -rn ", git_bench!("--repo .")),
-        "bring the loopback interface up: ip link set lo up",
-        concat!(r#"unshare -rn sh -c "${HINT#*: }; "#, git_bench!("--repo ."), '"'),
-    ),
-    case(
-        "NameUrlOrRepository",
-        "",
-        git_bench!("--server ."),
-        "name a URL; for a path, `file://` and the whole path, or measure it with `--repo`",
-        concat!(git_bench!("--server file://$PWD"), "; ", git_bench!("--repo .")),
     ),
     case(
         "NameRepository",
@@ -179,20 +150,6 @@ pub(super) const CASES: &[Case] = &[
         "! git clone --bare --no-local . ../x",
     ),
     case(
-        "ListBranches",
-        "",
-        git_bench!("--repo . --branch none"),
-        "`git ls-remote --heads` lists its branches",
-        concat!("git ls-remote --heads . | grep main; ", git_bench!("--repo . --branch main")),
-    ),
-    case(
-        "ChooseServerTests",
-        "",
-        "calve bench git --into .. --tests T5 --server file://$PWD",
-        "choose from T1 to T4 with `--tests`",
-        git_bench!("--server file://$PWD"),
-    ),
-    case(
         "EndStandbys",
         "calve db template create -q p --engine postgres; calve db pool -q p --size 1",
         "calve bench db --template p",
@@ -211,6 +168,6 @@ pub(super) const CASES: &[Case] = &[
         "calve db template create -q p --engine postgres",
         "calve bench db --template p",
         "give a statement that writes with `--write`",
-        "calve bench db -q --template p --write 'CREATE TABLE IF NOT EXISTS t()' --duration 0 --runs 1",
+        "calve bench db -q --template p --write 'CREATE TABLE IF NOT EXISTS t()' --runs 1",
     ),
 ];

@@ -8,11 +8,12 @@ use serde_json::json;
 use super::services::{MARIADB, POSTGRES, Shop};
 use crate::terminal::Terminal;
 
-fn is_promoted_after_a_yes(engine: &'static str) {
+fn is_promoted(engine: &'static str) {
     let Some(shop) = Shop::new(engine) else { return };
     let main = &shop.repo.path;
     let db = |words: &[&str]| shop.within(main, &[&["db"], words].concat());
     let [one, old] = ["one", "old"].map(|branch| shop.repo.added(branch));
+    // In use.
     shop.sql(&one, "INSERT INTO t VALUES (9)");
     assert_eq!(shop.state(&one), "running");
     // Nothing changes without a yes.
@@ -20,11 +21,14 @@ fn is_promoted_after_a_yes(engine: &'static str) {
         shop.repo.adding(branch).args(["--data-from", "template"]).succeeds();
         shop.rows(shop.repo.spot.join(format!("proj.{branch}")))
     };
-    db(&["promote", "one"]).fails(3).says(&["nobody is there to say", "`--yes` replaces it"]).hints();
+    let planned = db(&["promote", "-n", "--json", "one"]).succeeds();
+    assert_eq!(planned.json()["templates"], json!([{ "template": "shop", "promoted": false }]));
+    planned.says(&["would make the data of `db` in `one` the template `shop`"]);
+    db(&["promote", "one"]).fails(3).says(&["nobody is there to say"]).hints();
     for (answer, is_promoted) in [("\n", false), ("y\n", true)] {
         assert_eq!(added(&format!("before-{is_promoted}")), [1, 2, 3]);
         let mut terminal = Terminal::new(&db(&["promote", "one"]).command());
-        terminal.after("Replace the template `shop`? [y/N]", answer);
+        terminal.after("Replace the template `shop` by the data of `db` in `one`? [y/N]", answer);
         let (code, said) = terminal.end();
         assert_eq!(
             (code, said.contains("the template `shop` has the data of `one` now")),
@@ -52,12 +56,12 @@ fn is_promoted_after_a_yes(engine: &'static str) {
 
 #[test]
 fn data_is_promoted_on_postgres() {
-    is_promoted_after_a_yes(POSTGRES);
+    is_promoted(POSTGRES);
 }
 
 #[test]
 fn data_is_promoted_on_mariadb() {
-    is_promoted_after_a_yes(MARIADB);
+    is_promoted(MARIADB);
 }
 
 #[test]
@@ -97,8 +101,11 @@ fn keys_are_promoted() {
             let program = "printf \"$0\" | redis-cli -s \"${REDIS_URL#unix://}\"";
             shop.within(worktree, &["exec", "--", "sh", "-c", program, commands]).succeeds().stdout
         };
-        keys(&one, "SET session:3 c\\nDEL session:1\\nHSET h a 2\\nSET cart:9 z\\n");
+        keys(&one, "SET session:3 c\\nDEL session:1\\nSET cart:9 z\\n");
+        shop.sql(&one, "INSERT INTO t VALUES (4)");
         shop.within(&one, &["db", "promote", "--yes", "--service", "cache", "one"]).succeeds();
+        // Debugging commands could make a server read files.
+        assert!(keys(&one, "DEBUG DIGEST\\n").contains("DEBUG command not allowed"));
         assert_eq!(keys(&shop.repo.added("three"), "GET cart:9\\n"), "z\n");
         for worktree in ["one", "three"] {
             shop.within(shop.repo.spot.join(format!("proj.{worktree}")), &["down"]).succeeds();

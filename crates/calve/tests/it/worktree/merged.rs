@@ -239,30 +239,6 @@ fn a_squashed_merge_that_was_reverted_does_not_count_and_looking_writes_nothing(
     assert!(reverted.exists());
 }
 
-#[test]
-fn the_oldest_go_until_there_is_room() {
-    let repo = Repo::anywhere();
-    let mut random = SplitMix64::new(50);
-    let paths = ["first", "second", "third"].map(|branch| {
-        let path = repo.add([branch]);
-        let bytes: Vec<u8> = (0..4 << 20).map(|_| random.below(256) as u8).collect();
-        let file = path.join("node_modules/large");
-        fs_err::write(&file, bytes).unwrap();
-        fs_err::File::open(&file).unwrap().sync_all().unwrap();
-        path
-    });
-    let there = || paths.each_ref().map(|path| path.exists());
-    let prune = |size: &str| repo.calve(["prune", "--merged", "--older-than", "0h", "--yes", "--keep-disk", size]);
-    prune("1G").succeeds().says(&["the linked worktrees take up", "no worktree is merged and free"]);
-    assert_eq!(there(), [true; 3]);
-    prune("7M").succeeds().says(&["the linked worktrees that stay will take up 4", "7.3 MB may stay"]);
-    assert_eq!(there(), [false, false, true]);
-    prune("0").succeeds();
-    assert_eq!(there(), [false; 3]);
-    prune("much").run().ended(2);
-    repo.calve(["prune", "--keep-disk", "1G"]).run().ended(2);
-}
-
 /// A thing that may be done to a worktree, and whether the worktree has to stay then: because something in it exists nowhere else, or because
 /// it is in use.
 const DEEDS: [(&str, bool); 19] = [

@@ -1,0 +1,184 @@
+//! The git programs of the bench: how they are started, and what each took.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use calve_core::{CancelToken, ShownPath};
+use calve_git::Nesting;
+use calve_git::remote::ENDLESS;
+
+use super::upload_pack;
+use crate::error::{BenchError, FailureKind};
+use crate::process::{self, ProcessResult};
+use crate::remedy::Remedy;
+use crate::setup::check_cancelled;
+
+/// Variables that git may take over from the user's environment. Everything else could change the measurement.
+const KEPT: &[&str] = &["PATH", "TMPDIR", "LD_LIBRARY_PATH", "GIT_EXEC_PATH"];
+
+/// The version of git's protocol.
+pub(super) const PROTOCOL: u8 = 2;
+
+/// One git program that has ended.
+pub(super) struct GitOutput {
+    pub(super) ended: ProcessResult,
+    pub(super) stdout: Vec<u8>,
+    /// All of its standard error.
+    pub(super) said: String,
+}
+
+impl GitOutput {
+    pub(super) fn is_success(&self) -> bool {
+        self.ended.status.success()
+    }
+}
+
+/// Returns the last words of a program, on one line, without control characters.
+pub(super) fn brief(said: &str) -> String {
+    const LONGEST: usize = 400;
+    let plain: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain: Vec<char> = plain.chars().filter(|c| !c.is_control()).collect();
+    plain[plain.len().saturating_sub(LONGEST)..].iter().collect()
+}
+
+/// Reads what a program says, so that it never has to wait.
+struct Listener {
+    writer: PipeWriter,
+    reader: JoinHandle<Vec<u8>>,
+}
+
+impl Listener {
+    fn new((mut reader, writer): (PipeReader, PipeWriter)) -> Self {
+        let reader = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // The lines that were read until then are the answer.
+            let _ = reader.read_to_end(&mut bytes);
+            bytes
+        });
+        Self { writer, reader }
+    }
+}
+
+/// Starts git with a configuration of the bench's own.
+pub(super) struct GitPrograms<'a> {
+    /// For that configuration.
+    home: PathBuf,
+    /// The stand-in for `git upload-pack`, quoted for a shell: `git clone` does not look it up in the configuration.
+    pub(super) upload_pack: String,
+    cancel: &'a CancelToken,
+}
+
+impl<'a> GitPrograms<'a> {
+    /// Writes the configuration of both sides to the directory `home`, which is there.
+    pub(super) fn configure(home: PathBuf, cancel: &'a CancelToken) -> Result<Self, BenchError> {
+        let stand_in = home.join(upload_pack::NAME);
+        fs_err::os::unix::fs::symlink(std::env::current_exe()?, &stand_in)?;
+        let upload_pack = upload_pack::quoted(&stand_in);
+        let escaped = upload_pack.replace('\\', r"\\").replace('"', "\\\"");
+        let text = format!(
+            "[user]\n\tname = Calve\n\temail = calve@localhost\n\
+             [gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[receive]\n\tautogc = false\n\
+             [protocol]\n\tversion = {PROTOCOL}\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n\
+             [remote \"origin\"]\n\tuploadpack = \"{escaped}\"\n\
+             [uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n[safe]\n\tdirectory = *\n"
+        );
+        fs_err::write(home.join(".gitconfig"), text)?;
+        Ok(Self { home, upload_pack, cancel })
+    }
+
+    pub(super) fn at(&self, directory: &Path) -> Command {
+        let kept = KEPT.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let mut command = Command::new("git");
+        command.current_dir(directory).env_clear().envs(kept).stdin(Stdio::null());
+        command.env("HOME", &self.home).env("XDG_CONFIG_HOME", &self.home);
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+        command
+    }
+
+    /// Runs it to its end. An error is of the bench, or that it was interrupted; git's own failures are in the result.
+    pub(super) fn run(&self, command: &mut Command) -> Result<GitOutput, BenchError> {
+        self.heard(command, |command| process::measure_command(command, self.cancel))
+    }
+
+    /// Runs git with the environment of the user, for servers that only the user can reach. It is ended when it starts processes without end.
+    pub(super) fn run_as_user(&self, directory: &Path, arguments: &[&OsStr]) -> Result<GitOutput, BenchError> {
+        let mut command = calve_git::Git::at(directory).command();
+        command.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]).args(arguments);
+        command.env("GIT_ALLOW_PROTOCOL", "https:http:ssh:git:file").stdin(Stdio::null());
+        let events = self.home.join("events");
+        let mut nesting = Nesting::watch(&mut command, &events)?;
+        let mut is_endless = false;
+        let mut ran = self.heard(&mut command, |command| {
+            process::guard_command(command, self.cancel, |group, has_ended| {
+                is_endless = nesting.guard(has_ended, &[group]).unwrap_or(false);
+            })
+        })?;
+        fs_err::remove_file(&events)?;
+        if is_endless {
+            ran.said = ENDLESS.into();
+        }
+        Ok(ran)
+    }
+
+    fn heard(
+        &self,
+        command: &mut Command,
+        measure: impl FnOnce(&mut Command) -> io::Result<ProcessResult>,
+    ) -> Result<GitOutput, BenchError> {
+        // Through pipes: on a disk that is full a file would lose the very message that says so.
+        let (out, err) = (Listener::new(io::pipe()?), Listener::new(io::pipe()?));
+        command.stdout(out.writer).stderr(err.writer);
+        let ended = measure(command);
+        // The ends that the command still has, or nobody would ever hear that all is said.
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let [stdout, said] = [out.reader, err.reader].map(|reader| reader.join().unwrap_or_default());
+        let ended = ended.map_err(|error| not_started(&error))?;
+        check_cancelled(self.cancel)?;
+        Ok(GitOutput { ended, stdout, said: String::from_utf8_lossy(&said).into_owned() })
+    }
+
+    /// Returns git's output; a failure of git's is one of the bench.
+    pub(super) fn output(&self, command: &mut Command, what: &str) -> Result<Vec<u8>, BenchError> {
+        let ran = self.run(command)?;
+        if ran.is_success() {
+            return Ok(ran.stdout);
+        }
+        let text = format!("{what}: {}", self.reason(&ran).text);
+        Err(BenchError::stated(FailureKind::Failed, text, Remedy::ReadGitOutput))
+    }
+
+    /// Returns why it failed, on one line. That there was no space git does not always say.
+    pub(super) fn reason(&self, ran: &GitOutput) -> GitFailureReason {
+        const HARDLY_ANY: u64 = 1 << 20;
+        let disk_full = rustix::fs::statvfs(&self.home).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);
+        let said = brief(&ran.said);
+        let mut text = ran.ended.in_words();
+        if disk_full {
+            text = format!("no space is left below `{}`: {text}", ShownPath(&self.home));
+        }
+        if !said.is_empty() {
+            text = format!("{text}: {said}");
+        }
+        GitFailureReason { text, disk_full }
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, Clone)]
+pub(super) struct GitFailureReason {
+    pub(super) text: String,
+    pub(super) disk_full: bool,
+}
+
+impl From<&str> for GitFailureReason {
+    fn from(text: &str) -> Self {
+        Self { text: text.into(), disk_full: false }
+    }
+}
+
+pub(super) fn not_started(error: &io::Error) -> BenchError {
+    BenchError::stated(FailureKind::Failed, format!("git cannot be started: {error}"), Remedy::InstallGit)
+}
