@@ -314,6 +314,14 @@ export interface WriteReceipt {
   elapsed_ms: number;
 }
 
+/** A file of a data directory. */
+export interface DbFile {
+  /** The path, relative to the data directory. */
+  path: ReceiptPath;
+  /** The size in bytes. */
+  bytes: number;
+}
+
 /** A database server. */
 export interface DbServer {
   /** The name of the server. */
@@ -352,6 +360,8 @@ export interface DbServer {
   strategy: 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink' | 'overlay' | 'init';
   /** The better strategies, and why they were not used. */
   refused: string[];
+  /** Files that an overlay copies when the server first opens them for writing. */
+  copied_on_first_open: DbFile[];
   /** How long cloning took, in milliseconds. */
   clone_ms: number;
   /** The time from the start of cloning to the first answer, in milliseconds. */

@@ -369,6 +369,15 @@ class WriteReceipt(TypedDict):
     """The time that writing took in milliseconds."""
 
 
+class DbFile(TypedDict):
+    """A file of a data directory."""
+
+    path: ReceiptPath
+    """The path, relative to the data directory."""
+    bytes: int
+    """The size in bytes."""
+
+
 class _DbServer(TypedDict):
     """A database server."""
 
@@ -406,6 +415,8 @@ class _DbServer(TypedDict):
     """The strategy by which the data directory was cloned; `init` if it was made anew."""
     refused: list[str]
     """The better strategies, and why they were not used."""
+    copied_on_first_open: list[DbFile]
+    """Files that an overlay copies when the server first opens them for writing."""
     clone_ms: float
     """How long cloning took, in milliseconds."""
     ready_ms: float
