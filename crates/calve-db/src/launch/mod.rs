@@ -1,6 +1,7 @@
 //! From a specification to a server that answers: data directory, configuration, process, readiness.
 
 pub(crate) mod data;
+mod port;
 mod process;
 mod readiness;
 
@@ -14,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
 
 use self::data::{DataClone, Mounts, clone_data};
+pub(crate) use self::port::Port;
 pub(crate) use self::process::start_server;
 use self::process::{start, start_in_container};
 use self::readiness::{Notices, ReadinessWait};
@@ -30,7 +32,6 @@ use crate::messages::{Origin, Spec};
 use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord};
 use crate::runtime;
-use crate::supervise::Port;
 use crate::sys::{self, ProcessEnd};
 use crate::template::manifest;
 
