@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::Read as _;
 use std::path::Path;
 
+use crate::repository::operation::RebaseNote;
 use crate::repository::references::{Refspec, Source, names_request, source_of_name, takes};
 use crate::repository::remotes::Remotes;
 use crate::trust::is_object_id;
@@ -36,7 +37,19 @@ impl Log {
     /// Returns the commits that a fetch took from the project.
     pub(crate) fn of_project<'l>(&'l self, reference: &'l str, remotes: &'l Remotes) -> impl Iterator<Item = &'l str> {
         let is_project = |line: &LogLine<'_>| line.is_fetch() && line.source(reference, remotes) == Source::Project;
-        self.lines().filter(is_project).map(|line| line.new)
+        // A clone writes no log: of what it brought, the first line tells.
+        let first = self.lines().next().filter(is_project).map(|line| line.old);
+        let first = first.filter(|old| old.bytes().any(|byte| byte != b'0'));
+        first.into_iter().chain(self.lines().filter(is_project).map(|line| line.new))
+    }
+
+    /// Returns whether the branch was made at a commit that no name led to, as far as the log says: a detached HEAD may have had it.
+    pub(crate) fn begins_at_commit(&self) -> bool {
+        let first = self.lines().next().filter(|line| line.is_of("branch"));
+        first.as_ref().and_then(LogLine::revision).is_some_and(|revision| {
+            let name = revision.split(['~', '^', '@']).next().unwrap_or_default();
+            matches!(name, "" | "HEAD") || name.len() >= 4 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
     }
 
     /// Returns the source of the branch `reference` with the tip `oid`: what it was made from, and what the last fetch put there. Returns
@@ -59,12 +72,14 @@ impl Log {
     }
 
     /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the one rebased. Of one that has not ended, git
-    /// notes it: `unfinished`.
-    pub(crate) fn rebases<'l>(&'l self, unfinished: Option<&'l str>) -> Vec<Rebase<'l>> {
+    /// notes it: `unfinished`. It has no lines yet if it has kept all commits so far.
+    pub(crate) fn rebases<'l>(&'l self, unfinished: Option<&'l RebaseNote>) -> Vec<Rebase<'l>> {
         let mut all: Vec<Rebase<'_>> = Vec::new();
+        let mut started_unix_s = 0;
         for line in self.lines() {
             match line.rebase_step() {
                 Some("(start)") => {
+                    started_unix_s = line.unix_s;
                     let (onto, new) = (line.new, line.new);
                     all.push(Rebase { old: line.old, onto, new, certainty: Certainty::Unknown });
                 }
@@ -75,23 +90,20 @@ impl Log {
                 Some(_) => all.last_mut().into_iter().for_each(|rebase| rebase.new = line.new),
             }
         }
-        if let (Some(old), Some(last)) = (unfinished, all.last_mut()) {
-            (last.old, last.certainty) = (old, Certainty::Told);
+        if let (Some(note), Some(last)) = (unfinished, all.last_mut())
+            && note.since_unix_s <= started_unix_s
+        {
+            (last.old, last.certainty) = (&note.commit, Certainty::Told);
         }
         all.retain(|rebase| rebase.new != rebase.onto);
         all
     }
 }
 
-/// Reads a log. There may be one for each of a thousand branches, and most are short: one read instead of asking for the size first.
+/// Reads a log. There may be one for each of a thousand branches, and most are short: it is not worth it to ask for the size first.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut file = fs_err::File::open(path)?;
-    let mut buffer = [0; 4096];
-    let length = file.read(&mut buffer)?;
-    let mut text = buffer[..length].to_vec();
-    if length == buffer.len() {
-        file.read_to_end(&mut text)?;
-    }
+    let mut text = Vec::with_capacity(4096);
+    fs_err::File::open(path)?.take(u64::MAX).read_to_end(&mut text)?;
     Ok(text)
 }
 
@@ -108,6 +120,7 @@ pub(crate) struct Rebase<'l> {
 pub(crate) struct LogLine<'l> {
     pub(crate) old: &'l str,
     pub(crate) new: &'l str,
+    unix_s: i64,
     how: &'l str,
 }
 
@@ -115,7 +128,8 @@ impl<'l> LogLine<'l> {
     fn new(line: &'l str) -> Option<LogLine<'l>> {
         let (who, how) = line.split_once('\t')?;
         let mut ids = who.split(' ');
-        Some(LogLine { old: ids.next()?, new: ids.next()?, how })
+        let unix_s = who.rsplit(' ').nth(1).and_then(|time| time.parse().ok()).unwrap_or(0);
+        Some(LogLine { old: ids.next()?, new: ids.next()?, unix_s, how })
     }
 
     /// Returns whether a fetch, also that of a pull, wrote it.
@@ -252,7 +266,7 @@ impl History {
     }
 
     /// Reads the rebases of a HEAD's log.
-    pub(crate) fn read_rebases(&mut self, log: &Log, unfinished: Option<&str>) {
+    pub(crate) fn read_rebases(&mut self, log: &Log, unfinished: Option<&RebaseNote>) {
         self.rewritten.extend(log.rebases(unfinished).into_iter().map(|rebase| Rewriting {
             old: rebase.old.to_owned(),
             new: rebase.new.to_owned(),
@@ -279,7 +293,7 @@ mod tests {
     use super::*;
 
     fn line(how: &str) -> LogLine<'_> {
-        LogLine { old: "a", new: "b", how }
+        LogLine { old: "a", new: "b", unix_s: 0, how }
     }
 
     fn remotes() -> Remotes {
@@ -368,14 +382,22 @@ mod tests {
             })
             .collect();
         let log = Log { text };
-        let told = |unfinished| -> Vec<_> {
+        let told = |unfinished: Option<&RebaseNote>| -> Vec<_> {
             let rebases = log.rebases(unfinished).into_iter();
-            rebases.map(|one| (one.old, one.onto, one.new, one.certainty)).collect()
+            rebases.map(|one| [one.old, one.onto, one.new, &format!("{:?}", one.certainty)].map(String::from)).collect()
         };
-        let first = ("b", "c", "e", Certainty::Unknown);
-        assert_eq!(told(None), [first, ("f", "g", "h", Certainty::Likely)]);
+        assert_eq!(told(None), [["b", "c", "e", "Unknown"], ["f", "g", "h", "Likely"]]);
         // The last one has made nothing yet.
-        assert_eq!(told(Some("x")), told(None));
+        assert_eq!(told(Some(&RebaseNote { commit: "x".into(), since_unix_s: 0 })), told(None));
+        // An unfinished one changes the last record only if that is about it: one that has kept all commits so far has no lines.
+        let detached: String =
+            ["a b w 100 +0000\trebase (start): checkout x", "b c w 101 +0000\trebase (pick): one"].join("\n");
+        let detached = Log { text: detached };
+        for (since_unix_s, old, certainty) in [(100, "x", Certainty::Told), (101, "a", Certainty::Unknown)] {
+            let note = RebaseNote { commit: "x".into(), since_unix_s };
+            let rebases = detached.rebases(Some(&note));
+            assert_eq!((rebases[0].old, rebases[0].new, rebases[0].certainty), (old, "c", certainty));
+        }
     }
 
     #[test]
@@ -430,7 +452,7 @@ mod tests {
             let log = Log { text: String::from_utf8_lossy(input).into_owned() };
             let mut history = History::default();
             history.read(&log, &remotes());
-            history.read_rebases(&log, Some("1"));
+            history.read_rebases(&log, Some(&RebaseNote { commit: "1".into(), since_unix_s: 0 }));
             history.prefer_told();
             let request = |line: &LogLine<'_>| line.source("refs/heads/b", &remotes()) == Source::Request;
             assert!(log.lines().all(|line| line.is_fetch() || !request(&line)));

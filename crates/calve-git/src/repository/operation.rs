@@ -1,5 +1,6 @@
 //! Tells which operation git is in the middle of, by the files that it keeps meanwhile.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::remedy::UnfinishedOperation;
@@ -23,9 +24,22 @@ pub(crate) fn unfinished(directory: &Path) -> Option<UnfinishedOperation> {
     UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
 }
 
-/// Returns the commit that an unfinished rebase began with.
-pub(crate) fn rebased_commit(directory: &Path) -> Option<String> {
+/// What git notes when a rebase begins.
+#[derive(Debug)]
+pub(crate) struct RebaseNote {
+    /// The commit that it began with.
+    pub(crate) commit: String,
+    pub(crate) since_unix_s: i64,
+}
+
+/// Returns what git has noted of a rebase that has not ended.
+pub(crate) fn unfinished_rebase(directory: &Path) -> Option<RebaseNote> {
     let notes = ["rebase-merge/orig-head", "rebase-apply/orig-head"];
-    let text = notes.iter().find_map(|note| fs_err::read_to_string(directory.join(note)).ok())?;
-    Some(text.trim_end().to_owned()).filter(|text| is_object_id(text))
+    let found = notes.iter().find_map(|note| {
+        let path = directory.join(note);
+        Some((fs_err::read_to_string(&path).ok()?, fs_err::symlink_metadata(&path).ok()?.mtime()))
+    });
+    let (text, since_unix_s) = found?;
+    let commit = text.trim_end().to_owned();
+    is_object_id(&commit).then_some(RebaseNote { commit, since_unix_s })
 }

@@ -11,16 +11,17 @@ use std::path::Path;
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::real;
+use crate::remedy::UnfinishedOperation::{Bisect, Rebase, RebaseOrAm};
 use crate::repository::logs::{Certainty, History, Log};
-use crate::repository::operation::{rebased_commit, unfinished};
+use crate::repository::operation::{unfinished, unfinished_rebase};
 use crate::repository::references::{Fetched, Namespaces, Source};
 use crate::repository::remotes::Remotes;
 use crate::repository::rewritten::{earlier_forms, history_of, is_explained, parents_of, rewritten};
 use crate::repository::{Repository, Worktree, keeps_files};
 use crate::trust::{
-    Provenance, entry_of, forget, has_foreign_commit, has_lasting_mark, is_untrusted, is_untrusted_for_good,
-    mark_or_remember, marked_commits, note_trust, recorded, remember, remember_until_asked_again, remove_mark,
-    trusted_commits,
+    Provenance, entry_of, forget, has_fetched, has_foreign_commit, has_lasting_mark, is_untrusted,
+    is_untrusted_for_good, mark_or_remember, marked_commits, note_fetch, note_trust, recorded, remember,
+    remember_until_asked_again, remove_mark, trusted_commits,
 };
 
 /// The tips that separate other people's commits from the user's.
@@ -58,8 +59,8 @@ impl Origins {
         for directory in directories() {
             let log = Log::of(directory, "HEAD");
             origins.others.extend(log.of_others("HEAD", &namespaces.remotes).map(str::to_owned));
-            let unfinished = rebased_commit(directory);
-            let rebases = log.rebases(unfinished.as_deref()).into_iter();
+            let unfinished = unfinished_rebase(directory);
+            let rebases = log.rebases(unfinished.as_ref()).into_iter();
             let rebases = rebases.filter(|rebase| rebase.certainty == Certainty::Unknown);
             origins.others.extend(rebases.map(|rebase| rebase.new.to_owned()));
         }
@@ -67,9 +68,13 @@ impl Origins {
         // git keeps no log of tags. One can have come by `git fetch origin pull/5/head:refs/tags/x`, or with a fork's branch. Until the first
         // fetch, all are the clone's or were made here. Later, the last fetch may tell.
         let others: HashSet<&str> = origins.others.iter().map(String::as_str).collect();
-        let is_known = |tag: &&str| match fetched.is_any {
+        let was_fetched = has_fetched(common) || fetched.is_any;
+        if fetched.is_any {
+            note_fetch(common);
+        }
+        let is_known = |tag: &&str| match was_fetched || !others.is_empty() {
             true => fetched.of_project.contains(*tag),
-            false => !others.contains(tag),
+            false => true,
         };
         let (known, doubtful): (Vec<&str>, Vec<&str>) = tags.into_iter().partition(is_known);
         origins.own.extend(known.into_iter().map(str::to_owned));
@@ -106,10 +111,12 @@ impl Origins {
             if is_remote && reference.ends_with("/HEAD") {
                 continue;
             }
-            let mut source = named;
+            let (mut source, mut is_reached) = (named, true);
             if named == Source::Project {
                 let log = Log::of(common, reference);
                 self.others.extend(log.of_others(reference, &namespaces.remotes).map(str::to_owned));
+                // One that was made of a detached HEAD has what that had. What the user made is known by other logs.
+                is_reached = !log.begins_at_commit();
                 if is_remote {
                     self.reached.extend(log.of_project(reference, &namespaces.remotes).map(str::to_owned));
                 }
@@ -123,7 +130,7 @@ impl Origins {
                 continue;
             }
             self.local.extend(branch.map(|_| reference.to_owned()));
-            self.reached.extend(branch.map(|_| oid.to_owned()));
+            self.reached.extend(branch.filter(|_| is_reached).map(|_| oid.to_owned()));
             if source == Source::Anybody {
                 self.doubtful.extend(branch.map(str::to_owned));
                 match branch {
@@ -230,7 +237,7 @@ impl Origins {
         for directory in entries.chain([common]) {
             let log = Log::of(directory, "HEAD");
             history.read(&log, &self.remotes);
-            history.read_rebases(&log, rebased_commit(directory).as_deref());
+            history.read_rebases(&log, unfinished_rebase(directory).as_ref());
         }
         self.local.iter().for_each(|branch| history.read(&Log::of(common, branch), &self.remotes));
         let mut of_others = History::default();
@@ -270,8 +277,8 @@ pub(crate) fn settle(
             Some(entry) => {
                 // A mark for its files says nothing about commits checked out since.
                 if !has_foreign_commit(entry) {
-                    undecided
-                        .extend(worktree.head.clone().into_iter().chain(rebased_commit(entry)).map(|one| (at, one)));
+                    let began_with = unfinished_rebase(entry).map(|rebase| rebase.commit);
+                    undecided.extend(worktree.head.clone().into_iter().chain(began_with).map(|one| (at, one)));
                 }
                 match () {
                     () if is_marked(worktree) => Provenance::Untrusted,
@@ -292,15 +299,16 @@ pub(crate) fn settle(
     for (at, worktree) in worktrees.iter_mut().enumerate() {
         let Some(entry) = &worktree.entry else { continue };
         let is_foreign = |commit: Option<&str>| commit.is_some_and(|commit| foreign.contains(&(at, commit)));
-        let began_with = rebased_commit(entry);
+        let began_with = unfinished_rebase(entry).map(|rebase| rebase.commit);
+        // Then git has checked out what the worktree will not keep.
+        let is_passing = matches!(unfinished(entry), Some(Rebase | RebaseOrAm | Bisect));
         let has_foreign = is_foreign(worktree.head.as_deref()) || is_foreign(began_with.as_deref());
         if has_foreign {
             worktree.provenance = Provenance::Untrusted;
         }
         if !has_foreign && (!worktree.provenance.is_untrusted() || is_marked(worktree)) {
             forget(entry);
-        } else if has_foreign && unfinished(entry).is_some() && !is_foreign(began_with.as_deref()) {
-            // What git has checked out in between is not what the worktree will have.
+        } else if has_foreign && is_passing && !is_foreign(began_with.as_deref()) {
             remember_until_asked_again(entry);
         } else {
             mark_or_remember(entry, worktree.head.as_deref());

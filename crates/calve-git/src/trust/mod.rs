@@ -45,6 +45,10 @@ const MARK: &str = "calve-untrusted";
 /// The name of the mark by which the commits are known that the user trusts in a worktree.
 const TRUSTED: &str = "calve-trusted";
 
+/// The name of the file, in git's directory of the repository, that tells of a fetch since the clone: git keeps FETCH_HEAD in the worktree
+/// that has fetched, and it goes with that.
+const FETCHED: &str = "calve-fetched";
+
 /// How long an entry without a written mark counts as marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
@@ -127,6 +131,18 @@ pub(crate) fn has_foreign_commit(entry: &Path) -> bool {
 /// Returns the commits for which the worktree with this entry is marked.
 pub(crate) fn marked_commits(entry: &Path) -> Vec<String> {
     commits_in(&entry.join(MARK))
+}
+
+/// Notes that something was fetched into this repository. Where that cannot be written, FETCH_HEAD alone tells.
+pub(crate) fn note_fetch(common: &Path) {
+    if !has_fetched(common) {
+        let _ = fs_err::OpenOptions::new().append(true).create(true).open(common.join(FETCHED));
+    }
+}
+
+/// Returns whether something is known to have been fetched into this repository.
+pub(crate) fn has_fetched(common: &Path) -> bool {
+    fs_err::symlink_metadata(common.join(FETCHED)).is_ok()
 }
 
 /// Notes that the user trusts this commit in the worktree whose entry this is.

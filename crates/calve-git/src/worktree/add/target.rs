@@ -7,7 +7,7 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree, joined};
 use crate::transfer_failure::TransferFailure;
-use crate::trust::Provenance;
+use crate::trust::{Provenance, note_fetch};
 
 /// A commit, and how HEAD names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,6 +241,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
     {
         return Err(not_fetched(first, number, remote));
     }
+    note_fetch(&repository.common);
     let oid = commit(git, &kept)?.ok_or_else(|| no_commit(&kept))?;
     git.run(&["update-ref", "-d", &kept])?;
     if asked.is_detached {

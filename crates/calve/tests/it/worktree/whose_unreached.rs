@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::repo::{git, write};
+use super::repo::{git, with_environment, write};
 use super::whose::{Project, is_foreign};
 use super::whose_fetched::{commit, edited, fork_of, rev, with_request};
+use crate::program::calve;
 
 /// Makes a worktree as git does.
 fn added(project: &Project, line: &str) -> PathBuf {
@@ -226,4 +227,71 @@ fn an_unfinished_rebase_of_a_request_stays_the_requests() {
         git(&path, ["rebase", "--continue"]);
         assert!(project.is_untrusted(&path), "{fetch}, {add}: afterwards");
     }
+}
+
+#[test]
+fn a_fetch_in_a_worktree_that_has_gone_is_not_forgotten() {
+    let (project, [first, second]) = with_request();
+    let spot = &project.repo.spot;
+    git(spot, ["clone", "-q", "server", "fresh"]);
+    let fresh = spot.join("fresh");
+    git(&fresh, ["worktree", "add", "-q", "../linked"]);
+    git(&spot.join("linked"), ["fetch", "-q", "origin", "pull/5/head:refs/tags/x"]);
+    assert!(!fresh.join(".git/FETCH_HEAD").exists());
+    with_environment(calve(["worktree", "remove", "../linked"])).within(&fresh).succeeds();
+    git(&fresh, ["tag", "-a", "-m", "released", "y", &first]);
+    for name in ["x", "y", &first, &second] {
+        assert!(is_foreign(&fresh, name), "{name}");
+    }
+    assert!(!is_foreign(&fresh, "main"));
+}
+
+#[test]
+fn a_branch_that_is_made_where_nothing_led_to_is_no_evidence() {
+    let (project, [_, request]) = with_request();
+    for (add, switch) in [
+        ("--detach PATH FETCH_HEAD", "switch -q -c b"),
+        ("--detach PATH FETCH_HEAD", "branch b HEAD~0"),
+        ("-b b PATH ID", "status"),
+        ("-b b PATH SHORT", "status"),
+    ] {
+        project.git("fetch -q origin pull/5/head");
+        let path = added(&project, &add.replace("ID", &request).replace("SHORT", &request[..8]));
+        git(&path, switch.split(' '));
+        project.fetch_again();
+        assert!(project.is_untrusted(&path) && project.is_foreign("b"), "{add}, {switch}");
+        project.git("worktree remove --force ../by-git");
+        assert!(project.is_foreign("b"), "{add}, {switch}");
+        project.git("branch -q -D b");
+    }
+    // What the user has made is known by the log of the worktree, and what the project has by its branches.
+    for at in ["main", "origin/main"] {
+        let path = added(&project, &format!("--detach PATH {at}"));
+        for switch in ["switch -q -c b", "switch -q -c c HEAD"] {
+            git(&path, ["commit", "-q", "--allow-empty", "-m", "mine"]);
+            git(&path, switch.split(' '));
+            assert!(!project.is_untrusted(&path), "{at}, {switch}");
+        }
+        project.git("worktree remove --force ../by-git");
+        project.git("branch -q -D b c");
+    }
+}
+
+#[test]
+fn a_request_in_the_middle_of_a_merge_is_marked_for_good() {
+    let (project, [_, request]) = with_request();
+    project.git("fetch -q origin pull/5/head:refs/pull/5/head");
+    let path = added(&project, &format!("--detach PATH {request}"));
+    write(&path.join("theirs"), "mine");
+    git(&path, ["commit", "-q", "-a", "-m", "mine"]);
+    git(&path, ["branch", "other"]);
+    git(&path, ["reset", "-q", "--hard", "HEAD~1"]);
+    write(&path.join("theirs"), "neither");
+    git(&path, ["commit", "-q", "-a", "-m", "neither"]);
+    let merged = std::process::Command::new("git").args(["merge", "-q", "other"]).current_dir(&path).status().unwrap();
+    assert!(!merged.success() && project.repo.join(".git/worktrees/by-git/MERGE_HEAD").exists());
+    assert!(project.is_untrusted(&path));
+    git(&path, ["merge", "--abort"]);
+    git(&path, ["checkout", "-q", "--detach", "main"]);
+    assert!(project.is_untrusted(&path), "the request's files may still be there");
 }
