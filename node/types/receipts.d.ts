@@ -266,7 +266,7 @@ export interface DbServer {
     environment?: Record<string, string | null>;
     /** The data directory. */
     data_directory: ReceiptPath;
-    /** The id of the server's first process. */
+    /** The id of the server's first process; 0 if the server is down. */
     pid: number;
     /** The strategy by which the data directory was cloned; `init` if it was made anew. */
     strategy: 'spare' | 'snapshot' | 'clonefile' | 'reflink' | 'copy' | 'hardlink' | 'overlay' | 'init';

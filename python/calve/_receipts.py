@@ -410,7 +410,7 @@ class _DbServer(TypedDict):
     data_directory: ReceiptPath
     """The data directory."""
     pid: int
-    """The id of the server's first process."""
+    """The id of the server's first process; 0 if the server is down."""
     strategy: Literal["spare", "snapshot", "clonefile", "reflink", "copy", "hardlink", "overlay", "init"]
     """The strategy by which the data directory was cloned; `init` if it was made anew."""
     refused: list[str]

@@ -78,7 +78,7 @@ pub struct DbServer {
     pub environment: BTreeMap<String, Option<String>>,
     /// The data directory.
     pub data_directory: ReceiptPath,
-    /// The id of the server's first process.
+    /// The id of the server's first process; 0 if the server is down.
     pub pid: u32,
     /// The strategy by which the data directory was cloned; `init` if it was made anew.
     #[cfg_attr(test, schemars(extend("enum" = crate::values::strategies())))]

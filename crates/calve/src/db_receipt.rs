@@ -27,7 +27,7 @@ pub(crate) fn server(record: &Record) -> DbServer {
         tcp_port: address.tcp_port,
         environment,
         data_directory: path(&record.data_directory),
-        pid: record.pid,
+        pid: if record.is_down { 0 } else { record.pid },
         strategy: record.strategy_name(),
         refused: record.refused.clone(),
         copied_on_first_open: copy_up.iter().map(|file| DbFile { path: path(&file.path), bytes: file.bytes }).collect(),

@@ -93,8 +93,8 @@ impl Supervisor<'_> {
         // Said before a server writes to the log again.
         let kept = kept.map_err(|error| log::added_to(error, self.spec.files()));
         if let Err(error) = self.resume(talk, cancel) {
-            let error = kept.err().unwrap_or_else(|| log::added_to(error, self.spec.files()));
-            let _ = send(&mut from, &self.go_down(error));
+            let down = self.go_down(log::added_to(error, self.spec.files()));
+            let _ = send(&mut from, &down);
             return None;
         }
         let answer = match kept {
