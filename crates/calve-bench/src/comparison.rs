@@ -53,11 +53,9 @@ pub(crate) fn complete(report: &mut Report, runs: &Runs) {
 }
 
 fn describe(report: &mut Report, runs: &Runs) {
-    report.circumstance("Caches", "warm: the tree was read once before the first run");
-    let deleted = if runs.deletions.is_empty() {
-        String::from("; nothing was deleted in between, but for hard links")
-    } else {
-        format!("; to make room, earlier results were deleted {}", runs.deletions.join(", "))
+    let deleted = match runs.deletions.is_empty() {
+        true => String::new(),
+        false => format!("; to make room, earlier results were deleted {}", runs.deletions.join(", ")),
     };
     let rounds = counted(u64::from(runs.rounds), "round");
     report.circumstance("Runs", format!("{rounds}, the commands in another order in each{deleted}"));

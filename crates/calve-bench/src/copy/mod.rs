@@ -191,6 +191,7 @@ impl PreparedTree {
         report.circumstance("Calve's own choice", chosen.unwrap_or("nothing"));
         let source = ShownPath(&sources.tree);
         let places = format!("`{source}` (for hard links a copy of it), and a new path in the target for each run");
+        report.circumstance("Caches", "warm: the tree was read once before the first run");
         report.circumstance("SRC, DST", places);
         let facts = &mut report.document.facts;
         facts.tree = Some(TreeFact {

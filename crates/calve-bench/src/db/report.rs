@@ -57,7 +57,10 @@ pub(super) fn complete(
             .strategy()
             .map_or_else(|| row.way.name(), |strategy| format!("calve db start --strategy {strategy}"));
         if let Some(reason) = row.failed.clone() {
-            report.fail(&format!("`{command}`"), BenchFailure { command, reason, ..BenchFailure::default() });
+            report.fail(
+                &format!("`{command}`"),
+                BenchFailure { command, reason, side: Some(row.way.side()), ..BenchFailure::default() },
+            );
         } else if let Some(reason) = row.refused.clone() {
             report.document.not_run.push(NotRun { command, why: NotRunReason::Refused, reason, remedy: None });
         }

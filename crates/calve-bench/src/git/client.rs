@@ -177,11 +177,12 @@ impl Client<'_> {
         let mut command = self.git.at(&self.directory);
         complete(command.env(REPORTS, &self.reports));
         let ran = self.git.run(&mut command)?;
-        let server = ServerCost::take(&self.reports)?;
-        if !ran.is_success() {
+        // The server's report may be missing for the reason for which the client failed, such as a full disk.
+        let server = if ran.is_success() { ServerCost::take(&self.reports).ok() } else { None };
+        let Some(server) = server else {
             let (exit_code, reason) = (ran.ended.status.code(), self.git.reason(&ran));
             return Err(StopReason::Step(StepFailure { step, round: self.round, exit_code, reason }));
-        }
+        };
         // git started the server, and the kernel counts it as a part of the client.
         let mut usage = ran.ended.usage;
         usage.user_seconds = (usage.user_seconds - server.user_seconds).max(0.0);

@@ -173,12 +173,6 @@ pub(super) struct GitFailureReason {
     pub(super) disk_full: bool,
 }
 
-impl From<&str> for GitFailureReason {
-    fn from(text: &str) -> Self {
-        Self { text: text.into(), disk_full: false }
-    }
-}
-
 pub(super) fn not_started(error: &io::Error) -> BenchError {
     BenchError::stated(FailureKind::Failed, format!("git cannot be started: {error}"), Remedy::InstallGit)
 }

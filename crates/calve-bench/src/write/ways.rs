@@ -27,7 +27,7 @@ impl Task {
     }
 
     fn group(&self) -> Group {
-        const NOTE: &str = "The times are those of the writing alone. Stall: the longest time that the event loop was blocked, in all runs.";
+        const NOTE: &str = "`median`, `min`, `max` and the ratios are those of the writing alone; CPU and memory are those of the whole process. Stall: the longest time that the event loop was blocked, in all runs.";
         let directories = if self.directories == 1 {
             "one directory".to_owned()
         } else {
