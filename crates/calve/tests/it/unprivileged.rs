@@ -275,7 +275,7 @@ fn root_removes_what_others_own_and_a_shared_directory_is_no_obstacle() {
 }
 
 #[test]
-fn what_cannot_be_deleted_is_told_and_listed_and_tried_again() {
+fn what_cannot_be_deleted_is_told_and_tried_again() {
     let Some(guest) = Guest::on(FileSystem::Ext4) else { return };
     guest.owns("");
     // Too far down to be found beforehand: many directories are above it.
@@ -303,7 +303,7 @@ fn what_cannot_be_deleted_is_told_and_listed_and_tried_again() {
     guest.owns("other");
     guest.runs(rm().args(["--wait", "other"])).succeeds().says(&[&format!("`calve rm --wait ./{stuck}`")]);
     let again = guest.runs(rm().args(["--wait", &stuck])).fails(1);
-    again.says(&["/d/d/root's/a`: Permission denied (os error 13)", "sudo calve rm --wait"]).hints();
+    again.says(&["/d/d/root's", "sudo calve rm"]).hints();
 
     // The command that the hint names helps.
     rm().args(["--wait", &trash().unwrap()]).within(&guest.spot).succeeds();
