@@ -6,7 +6,8 @@ mod remade;
 mod surroundings;
 mod terminal;
 
-use std::os::unix::fs::MetadataExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -225,8 +226,12 @@ fn what_cannot_be_told_is_not_kept_or_applied_in_silence() {
     if is_root() {
         return;
     }
+    // What it was before cannot be read.
+    let closed = spot.join("tree/u");
+    fs_err::create_dir(&closed).unwrap();
+    fs_err::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
     for options in [&["--keep", "../kept"][..], &["--apply"]] {
-        let ran = run(&spot, options, "mkdir u; echo > u/x; chmod 0 u; chmod 555 .");
+        let ran = run(&spot, options, "chmod 700 u; echo > u/x");
         ran.fails(1).says(&["tree/u", "home/runs/tree.run"]).hints();
     }
     spot.holds(&["home", "tree"]);
