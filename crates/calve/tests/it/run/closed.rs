@@ -5,7 +5,7 @@ use std::process::Command;
 
 use calve_testkit::{Aspect, FileSystem, SplitMix64, UnprivilegedUser, assert_same_except, require_root, rounds};
 
-use super::{place, run};
+use super::{listed_in, place, run};
 use crate::program::Reachable;
 use crate::spot::Spot;
 
@@ -187,5 +187,35 @@ fn nested_subvolumes_may_end_closed() {
         assert_ne!(inode("tree").dev(), inode("tree/data").dev());
         assert_eq!(is_subvolume, inode("kept").dev() != inode("kept/data").dev());
         assert_eq!(["kept/data/in", "kept/data"].map(|path| inode(path).mtime()), [5, 6], "{closing}");
+    }
+}
+
+/// The command leaves a process that goes on making and removing entries.
+#[test]
+fn what_goes_while_it_is_listed_is_no_failure() {
+    if !require_root("another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let id = UnprivilegedUser::UID;
+    for works in [
+        "seq 2000 | xargs mkdir; rm -rf *",
+        "seq 2000 | xargs touch; chmod 0 *; rm -f *",
+        "mkdir -p $(seq -f %g/1/2 500); rm -rf *; seq 500 | xargs touch; rm -f *",
+    ] {
+        let script = format!(
+            "mkdir n; echo 1 >n/in; mkdir n/w; cd n/w; \
+             while [ -e ../../../go ]; do {works}; done </dev/null >/dev/null 2>&1 & sleep 0.1"
+        );
+        for _ in 0..rounds(20) {
+            sh(&spot, &format!("touch go; chown -hR {id}:{id} ."));
+            let ran = run(&spot, &["--json"], &script).by_somebody_else(&reachable).run();
+            fs_err::remove_file(spot.join("go")).unwrap();
+            assert_eq!(ran.status.code(), Some(0), "{works}: {}", ran.stderr);
+            let ran = ran.says(&["processes of the command still run"]);
+            let listed = listed_in(&ran.json());
+            assert!(listed.contains(&"- n/in f".to_owned()), "{works}: {listed:?}");
+        }
     }
 }
