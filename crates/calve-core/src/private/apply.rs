@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::changes::{Change, Layer, file_type, is_directory};
-use super::seal::{HELD, Seal, with_writable};
+use super::seal::{HELD, PlaceRoot, Seal, with_writable};
 use super::xattrs::{with_changes, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
@@ -72,21 +72,6 @@ struct ApplyPlan {
     taken: HashSet<PathBuf>,
     /// The directories that get another mode or owner, or other extended attributes.
     sealed: Vec<PathBuf>,
-}
-
-/// The directory that a hidden place is in.
-struct PlaceRoot {
-    directory: OwnedFd,
-    /// Its mode, and the one that it gets.
-    before: RawMode,
-    after: RawMode,
-}
-
-impl PlaceRoot {
-    /// Returns whether it is open only for as long as the hidden place is in it.
-    fn is_held(&self) -> bool {
-        self.before & self.after & HELD != HELD && !rustix::process::geteuid().is_root()
-    }
 }
 
 /// The hidden place in the tree.
