@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{AtFlags, CWD, Mode};
+use rustix::fs::{AtFlags, CWD, Mode, RawMode};
 use rustix::io::Errno;
 
 use crate::clone::clone_and_change;
@@ -265,10 +265,13 @@ impl PrivateOverlay {
         let name = |path: &Path| CString::new(path.file_name().unwrap_or_default().as_bytes()).unwrap_or_default();
         let moved = sys::open_at(parent.as_fd(), &name(path), DIRECTORY, Mode::empty()).and_then(|state| {
             let upper = sys::open_at(state.as_fd(), c"upper", DIRECTORY, Mode::empty())?;
-            self.closed.close(upper.as_fd(), |_| true)?;
+            // The changes matter more than the modes of what they hold.
+            let _ = self.closed.close(upper.as_fd(), |_| true);
             let (from, to) = ((state.as_fd(), c"upper"), (parent.as_fd(), &*name(dst)));
             with_writable([from, to], || sys::rename_no_replace(from.0, from.1, to.0, to.1))?;
-            self.closed.of_root().map_or(Ok(()), |mode| rustix::fs::fchmod(&upper, mode))
+            let root = self.closed.told(PathBuf::new, rustix::fs::fstat(&upper)?);
+            let _ = rustix::fs::fchmod(&upper, Mode::from_raw_mode(root.st_mode as RawMode & 0o7777));
+            Ok(())
         });
         moved.map_err(|errno| Error::io(Operation::SetAside, dst, errno))
     }

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
 use super::changes::{Change, Layer, file_type, is_directory};
-use super::seal::{HELD, Seal, with_writable};
+use super::seal::{HELD, PlaceRoot, Seal, with_writable};
 use super::xattrs::{with_changes, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
@@ -97,39 +97,41 @@ impl ApplyRequest<'_> {
         let locate = |place: &PathBuf| Location::of_destination(&self.real_path.join(place).join("change"));
         let locations = plan.places.iter().map(locate).collect::<Result<Vec<_>, _>>()?;
         let failed = |errno| Error::io(Operation::SetMode, self.tree, errno);
-        let (before, after) = self.root_modes(&plan.sealed).map_err(failed)?;
-        let set_root = |mode| rustix::fs::fchmod(self.lower, Mode::from_raw_mode(mode)).map_err(failed);
-        let is_held = self.is_held(before, after);
-        if is_held {
-            set_root(before | HELD)?;
-        }
-        let applied = self.prepare(plan, &locations).and_then(|prepared| {
-            let applied = self.carry_out_all(changes, &prepared);
-            // The hidden place goes now.
-            if is_held {
-                set_root(before | HELD)?;
+        let roots = plan.places.iter().map(|place| self.place_root(place, &plan.sealed));
+        let roots = roots.collect::<sys::Result<Vec<_>>>().map_err(failed)?;
+        let set = |mode: fn(&PlaceRoot) -> RawMode| {
+            let mut done = Ok(());
+            for root in roots.iter().filter(|root| root.is_held()) {
+                done = done.and(rustix::fs::fchmod(&root.directory, Mode::from_raw_mode(mode(root))));
             }
+            done.map_err(failed)
+        };
+        let hold = || set(|root| root.before | HELD);
+        let applied = hold().and_then(|()| self.prepare(plan, &locations)).and_then(|prepared| {
+            let applied = self.carry_out_all(changes, &prepared);
+            // The hidden places go now.
+            hold()?;
             applied
         });
-        if is_held {
-            set_root(if applied.is_ok() { after } else { before })?;
+        set(if applied.is_ok() { |root| root.after } else { |root| root.before })?;
+        let seals = applied?;
+        match self.since {
+            None => self.set_times(&seals),
+            Some(_) => Ok(()),
         }
-        applied
     }
 
-    /// Returns the mode of the root, and the one that it gets.
-    fn root_modes(&self, sealed: &[PathBuf]) -> sys::Result<(RawMode, RawMode)> {
+    /// Opens the root of a place.
+    fn place_root(&self, path: &Path, sealed: &[PathBuf]) -> sys::Result<PlaceRoot> {
         let mode = |stat: &Stat| stat.st_mode as RawMode & 0o7777;
-        let before = rustix::fs::fstat(self.lower)?;
-        let copy = self.upper.closed.told(PathBuf::new, rustix::fs::fstat(self.upper.directory)?);
-        let is_changed =
-            sealed.iter().any(|path| path.as_os_str().is_empty()) && self.upper.began.has_other_mode(&copy);
-        Ok((mode(&before), mode(if is_changed { &copy } else { &before })))
-    }
-
-    /// Returns whether the root is open only for as long as the hidden place is in it.
-    fn is_held(&self, before: RawMode, after: RawMode) -> bool {
-        before & after & HELD != HELD && !rustix::process::geteuid().is_root()
+        let node = node_of(path);
+        let directory = node.open(self.lower, OFlags::RDONLY)?;
+        let before = mode(&rustix::fs::fstat(&directory)?);
+        let copy = rustix::fs::fstat(node.open(self.upper.directory, sys::PATH_ONLY)?)?;
+        let copy = self.upper.closed.told(|| path.to_path_buf(), copy);
+        let is_changed = sealed.iter().any(|sealed| sealed == path)
+            && (!path.as_os_str().is_empty() || self.upper.began.has_other_mode(&copy));
+        Ok(PlaceRoot { directory, before, after: if is_changed { mode(&copy) } else { before } })
     }
 
     /// Makes everything new in the tree, where nobody sees it yet. `locations`: an entry of each place, of which only the directory counts.
@@ -164,7 +166,7 @@ impl ApplyRequest<'_> {
         Ok(place.to_path_buf())
     }
 
-    fn carry_out_all(&self, changes: &[Change], prepared: &PreparedChanges<'_>) -> Result<(), Error> {
+    fn carry_out_all(&self, changes: &[Change], prepared: &PreparedChanges<'_>) -> Result<Vec<(PathBuf, Seal)>, Error> {
         let PreparedChanges { places, stagings, stages, moves, sealed } = prepared;
         // While it was made, time has passed. The places have got the hidden ones since.
         let (mut tree, mut copy) = (Directories::new(self.lower), Directories::new(self.upper.directory));
@@ -176,8 +178,7 @@ impl ApplyRequest<'_> {
             return Err(Error::Interrupted);
         }
         let ApplyFailure { path, why, left } = match self.carry_out(stages, moves, sealed) {
-            Ok(seals) if self.since.is_none() => return self.set_times(&seals),
-            Ok(_) => return Ok(()),
+            Ok(seals) => return Ok(seals),
             Err(failure) => failure,
         };
         let path = self.tree.join(path);

@@ -175,7 +175,8 @@ struct ChangeReader<'a> {
 
 impl ChangeReader<'_> {
     fn directory(&mut self, node: &Arc<Node>, layers: Layers, above: Lower) -> sys::Result<()> {
-        let upper = (layers != Layers::Lower).then(|| node.open(self.upper, OFlags::RDONLY)).transpose()?;
+        let upper = (layers != Layers::Lower).then(|| unless_gone(node.open(self.upper, OFlags::RDONLY)));
+        let upper = upper.transpose()?.flatten();
         let lower = (layers != Layers::Upper).then(|| node.open_source(self.lower)).transpose()?;
         let mut names = BTreeSet::new();
         let mut shown = above;
@@ -265,7 +266,9 @@ fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
 }
 
 fn has_same_xattrs(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
-    Ok(xattrs(XattrTarget::Named(lower, name))? == xattrs(XattrTarget::Named(upper, name))?)
+    let [lower, upper] = [lower, upper].map(|layer| unless_gone(xattrs(XattrTarget::Named(layer, name))));
+    // Of what is gone meanwhile nobody can tell.
+    Ok(lower?.zip(upper?).is_some_and(|(lower, upper)| lower == upper))
 }
 
 fn has_same_data(
@@ -278,10 +281,19 @@ fn has_same_data(
     if file_type(before) == FileType::RegularFile && before.st_size != after.st_size {
         return Ok(false);
     }
-    match same_data(lower, upper, name, (before, after), || false) {
+    match unless_gone(same_data(lower, upper, name, (before, after), || false)) {
         // Nobody can tell: listed rather than left out.
-        Err(Errno::ACCESS | Errno::PERM) => Ok(false),
-        told => told,
+        Ok(None) | Err(Errno::ACCESS | Errno::PERM) => Ok(false),
+        Ok(Some(told)) => Ok(told),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Returns nothing for an entry that a process has removed or replaced after its name was read.
+pub(super) fn unless_gone<T>(result: sys::Result<T>) -> sys::Result<Option<T>> {
+    match result {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        result => result.map(Some),
     }
 }
 

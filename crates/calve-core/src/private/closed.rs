@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 
-use super::changes::{add_names, file_type};
+use super::changes::{add_names, file_type, unless_gone};
 use crate::sys;
 use crate::tree::location::DIRECTORY;
 use crate::tree::node::{Node, node_of};
@@ -34,7 +34,7 @@ impl ClosedEntries {
         let root = sys::open_at(above, name, DIRECTORY, Mode::empty())?;
         let mut next = vec![Node::root()];
         while let Some(node) = next.pop() {
-            let directory = node.open(root.as_fd(), OFlags::RDONLY)?;
+            let Some(directory) = unless_gone(node.open(root.as_fd(), OFlags::RDONLY))? else { continue };
             let mut names = BTreeSet::new();
             add_names(directory.as_fd(), &mut names)?;
             for name in &names {
@@ -46,9 +46,10 @@ impl ClosedEntries {
         Ok(())
     }
 
-    /// Opens one entry, if it is closed. Returns whether it is a directory.
+    /// Opens one entry, if it is closed. Returns whether it is a directory. A process that the command left behind may have removed it.
     fn open_entry(&mut self, above: BorrowedFd<'_>, name: &CStr, path: impl FnOnce() -> PathBuf) -> sys::Result<bool> {
-        let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW);
+        let Some(stat) = unless_gone(stat)? else { return Ok(false) };
         let needed = match file_type(&stat) {
             FileType::Directory => 0o500,
             FileType::RegularFile => 0o400,
@@ -57,7 +58,10 @@ impl ClosedEntries {
         let closed = stat.st_mode as RawMode & PERMISSIONS;
         let open = closed | needed;
         if closed != open && stat.st_uid == rustix::process::geteuid().as_raw() {
-            sys::set_mode_of_name(above, name, Mode::from_raw_mode(open))?;
+            let set = sys::set_mode_of_name(above, name, Mode::from_raw_mode(open));
+            if unless_gone(set)?.is_none() {
+                return Ok(false);
+            }
             self.0.insert(path(), Modes { closed, open });
         }
         Ok(needed == 0o500)
@@ -67,28 +71,98 @@ impl ClosedEntries {
     pub(super) fn told(&self, path: impl FnOnce() -> PathBuf, mut stat: Stat) -> Stat {
         if !self.0.is_empty()
             && let Some(modes) = self.0.get(&path())
-            // Else a process that the command left behind has changed it since.
-            && stat.st_mode as RawMode & PERMISSIONS == modes.open
+            && modes.are_of(&stat)
         {
             stat.st_mode = (stat.st_mode & !0o7777) | modes.closed;
         }
         stat
     }
 
-    /// Closes the entries below `root` that are among those `chosen`.
+    /// Closes the entries below `root` that are among those `chosen`, as far as they are still there. Returns the first failure, but goes on
+    /// after it.
     pub(super) fn close(&self, root: BorrowedFd<'_>, chosen: impl Fn(&Path) -> bool) -> sys::Result<()> {
+        let mut closed = Ok(());
         // The deepest first: nothing is reached through a closed directory.
         for (path, modes) in self.0.iter().rev().filter(|(path, _)| chosen(path)) {
-            let Some(name) = path.file_name() else { continue };
-            let name = CString::new(name.as_bytes()).unwrap_or_default();
-            let above = node_of(path.parent().unwrap_or(Path::new(""))).open(root, sys::PATH_ONLY)?;
-            sys::set_mode_of_name(above.as_fd(), &name, Mode::from_raw_mode(modes.closed))?;
+            closed = closed.and(unless_gone(modes.close(root, path)).map(drop));
         }
-        Ok(())
+        closed
+    }
+}
+
+impl Modes {
+    /// Returns whether the entry is as it was opened. Else a process that the command left behind has changed it since, or made it anew.
+    fn are_of(&self, stat: &Stat) -> bool {
+        stat.st_mode as RawMode & PERMISSIONS == self.open
     }
 
-    /// Returns the mode that the command gave to the root, if that is open meanwhile.
-    pub(super) fn of_root(&self) -> Option<Mode> {
-        self.0.get(Path::new("")).map(|modes| Mode::from_raw_mode(modes.closed))
+    fn close(&self, root: BorrowedFd<'_>, path: &Path) -> sys::Result<()> {
+        let Some(name) = path.file_name() else { return Ok(()) };
+        let name = CString::new(name.as_bytes()).unwrap_or_default();
+        let above = node_of(path.parent().unwrap_or(Path::new(""))).open(root, sys::PATH_ONLY)?;
+        match self.are_of(&rustix::fs::statat(&above, &*name, AtFlags::SYMLINK_NOFOLLOW)?) {
+            true => sys::set_mode_of_name(above.as_fd(), &name, Mode::from_raw_mode(self.closed)),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::private::PrivateOverlay;
+
+    fn mode(path: &Path) -> u32 {
+        fs_err::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn chmod(path: &Path, mode: u32) {
+        fs_err::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_has_gone_is_not_opened() {
+        let spot = tempfile::tempdir().unwrap();
+        let root = sys::open_at(rustix::fs::CWD, spot.path(), DIRECTORY, Mode::empty()).unwrap();
+        let mut closed = ClosedEntries::default();
+        assert_eq!(closed.open_entry(root.as_fd(), c"gone", || PathBuf::from("gone")), Ok(false));
+        assert!(closed.0.is_empty());
+    }
+
+    /// A process that the command left behind has removed some entries since they were opened, and made others anew.
+    #[test]
+    fn changes_are_set_aside_whatever_has_become_of_what_was_closed() {
+        let spot = tempfile::tempdir().unwrap();
+        let [tree, changes] = ["tree", "runs"].map(|name| spot.path().join(name));
+        [&tree, &changes].into_iter().for_each(|path| fs_err::create_dir(path).unwrap());
+        let mut overlay = PrivateOverlay::new(&tree, &changes).unwrap();
+        let upper = overlay.state.path.join("upper");
+        for name in ["a/b", "again", "z"] {
+            fs_err::create_dir_all(upper.join(name)).unwrap();
+        }
+        for (name, now) in [("a/b", 0o700), ("a", 0o700), ("again", 0o755), ("z", 0o700)] {
+            chmod(&upper.join(name), now);
+        }
+        fs_err::write(upper.join("file"), "file").unwrap();
+        fs_err::os::unix::fs::symlink("z", upper.join("link")).unwrap();
+        let modes = || Modes { closed: 0o200, open: 0o700 };
+        for name in ["", "a", "a/b", "a/gone", "again", "file/in", "gone/in", "link", "link/in", "z"] {
+            overlay.closed.0.insert(name.into(), modes());
+        }
+        chmod(&upper, 0o700);
+        let dst = changes.join("aside");
+        overlay.set_aside(&dst).unwrap();
+        assert_eq!(mode(&dst), 0o200);
+        chmod(&dst, 0o700);
+        assert_eq!(["a", "again", "z"].map(|name| mode(&dst.join(name))), [0o200, 0o755, 0o200]);
+        chmod(&dst.join("a"), 0o700);
+        assert_eq!(mode(&dst.join("a/b")), 0o200);
+        assert_eq!(fs_err::read(dst.join("file")).unwrap(), b"file");
+        for name in ["a/b", "z"] {
+            chmod(&dst.join(name), 0o700);
+        }
     }
 }

@@ -13,6 +13,21 @@ use crate::sys;
 /// What the owner of a directory needs to change it.
 pub(super) const HELD: RawMode = 0o300;
 
+/// The directory that a hidden place is in.
+pub(super) struct PlaceRoot {
+    pub(super) directory: OwnedFd,
+    /// Its mode, and the one that it gets.
+    pub(super) before: RawMode,
+    pub(super) after: RawMode,
+}
+
+impl PlaceRoot {
+    /// Returns whether it is open only for as long as the hidden place is in it.
+    pub(super) fn is_held(&self) -> bool {
+        self.before & self.after & HELD != HELD && !rustix::process::geteuid().is_root()
+    }
+}
+
 /// A directory of the tree, and what it had.
 pub(super) struct Seal {
     pub(super) directory: OwnedFd,

@@ -1,10 +1,11 @@
 //! Directories and files that are closed to their own user, and subvolumes in the tree.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
 use calve_testkit::{Aspect, FileSystem, SplitMix64, UnprivilegedUser, assert_same_except, require_root, rounds};
 
-use super::{place, run};
+use super::{listed_in, place, run};
 use crate::program::Reachable;
 use crate::spot::Spot;
 
@@ -134,5 +135,87 @@ fn changes_in_nested_subvolumes_are_made_in_the_tree() {
         let left =
             Command::new("find").args([".", "-name", ".calve*"]).current_dir(spot.join("tree")).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+    }
+}
+
+/// Nested subvolumes whose roots the command closes to their own user: what is hidden in them for a moment goes, and the times are the command's.
+#[test]
+fn nested_subvolumes_may_end_closed() {
+    if !require_root("another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    for (is_subvolume, closing) in [
+        (true, "chmod 555 data"),
+        (false, "chmod 555 data"),
+        (true, "chmod 555 data/in"),
+        (true, "chmod 500 data/in; chmod 555 data; chmod 555 ."),
+        (true, "chmod 000 data/in; chmod 100 data"),
+        (false, "chmod 700 data"),
+    ] {
+        let Some(spot) = Spot::on(FileSystem::Btrfs).and_then(place) else { return };
+        let subvolume = |path: &str| sh(&spot, &format!("btrfs subvolume create {path} >/dev/null"));
+        sh(&spot, "rm -rf tree");
+        if is_subvolume {
+            subvolume("tree");
+        } else {
+            sh(&spot, "mkdir tree");
+        }
+        ["tree/data", "tree/data/in"].into_iter().for_each(subvolume);
+        let id = UnprivilegedUser::UID;
+        sh(
+            &spot,
+            &format!(
+                "cd tree; for f in data/f data/gone data/in/f top; do echo 1 >$f; done; chown -hR {id}:{id} ..; cp -a . ../hand"
+            ),
+        );
+        let script = format!(
+            "echo 2 >data/f; echo 2 >data/new; rm data/gone; echo 2 >data/in/f; mkdir data/in/d; echo 2 >top; \
+             touch -d @5 data/in; touch -d @6 data; {closing}"
+        );
+        let mut by_hand = UnprivilegedUser::command("sh");
+        assert!(by_hand.args(["-ec", &script]).current_dir(spot.join("hand")).status().unwrap().success());
+        for (option, changed) in [("--keep=../kept", "kept"), ("--apply", "tree")] {
+            let ran = run(&spot, &[option], &script).by_somebody_else(&reachable).run();
+            assert_eq!(ran.status.code(), Some(0), "{option}, {closing}: {}", ran.stderr);
+            assert_same_except(spot.join("hand"), spot.join(changed), &[Aspect::Times]);
+            let left =
+                Command::new("find").args([".", "-name", ".calve*"]).current_dir(spot.join(changed)).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&left.stdout), "", "{option}, {closing}");
+        }
+        let inode = |path: &str| fs_err::metadata(spot.join(path)).unwrap();
+        assert_ne!(inode("tree").dev(), inode("tree/data").dev());
+        assert_eq!(is_subvolume, inode("kept").dev() != inode("kept/data").dev());
+        assert_eq!(["kept/data/in", "kept/data"].map(|path| inode(path).mtime()), [5, 6], "{closing}");
+    }
+}
+
+/// The command leaves a process that goes on making and removing entries.
+#[test]
+fn what_goes_while_it_is_listed_is_no_failure() {
+    if !require_root("another user") {
+        return;
+    }
+    let reachable = Reachable::new();
+    let Some(spot) = place(Spot::anywhere()) else { return };
+    let id = UnprivilegedUser::UID;
+    for works in [
+        "seq 2000 | xargs mkdir; rm -rf *",
+        "seq 2000 | xargs touch; chmod 0 *; rm -f *",
+        "mkdir -p $(seq -f %g/1/2 500); rm -rf *; seq 500 | xargs touch; rm -f *",
+    ] {
+        let script = format!(
+            "mkdir n; echo 1 >n/in; mkdir n/w; cd n/w; \
+             while [ -e ../../../go ]; do {works}; done </dev/null >/dev/null 2>&1 & sleep 0.1"
+        );
+        for _ in 0..rounds(20) {
+            sh(&spot, &format!("touch go; chown -hR {id}:{id} ."));
+            let ran = run(&spot, &["--json"], &script).by_somebody_else(&reachable).run();
+            fs_err::remove_file(spot.join("go")).unwrap();
+            assert_eq!(ran.status.code(), Some(0), "{works}: {}", ran.stderr);
+            let ran = ran.says(&["processes of the command still run"]);
+            let listed = listed_in(&ran.json());
+            assert!(listed.contains(&"- n/in f".to_owned()), "{works}: {listed:?}");
+        }
     }
 }
