@@ -23,7 +23,7 @@ pub(crate) struct Workload {
     /// Makes what the command works on, at the new path of a run, before its time begins. `None` when it makes that path itself.
     /// Its result says why the command cannot be run after all.
     pub(crate) prepare: Option<PrepareFunction>,
-    /// Looks at a run that ended well: the times that the program took itself, or the reason why it is a failure all the same.
+    /// Checks a run that ended well. Returns the times that the program measured itself, or why the run is a failure all the same.
     pub(crate) check: Option<CheckFunction>,
     /// Whether what a run made stays until room is needed, or would change the runs after it.
     pub(crate) leftovers: Leftovers,

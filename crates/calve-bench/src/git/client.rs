@@ -192,7 +192,7 @@ impl Client<'_> {
     }
 }
 
-/// Returns the URL of a directory: for a path git would copy files, and take no notice of filters and depths.
+/// Returns the URL of a directory: given a path, git would copy files and ignore filters and depths.
 fn url(directory: &Path) -> OsString {
     let path = directory.as_os_str().as_bytes().iter().flat_map(|byte| match byte {
         b'%' => b"%25".to_vec(),

@@ -98,7 +98,7 @@ impl<'a> GitPrograms<'a> {
         command
     }
 
-    /// Runs it to its end. An error is of the bench, or that it was interrupted; git's own failures are in the result.
+    /// Runs it to its end. Fails if git cannot be started or the bench is interrupted; git's own failures are in the result.
     pub(super) fn run(&self, command: &mut Command) -> Result<GitOutput, BenchError> {
         self.heard(command, |command| process::measure_command(command, self.cancel))
     }
@@ -132,7 +132,7 @@ impl<'a> GitPrograms<'a> {
         let (out, err) = (Listener::new(io::pipe()?), Listener::new(io::pipe()?));
         command.stdout(out.writer).stderr(err.writer);
         let ended = measure(command);
-        // The ends that the command still has, or nobody would ever hear that all is said.
+        // Drops the command's ends of the pipes. Otherwise the readers would wait forever.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let [stdout, said] = [out.reader, err.reader].map(|reader| reader.join().unwrap_or_default());
         let ended = ended.map_err(|error| not_started(&error))?;
@@ -150,7 +150,7 @@ impl<'a> GitPrograms<'a> {
         Err(BenchError::stated(FailureKind::Failed, text, Remedy::ReadGitOutput))
     }
 
-    /// Returns why it failed, on one line. That there was no space git does not always say.
+    /// Returns why it failed, on one line. git does not always say that there was no space.
     pub(super) fn reason(&self, ran: &GitOutput) -> GitFailureReason {
         const HARDLY_ANY: u64 = 1 << 20;
         let disk_full = rustix::fs::statvfs(&self.home).is_ok_and(|stat| stat.f_bavail * stat.f_frsize < HARDLY_ANY);

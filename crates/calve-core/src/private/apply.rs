@@ -1,7 +1,8 @@
 //! Making in a tree what a command has changed in its private copy of it.
 //!
-//! Everything new is made first, under a hidden name in the tree, and in each nested subvolume, because nothing moves out of one. Then entries are moved: what is new comes in, what was replaced or deleted
-//! goes to that hidden place. Should one of the moves fail, those before it are taken back.
+//! Everything new is made first, under a hidden name in the tree, and in each nested subvolume, because nothing moves out of one. Then
+//! entries are moved: what is new comes in, what was replaced or deleted goes to that hidden place. Should one of the moves fail, those
+//! before it are taken back.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::CString;

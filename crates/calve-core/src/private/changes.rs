@@ -267,7 +267,7 @@ fn has_same_metadata(before: &Stat, after: &Stat) -> bool {
 
 fn has_same_xattrs(lower: BorrowedFd<'_>, upper: BorrowedFd<'_>, name: &CStr) -> sys::Result<bool> {
     let [lower, upper] = [lower, upper].map(|layer| unless_gone(xattrs(XattrTarget::Named(layer, name))));
-    // Of what is gone meanwhile nobody can tell.
+    // An entry that is gone by now is listed as changed.
     Ok(lower?.zip(upper?).is_some_and(|(lower, upper)| lower == upper))
 }
 

@@ -1,4 +1,4 @@
-//! What a command has left in its private copy that is closed to its own user: Calve has to read it all the same.
+//! Opens the entries of a private copy that a command has closed to its own user, because Calve has to read them, and closes them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};

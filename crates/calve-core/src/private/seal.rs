@@ -1,4 +1,4 @@
-//! Directories of a tree while entries move and metadata changes: what they had, and the permissions that this takes.
+//! Gives directories of a tree the permissions that moving entries and changing metadata need, and knows what they had before.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -82,7 +82,7 @@ pub struct Record {
     /// Whether the server for its next reset waits.
     #[serde(default)]
     pub prepared: bool,
-    /// Whether it is down, since a reset or a mark could not start it again.
+    /// It is down, because a reset or a mark could not start it again.
     #[serde(default)]
     pub is_down: bool,
     /// Nobody has it yet.

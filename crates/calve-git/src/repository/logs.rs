@@ -71,8 +71,8 @@ impl Log {
         if last == Source::Project { begin.unwrap_or(last) } else { last }
     }
 
-    /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the one rebased. Of one that has not ended, git
-    /// notes it: `unfinished`. It has no lines yet if it has kept all commits so far.
+    /// Returns the rebases in the log of a HEAD. Usually the commit checked out before was the one rebased. For a rebase that has not ended,
+    /// git has noted that commit (`unfinished`). Such a rebase has no lines yet if it has kept all commits so far.
     pub(crate) fn rebases<'l>(&'l self, unfinished: Option<&'l RebaseNote>) -> Vec<Rebase<'l>> {
         let mut all: Vec<Rebase<'_>> = Vec::new();
         let mut started_unix_s = 0;

@@ -17,8 +17,8 @@ pub(crate) const UNFINISHED: [(&str, UnfinishedOperation); 7] = [
     ("BISECT_LOG", UnfinishedOperation::Bisect),
 ];
 
-/// Returns the operation that git is in the middle of, in the worktree with these files of git's: its own stash and the commits so far
-/// exist nowhere else.
+/// Returns the operation that git is in the middle of in the worktree that `directory` belongs to: the operation's stash and its commits
+/// so far exist nowhere else.
 pub(crate) fn unfinished(directory: &Path) -> Option<UnfinishedOperation> {
     let is_there = |name: &str| fs_err::symlink_metadata(directory.join(name)).is_ok();
     UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)

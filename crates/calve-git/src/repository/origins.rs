@@ -171,8 +171,8 @@ impl Origins {
     }
 
     /// Returns which of these commits are a pull request's. A commit that was made in this repository is the user's, also where a pull request
-    /// has it, unless it is a pull request's commit in another form. A commit that neither a branch leads to nor a tag that is known may have
-    /// been fetched by hand: `git worktree add --detach x FETCH_HEAD` writes down nothing of it.
+    /// has it, unless it is a pull request's commit in another form. A commit to which neither a branch nor a known tag leads may have
+    /// been fetched by hand: `git worktree add --detach x FETCH_HEAD` leaves no record of that.
     fn foreign(&self, common: &Path, worktrees: &[Worktree], commits: &[&str]) -> Result<Vec<bool>> {
         let none = vec![false; commits.len()];
         // Mostly a worktree has just begun at a branch of the project, and git need not be asked.

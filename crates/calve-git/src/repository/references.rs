@@ -234,7 +234,7 @@ fn is_short(branch: &str) -> bool {
     number.is_some_and(is_number)
 }
 
-/// What the last `git fetch` of each directory has brought, by its FETCH_HEAD: `OID\t\t'refs/pull/5/head' of URL`,
+/// The commits that the last `git fetch` of each directory brought, from its FETCH_HEAD: `OID\t\t'refs/pull/5/head' of URL`,
 /// `OID\t\tbranch 'x' of URL`, or `OID\t\tURL`.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {

@@ -171,7 +171,7 @@ pub(crate) fn is_untrusted(path: &Path) -> bool {
     is_within(path, has_mark)
 }
 
-/// As [`is_untrusted`], but for marks that hold only until somebody asks again.
+/// As [`is_untrusted`], without the marks that hold only until somebody asks again.
 pub(crate) fn is_untrusted_for_good(path: &Path) -> bool {
     is_within(path, has_lasting_mark)
 }
@@ -218,7 +218,7 @@ pub(crate) fn has_mark(entry: &Path) -> bool {
     is_marked_until(entry, &[Until::ProcessEnds, Until::AskedAgain])
 }
 
-/// As [`has_mark`], but for marks that hold only until somebody asks again.
+/// As [`has_mark`], without the marks that hold only until somebody asks again.
 pub(crate) fn has_lasting_mark(entry: &Path) -> bool {
     is_marked_until(entry, &[Until::ProcessEnds])
 }

@@ -61,7 +61,7 @@ impl AgentTurn {
     }
 }
 
-/// Lets those use the file who may write to the repository's directory, as they may where `core.sharedRepository` is set.
+/// Lets everybody who may write to the repository's directory use the file, as in a repository with `core.sharedRepository`.
 fn share(path: &Path, file: &File) -> std::io::Result<()> {
     let directory = fs_err::metadata(path.parent().unwrap_or(path))?.mode();
     let writers = [(0o020, 0o060), (0o002, 0o006)].into_iter().filter(|(writes, _)| directory & writes != 0);
