@@ -9,7 +9,8 @@ use super::report::ReportArguments;
 /// Runs copy, overlay, reflink and snapshot, and a server on an existing directory, in a different order each time. For a template made
 /// from an image, all servers run in containers. Each run clones the template, starts a server, asks one query, writes ten
 /// times, and stops the server. Reports the times, and the disk space and memory of a server. Then it times commands as a whole: a
-/// start that finds a standby, and resets to the template and to a mark. For a load, run its program in `calve db run`.
+/// start that finds a standby, and resets to the template and to a mark. To measure a write load, run a program such as
+/// pgbench in `calve db run`.
 ///
 /// The template is only read. The servers are in CALVE_HOME; they end with the bench, however it ends.
 #[derive(Debug, Args)]

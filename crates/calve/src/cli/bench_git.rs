@@ -10,7 +10,7 @@ use calve_bench::git::CaseSelection;
 /// Measure what each way to clone a repository costs client and server
 ///
 /// Copies each repository and has a client clone and fetch from the copy, over git upload-pack as SSH does, while one user
-/// pushes. Tells the time for the client, the CPU time and memory of the server, connections and bytes; what git fetches later
+/// pushes. Reports the client's time, the server's CPU time and memory, connections and bytes; what git fetches later
 /// because a clone was partial is charged to the command that needed it.
 ///
 /// T1 to T4 are clones: full, --depth=1, --filter=tree:0, --filter=blob:none; with git checkout and git blame of the past. T5 to
@@ -28,7 +28,7 @@ Examples:
 
 Exit codes: 0 measured, 1 failed, or a command of git did, 2 usage, 130 interrupted.")]
 pub(crate) struct BenchGitArguments {
-    /// A repository to measure, by a copy of the branch checked out there: a directory or a URL (may be given several times)
+    /// Repository to measure, by clones of its checked-out branch: a directory or a URL (may be given several times)
     #[arg(long, value_name = "PATH|URL", required = true)]
     pub(crate) repo: Vec<String>,
     /// Which tests, as in T1,T5-T10 [default: all]

@@ -324,8 +324,8 @@ pub(crate) struct LogsArguments {
 
 /// Make the data of a worktree the new template
 ///
-/// Asks for each service of the worktree, and makes a clone of its data the template, which new worktrees get. Those that exist keep their
-/// data. Servers of the worktree go on. To see in what the data differs, use the engine's own tool, such as `pg_dump`, with the URLs of
+/// Asks for each service of the worktree, and makes a clone of its data the template, which new worktrees get. Existing worktrees keep
+/// their data. The worktree's servers keep running. To compare the data, use the engine's own tool, such as `pg_dump`, with the URLs of
 /// `calve env` and `calve db url`.
 ///
 /// `calve db template create` replaces a promoted template only with --rebuild.
