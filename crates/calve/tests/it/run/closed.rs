@@ -199,19 +199,22 @@ fn what_goes_while_it_is_listed_is_no_failure() {
     let reachable = Reachable::new();
     let Some(spot) = place(Spot::anywhere()) else { return };
     let id = UnprivilegedUser::UID;
+    sh(&spot, &format!("chown -hR {id}:{id} ."));
     for works in [
         "seq 2000 | xargs mkdir; rm -rf *",
         "seq 2000 | xargs touch; chmod 0 *; rm -f *",
         "mkdir -p $(seq -f %g/1/2 500); rm -rf *; seq 500 | xargs touch; rm -f *",
     ] {
-        let script = format!(
-            "mkdir n; echo 1 >n/in; mkdir n/w; cd n/w; \
-             while [ -e ../../../go ]; do {works}; done </dev/null >/dev/null 2>&1 & sleep 0.1"
-        );
-        for _ in 0..rounds(20) {
-            sh(&spot, &format!("touch go; chown -hR {id}:{id} ."));
+        for round in 0..rounds(20) {
+            // Another one each time: what an earlier round has left may not have looked yet.
+            let go = format!("go{round}");
+            let script = format!(
+                "mkdir n; echo 1 >n/in; mkdir n/w; cd n/w; \
+                 while [ -e ../../../{go} ]; do {works}; done </dev/null >/dev/null 2>&1 & sleep 0.1"
+            );
+            sh(&spot, &format!("touch {go}; chown {id}:{id} {go}"));
             let ran = run(&spot, &["--json"], &script).by_somebody_else(&reachable).run();
-            fs_err::remove_file(spot.join("go")).unwrap();
+            fs_err::remove_file(spot.join(&go)).unwrap();
             assert_eq!(ran.status.code(), Some(0), "{works}: {}", ran.stderr);
             let ran = ran.says(&["processes of the command still run"]);
             let listed = listed_in(&ran.json());
