@@ -1,13 +1,13 @@
 //! Serializes agents that ask for the same branch, until its worktree is finished: a hook that is configured twice asks twice at once.
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
 use calve_core::CancelToken;
-use rustix::fs::{FlockOperation, Mode, OFlags, fchmod, flock, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -68,7 +68,7 @@ fn share(path: &Path, file: &File) -> std::io::Result<()> {
     let mode = writers.fold(0o600, |mode, (_, all)| mode | all);
     // A file that is somebody else's has the mode already.
     if file.metadata()?.mode() & 0o777 != mode {
-        let _ = fchmod(file, Mode::from_raw_mode(mode));
+        let _ = file.set_permissions(Permissions::from_mode(mode));
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ impl Drop for AgentTurn {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use calve_testkit::{FuseOptions, FuseVolume, git_command};
 

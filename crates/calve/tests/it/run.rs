@@ -229,7 +229,7 @@ fn what_cannot_be_told_is_not_kept_or_applied_in_silence() {
     // What it was before cannot be read.
     let closed = spot.join("tree/u");
     fs_err::create_dir(&closed).unwrap();
-    fs_err::set_permissions(&closed, Permissions::from_mode(0)).unwrap();
+    fs_err::set_permissions(&closed, Permissions::from_mode(0o0)).unwrap();
     for options in [&["--keep", "../kept"][..], &["--apply"]] {
         let ran = run(&spot, options, "chmod 700 u; echo > u/x");
         ran.fails(1).says(&["tree/u", "home/runs/tree.run"]).hints();
