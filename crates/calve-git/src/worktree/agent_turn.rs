@@ -100,7 +100,8 @@ impl Drop for AgentTurn {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use calve_testkit::{FuseOptions, FuseVolume, git_command};
 
