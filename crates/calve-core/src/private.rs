@@ -301,7 +301,7 @@ impl PrivateOverlay {
     }
 }
 
-/// What is done with a list of changes.
+/// The use of a list of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangesUse {
     /// They are shown.

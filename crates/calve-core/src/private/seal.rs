@@ -10,7 +10,7 @@ use super::changes::is_directory;
 use super::xattrs::{Xattrs, set_xattrs};
 use crate::sys;
 
-/// What the owner of a directory needs to change it.
+/// The permissions that the owner of a directory needs to change it.
 pub(super) const HELD: RawMode = 0o300;
 
 /// The directory that a hidden place is in.

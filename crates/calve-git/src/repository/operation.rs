@@ -24,7 +24,7 @@ pub(crate) fn unfinished(directory: &Path) -> Option<UnfinishedOperation> {
     UNFINISHED.iter().find(|(name, _)| is_there(name)).map(|(_, operation)| *operation)
 }
 
-/// What git notes when a rebase begins.
+/// The notes that git makes when a rebase begins.
 #[derive(Debug)]
 pub(crate) struct RebaseNote {
     /// The commit that it began with.

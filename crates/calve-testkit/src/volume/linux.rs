@@ -64,7 +64,7 @@ pub(super) fn obstacle(builder: &VolumeBuilder) -> Option<String> {
     (!*HAS_LOOP_DEVICES).then(|| format!("mounting {name} needs loop devices"))
 }
 
-/// Whether the kernel gives this machine loop devices. Many containers have none.
+/// True if the kernel gives this machine loop devices. Many containers have none.
 static HAS_LOOP_DEVICES: LazyLock<bool> =
     LazyLock::new(|| Command::new(program("losetup")).arg("--find").output().is_ok_and(|found| found.status.success()));
 
