@@ -299,16 +299,17 @@ pub(crate) fn settle(
     for (at, worktree) in worktrees.iter_mut().enumerate() {
         let Some(entry) = &worktree.entry else { continue };
         let is_foreign = |commit: Option<&str>| commit.is_some_and(|commit| foreign.contains(&(at, commit)));
-        let began_with = unfinished_rebase(entry).map(|rebase| rebase.commit);
+        // Mostly nothing is foreign, and there may be hundreds of worktrees.
+        let began_with = if foreign.is_empty() { None } else { unfinished_rebase(entry).map(|rebase| rebase.commit) };
         // Then git has checked out what the worktree will not keep.
-        let is_passing = matches!(unfinished(entry), Some(Rebase | RebaseOrAm | Bisect));
+        let is_passing = || matches!(unfinished(entry), Some(Rebase | RebaseOrAm | Bisect));
         let has_foreign = is_foreign(worktree.head.as_deref()) || is_foreign(began_with.as_deref());
         if has_foreign {
             worktree.provenance = Provenance::Untrusted;
         }
         if !has_foreign && (!worktree.provenance.is_untrusted() || is_marked(worktree)) {
             forget(entry);
-        } else if has_foreign && is_passing && !is_foreign(began_with.as_deref()) {
+        } else if has_foreign && is_passing() && !is_foreign(began_with.as_deref()) {
             remember_until_asked_again(entry);
         } else {
             mark_or_remember(entry, worktree.head.as_deref());
