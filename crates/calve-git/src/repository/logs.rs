@@ -1,15 +1,18 @@
 //! Reads in git's logs of references (git-reflog(1)) how they came to have their commits.
 
 use std::collections::HashSet;
-use std::io::Read as _;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+
+use crate::repository::joined;
 use crate::repository::operation::RebaseNote;
 use crate::repository::references::{Refspec, Source, names_request, source_of_name, takes};
 use crate::repository::remotes::Remotes;
 use crate::trust::is_object_id;
 
 /// The log of a reference, or of a HEAD.
+#[derive(Default)]
 pub(crate) struct Log {
     text: String,
 }
@@ -17,11 +20,42 @@ pub(crate) struct Log {
 impl Log {
     /// Reads the log of a reference, with `refs/`, in a directory of git's own. One that is not there has no lines.
     pub(crate) fn of(directory: &Path, reference: &str) -> Log {
-        let text = read(&directory.join("logs").join(reference)).unwrap_or_default();
+        Log::of_each(directory, &[reference]).pop().unwrap_or_default()
+    }
+
+    /// Reads the logs of references, in their order. There may be one for each of a thousand branches, so all processors read them.
+    pub(crate) fn of_each(directory: &Path, references: &[&str]) -> Vec<Log> {
+        let logs = directory.join("logs");
+        let read_all = |references: &[&str]| -> Vec<Log> {
+            let mut buffer = vec![0; 16_384];
+            references.iter().map(|name| Log::read(&logs.join(name), &mut buffer).unwrap_or_default()).collect()
+        };
+        const LEAST: usize = 64;
+        let threads = || std::thread::available_parallelism().map_or(1, usize::from);
+        let share = if references.len() > LEAST { references.len().div_ceil(threads()).max(LEAST) } else { LEAST };
+        std::thread::scope(|scope| {
+            let mut shares = references.chunks(share);
+            let here = shares.next().unwrap_or_default();
+            let others: Vec<_> = shares.map(|share| scope.spawn(move || read_all(share))).collect();
+            let others = others.into_iter().flat_map(joined);
+            read_all(here).into_iter().chain(others).collect()
+        })
+    }
+
+    /// Reads a log into its own memory by way of `buffer`: most have a few lines.
+    fn read(path: &Path, buffer: &mut [u8]) -> rustix::io::Result<Log> {
+        let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut text = Vec::new();
+        loop {
+            match rustix::io::retry_on_intr(|| rustix::io::read(&file, &mut *buffer))? {
+                0 => break,
+                length => text.extend_from_slice(&buffer[..length]),
+            }
+        }
         // The loose conversion takes several times as long, and logs may have thousands of lines.
         let text =
             String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Log { text }
+        Ok(Log { text })
     }
 
     /// Returns the lines, the oldest first.
@@ -98,13 +132,6 @@ impl Log {
         all.retain(|rebase| rebase.new != rebase.onto);
         all
     }
-}
-
-/// Reads a log. There may be one for each of a thousand branches, and most are short: it is not worth it to ask for the size first.
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::with_capacity(4096);
-    fs_err::File::open(path)?.take(u64::MAX).read_to_end(&mut text)?;
-    Ok(text)
 }
 
 /// A rebase, as the log of a HEAD records it.

@@ -73,6 +73,8 @@ pub(crate) struct Repository {
     pub(crate) own: PathBuf,
     pub(crate) worktrees: Vec<Worktree>,
     settings: HashMap<String, String>,
+    /// What `git for-each-ref` has printed: an object and a reference on each line.
+    references: String,
     origins: Origins,
 }
 
@@ -109,7 +111,8 @@ impl Repository {
         let (settings, mut worktrees) = (settings?, worktrees?);
         state::look(&common, here.as_deref().map(|here| (here, own.as_path())), &mut worktrees)?;
         let settings = parse_settings(&settings);
-        let origins = settle(&common, &settings, &mut worktrees, &references?)?;
+        let references = String::from_utf8_lossy(&references?).into_owned();
+        let origins = settle(&common, &settings, &mut worktrees, &references)?;
         Ok(Repository {
             worktrees,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),
@@ -118,6 +121,7 @@ impl Repository {
             common,
             own,
             here,
+            references,
             origins,
         })
     }
@@ -143,6 +147,11 @@ impl Repository {
             true => Git::at(&self.common).with("GIT_DIR", &self.common),
             false => self.git(),
         }
+    }
+
+    /// Returns the references that there were when it was opened, with the object of each.
+    pub(crate) fn references(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.references.lines().filter_map(|line| line.split_once(' '))
     }
 
     /// Returns the last value of a setting; its name is in lower case, but for what is between two dots.

@@ -45,16 +45,26 @@ pub(crate) struct Origins {
     lacks_evidence: bool,
 }
 
+/// A reference that is no tag, and what is known of its commit.
+struct Tip<'l> {
+    oid: &'l str,
+    reference: &'l str,
+    /// Its name without `refs/heads/`, if it is a local branch.
+    branch: Option<&'l str>,
+    is_remote: bool,
+    source: Source,
+    is_reached: bool,
+}
+
 impl Origins {
     /// Finds the tips. `listed` is what `git for-each-ref` prints: an object and a reference on each line.
-    fn new(common: &Path, settings: &[(String, String)], worktrees: &[Worktree], listed: &[u8]) -> Origins {
+    fn new(common: &Path, settings: &[(String, String)], worktrees: &[Worktree], listed: &str) -> Origins {
         let namespaces = Namespaces::new(settings);
         let mut origins = Origins { lacks_evidence: !keeps_files(settings), ..Origins::default() };
         let directories = || worktrees.iter().filter_map(|worktree| worktree.entry.as_deref()).chain([common]);
         let mut fetched = Fetched::default();
         directories().for_each(|directory| fetched.read(directory, &namespaces.remotes));
-        let listed = String::from_utf8_lossy(listed);
-        let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, &listed);
+        let (tags, unknown) = origins.add_references(common, &namespaces, worktrees, &fetched, listed);
         origins.add_worktrees(worktrees);
         for directory in directories() {
             let log = Log::of(directory, "HEAD");
@@ -98,32 +108,33 @@ impl Origins {
         let bare_head = head.trim_end().strip_prefix("ref: ").filter(|_| is_bare);
         let inside: HashSet<&str> =
             worktrees.iter().filter(|one| is_marked(one)).filter_map(|one| one.branch.as_deref()).collect();
-        let (mut tags, mut unknown) = (Vec::new(), Vec::new());
+        let (mut tags, mut unknown, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for (oid, reference) in listed.lines().filter_map(|line| line.split_once(' ')) {
-            let Some(named) = namespaces.source_of(reference) else { continue };
+            let Some(source) = namespaces.source_of(reference) else { continue };
             let branch = reference.strip_prefix("refs/heads/");
             let is_remote = reference.starts_with("refs/remotes/");
-            if branch.is_none() && !is_remote && named == Source::Project {
+            if branch.is_none() && !is_remote && source == Source::Project {
                 tags.push(oid);
-                continue;
+            } else if !(is_remote && reference.ends_with("/HEAD")) {
+                // What a remote's HEAD names is listed by its own name.
+                all.push(Tip { oid, reference, branch, is_remote, source, is_reached: true });
             }
-            // What a remote's HEAD names is listed by its own name.
-            if is_remote && reference.ends_with("/HEAD") {
-                continue;
+        }
+        let mut logged: Vec<&mut Tip<'_>> = all.iter_mut().filter(|tip| tip.source == Source::Project).collect();
+        let logs = Log::of_each(common, &logged.iter().map(|tip| tip.reference).collect::<Vec<_>>());
+        for (tip, log) in logged.iter_mut().zip(&logs) {
+            self.others.extend(log.of_others(tip.reference, &namespaces.remotes).map(str::to_owned));
+            // One that was made of a detached HEAD has what that had. What the user made is known by other logs.
+            tip.is_reached = !log.begins_at_commit();
+            if tip.is_remote {
+                self.reached.extend(log.of_project(tip.reference, &namespaces.remotes).map(str::to_owned));
             }
-            let (mut source, mut is_reached) = (named, true);
-            if named == Source::Project {
-                let log = Log::of(common, reference);
-                self.others.extend(log.of_others(reference, &namespaces.remotes).map(str::to_owned));
-                // One that was made of a detached HEAD has what that had. What the user made is known by other logs.
-                is_reached = !log.begins_at_commit();
-                if is_remote {
-                    self.reached.extend(log.of_project(reference, &namespaces.remotes).map(str::to_owned));
-                }
-                let unlogged =
-                    fetched.of_others.get(oid).filter(|_| namespaces.lacks_logs() && bare_head != Some(reference));
-                source = log.source(reference, oid, unlogged.copied().unwrap_or(named), &namespaces.remotes);
-            }
+            let unlogged = fetched.of_others.get(tip.oid);
+            let unlogged = unlogged.filter(|_| namespaces.lacks_logs() && bare_head != Some(tip.reference));
+            let unlogged = unlogged.copied().unwrap_or(Source::Project);
+            tip.source = log.source(tip.reference, tip.oid, unlogged, &namespaces.remotes);
+        }
+        for Tip { oid, reference, branch, is_remote, source, is_reached } in all {
             if source == Source::Request {
                 self.branches.extend(branch.map(str::to_owned));
                 self.others.push(oid.to_owned());
@@ -239,7 +250,8 @@ impl Origins {
             history.read(&log, &self.remotes);
             history.read_rebases(&log, unfinished_rebase(directory).as_ref());
         }
-        self.local.iter().for_each(|branch| history.read(&Log::of(common, branch), &self.remotes));
+        let branches: Vec<&str> = self.local.iter().map(String::as_str).collect();
+        Log::of_each(common, &branches).iter().for_each(|log| history.read(log, &self.remotes));
         let mut of_others = History::default();
         let entries = marked.into_iter().filter_map(|one| one.entry.as_deref());
         entries.for_each(|directory| of_others.read(&Log::of(directory, "HEAD"), &self.remotes));
@@ -255,7 +267,7 @@ pub(crate) fn settle(
     common: &Path,
     settings: &[(String, String)],
     worktrees: &mut [Worktree],
-    listed: &[u8],
+    listed: &str,
 ) -> Result<Origins> {
     let origins = Origins::new(common, settings, worktrees, listed);
     let mut undecided = Vec::new();

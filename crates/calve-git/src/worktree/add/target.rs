@@ -5,7 +5,7 @@ use calve_core::ShownPath;
 use crate::error::{Error, Result};
 use crate::git::Git;
 use crate::remedy::Remedy;
-use crate::repository::{Repository, Worktree, joined};
+use crate::repository::{Repository, Worktree};
 use crate::transfer_failure::TransferFailure;
 use crate::trust::{Provenance, note_fetch};
 
@@ -42,13 +42,8 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
         return detached(&git, asked);
     }
     let name = asked.branch.strip_prefix("refs/heads/").unwrap_or(asked.branch);
-    let (checked, known) = std::thread::scope(|scope| {
-        let checked = scope.spawn(|| check_name(&git, name));
-        let known = Branches::of(&git, name);
-        (joined(checked), known)
-    });
-    checked?;
-    let known = known?;
+    check_name(&git, name)?;
+    let known = Branches::of(repository, name);
     if let Some(oid) = known.local {
         if asked.base.is_some() {
             return Err(Error::refused(
@@ -62,7 +57,7 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
     if asked.base.is_none()
         && let Some((short, oid)) = of_remote(repository, &git, name)?
     {
-        if let Some(local) = Branches::of(&git, short)?.local {
+        if let Some(local) = Branches::of(repository, short).local {
             check_free(&repository.worktrees, short)?;
             return Ok(Target {
                 oid: local,
@@ -115,7 +110,7 @@ fn of_remote<'n>(repository: &Repository, git: &Git, name: &'n str) -> Result<Op
 pub(crate) fn branch_of<'n>(repository: &Repository, name: &'n str) -> Result<Option<&'n str>> {
     let git = repository.git();
     let name = name.strip_prefix("refs/heads/").unwrap_or(name);
-    let known = Branches::of(&git, name)?;
+    let known = Branches::of(repository, name);
     if pull_request(name).is_some() || known.local.is_some() {
         return Ok(Some(name));
     }
@@ -247,7 +242,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
     if asked.is_detached {
         return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: Some(number) });
     }
-    let local = Branches::of(git, &name)?.local;
+    let local = Branches::of(repository, &name).local;
     if let Some(local) = &local
         && *local != oid
     {
@@ -311,15 +306,12 @@ struct Branches {
 }
 
 impl Branches {
-    fn of(git: &Git, name: &str) -> Result<Branches> {
-        let [local, tag, remote] = ["heads", "tags", "remotes/*"].map(|below| format!("refs/{below}/{name}"));
-        let printed = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", &local, &tag, &remote])?;
+    fn of(repository: &Repository, name: &str) -> Branches {
         let mut known = Branches { local: None, has_tag: false, remote: Vec::new() };
-        for line in String::from_utf8_lossy(&printed).lines() {
-            let Some((oid, reference)) = line.split_once(' ') else { continue };
-            if reference == local {
+        for (oid, reference) in repository.references() {
+            if reference.strip_prefix("refs/heads/") == Some(name) {
                 known.local = Some(oid.to_owned());
-            } else if reference == tag {
+            } else if reference.strip_prefix("refs/tags/") == Some(name) {
                 known.has_tag = true;
             } else if let Some(short) = reference.strip_prefix("refs/remotes/")
                 && short.split_once('/').is_some_and(|(_, rest)| rest == name)
@@ -327,13 +319,18 @@ impl Branches {
                 known.remote.push((short.to_owned(), oid.to_owned()));
             }
         }
-        Ok(known)
+        known
     }
 }
 
-/// Returns the commit of a local branch. git would take `refs/heads/x-0-gab12` for a commit that begins with `ab12`.
+/// Returns the commit that a local branch has now. `git rev-parse` would take `refs/heads/x-0-gab12` for a commit that begins with `ab12`.
 pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
-    Ok(Branches::of(git, branch)?.local)
+    let reference = format!("refs/heads/{branch}");
+    // Those below it match, too.
+    let listed = git.run(&["for-each-ref", "--format=%(objectname) %(refname)", &reference])?;
+    let listed = String::from_utf8_lossy(&listed);
+    let mut tips = listed.lines().filter_map(|line| line.split_once(' '));
+    Ok(tips.find(|(_, name)| *name == reference).map(|(oid, _)| oid.to_owned()))
 }
 
 /// Returns the commit that a revision names.
