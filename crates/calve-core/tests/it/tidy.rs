@@ -127,6 +127,24 @@ fn the_library_is_silent_and_alone() {
 }
 
 #[test]
+fn examples_are_run() {
+    let is_example = |line: &str| {
+        let text = line.trim_start();
+        let text = text.strip_prefix("///").or_else(|| text.strip_prefix("//!")).map(str::trim);
+        text.and_then(|text| text.strip_prefix("```")).is_some_and(|kind| !kind.starts_with("text"))
+    };
+    let mut unrun = Vec::new();
+    for source in sources().iter().filter(|source| source.code().any(|(_, line)| is_example(line))) {
+        let crate_directory: PathBuf = source.path.iter().take(2).collect();
+        let manifest = fs::read_to_string(workspace().join(crate_directory).join("Cargo.toml")).unwrap();
+        if manifest.contains("doctest = false") {
+            unrun.push(source.path.display().to_string());
+        }
+    }
+    assert_none(&unrun, "an example needs a crate whose doc tests are run");
+}
+
+#[test]
 fn files_stay_readable() {
     let mut found = Vec::new();
     for source in sources() {
