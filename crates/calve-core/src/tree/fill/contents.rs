@@ -134,7 +134,7 @@ impl<'a> Mover<'a> {
     ) -> Result<MovedBytes, Fault> {
         let size = size(stat);
         if self.buffer.is_empty() {
-            self.buffer.resize(BUFFER_BYTES, 0);
+            self.buffer = vec![0; BUFFER_BYTES];
         }
         if has_holes(stat)
             && let Some(moved) = self.copy_around_holes(src, dst, size)?
