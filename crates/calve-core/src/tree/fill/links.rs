@@ -6,38 +6,21 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::Stat;
 
-use crate::tree::location::identity;
+use crate::tree::location::{Identity, identity};
 use crate::tree::node::Node;
 
 /// The inodes with several names that were met so far.
-///
-/// A tree whose every file has a name elsewhere (a pnpm store) puts every file in here, so a record is kept small: a hash
-/// entry of 16 bytes and a record of 16 more, beside the name.
 #[derive(Default)]
 pub(crate) struct Links {
-    known: Mutex<LinkTable>,
+    known: Mutex<HashMap<Identity, LinkedFile>>,
     ready: Condvar,
 }
 
-#[derive(Default)]
-struct LinkTable {
-    /// One map per device; nearly always one.
-    devices: Vec<(u64, HashMap<u64, u32>)>,
-    records: Vec<Record>,
-    names: Vec<u8>,
-}
-
-struct Record {
-    directory: Option<Arc<Node>>,
-    name_at: u32,
-    state: State,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Creating,
-    Created,
-    Abandoned,
+/// The first name of an inode, and whether the clone has it.
+struct LinkedFile {
+    directory: Arc<Node>,
+    name: CString,
+    is_created: bool,
 }
 
 pub(crate) enum Claim<'l> {
@@ -51,7 +34,7 @@ pub(crate) enum Claim<'l> {
 /// panic), which leaves it to the next name.
 pub(crate) struct FirstName<'l> {
     links: &'l Links,
-    index: u32,
+    inode: Identity,
     created: bool,
 }
 
@@ -59,14 +42,18 @@ impl FirstName<'_> {
     /// Lets others link to the file, which exists now.
     pub(crate) fn created(&mut self) {
         self.created = true;
-        self.links.settle(self.index, State::Created);
+        if let Some(file) = self.links.lock().get_mut(&self.inode) {
+            file.is_created = true;
+        }
+        self.links.ready.notify_all();
     }
 }
 
 impl Drop for FirstName<'_> {
     fn drop(&mut self) {
         if !self.created {
-            self.links.settle(self.index, State::Abandoned);
+            self.links.lock().remove(&self.inode);
+            self.links.ready.notify_all();
         }
     }
 }
@@ -74,60 +61,21 @@ impl Drop for FirstName<'_> {
 impl Links {
     /// Claims an inode for a name, waiting while another worker is creating its first one.
     pub(crate) fn claim(&self, stat: &Stat, directory: &Arc<Node>, name: &CStr) -> Claim<'_> {
+        let inode = identity(stat);
         let mut known = self.lock();
-        let (device, _) = identity(stat);
         loop {
-            let position = match known.devices.iter().position(|(number, _)| *number == device) {
-                Some(position) => position,
-                None => {
-                    known.devices.push((device, HashMap::new()));
-                    known.devices.len() - 1
-                }
-            };
-            let Some(&index) = known.devices[position].1.get(&stat.st_ino) else {
-                let index = known.add(directory, name);
-                known.devices[position].1.insert(stat.st_ino, index);
-                return Claim::First(FirstName { links: self, index, created: false });
-            };
-            let record = &known.records[index as usize];
-            match (record.state, &record.directory) {
-                (State::Created, Some(first)) => {
-                    let first = Arc::clone(first);
-                    let name = known.name(record.name_at).to_owned();
-                    return Claim::LinkTo(first, name);
-                }
-                (State::Creating, _) => {
-                    known = self.ready.wait(known).unwrap_or_else(PoisonError::into_inner);
-                }
-                (State::Abandoned | State::Created, _) => {
-                    known.devices[position].1.remove(&stat.st_ino);
-                }
+            match known.get(&inode) {
+                Some(file) if file.is_created => return Claim::LinkTo(Arc::clone(&file.directory), file.name.clone()),
+                Some(_) => known = self.ready.wait(known).unwrap_or_else(PoisonError::into_inner),
+                None => break,
             }
         }
+        known.insert(inode, LinkedFile { directory: Arc::clone(directory), name: name.to_owned(), is_created: false });
+        Claim::First(FirstName { links: self, inode, created: false })
     }
 
-    fn settle(&self, index: u32, state: State) {
-        self.lock().records[index as usize].state = state;
-        self.ready.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LinkTable> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Identity, LinkedFile>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl LinkTable {
-    fn add(&mut self, directory: &Arc<Node>, name: &CStr) -> u32 {
-        // Four gigabytes of names, or four thousand million records, are beyond what one tree can hold in memory.
-        let name_at = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        self.names.extend_from_slice(name.to_bytes_with_nul());
-        let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
-        self.records.push(Record { directory: Some(Arc::clone(directory)), name_at, state: State::Creating });
-        index
-    }
-
-    fn name(&self, at: u32) -> &CStr {
-        CStr::from_bytes_until_nul(&self.names[at as usize..]).unwrap_or_default()
     }
 }
 
