@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    CloneOptions, Decision, InlinedBytes, KeptLinks, KeptProperties, KeptTimes, KeptXattrs, LastLook, Latency,
-    LeftLinks, PlainCopy, RemoveOptions, Selection,
+    CloneOptions, Decision, InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, LastLook, Latency, LeftLinks, PlainCopy,
+    RemoveOptions, Selection,
 };
 use calve_receipt::json;
 use pyo3::prelude::*;
@@ -31,7 +31,7 @@ fn copy_plain(src: Vec<u8>, dst: Vec<u8>, symlinks: bool, left_out: Vec<Vec<u8>>
     let mut options = CloneOptions::default();
     let followed = LeftLinks::default();
     let links = if symlinks { KeptLinks::Verbatim } else { KeptLinks::Listed(followed.clone()) };
-    options.keep = KeptProperties::Plain(PlainCopy { times: KeptTimes::OfAll, xattrs: KeptXattrs::Yes, links });
+    options.plain = Some(PlainCopy { times: KeptTimes::OfAll, xattrs: KeptXattrs::Yes, links });
     let (looked, root, cancel) = (followed.clone(), src.clone(), handle.cancel.clone());
     options.last_look = Some(LastLook::new(move || {
         if !may_be_added(&root, &looked.paths()) {

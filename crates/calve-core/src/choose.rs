@@ -47,7 +47,7 @@ impl Criteria {
             require: options.require.clone(),
             excludes: !options.exclude.is_empty() || options.select.is_some(),
             mounts: options.mounts,
-            is_plain: options.keep.plain().is_some(),
+            is_plain: options.plain.is_some(),
             is_frozen: options.frozen.is_some(),
         }
     }

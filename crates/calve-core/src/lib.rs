@@ -64,9 +64,8 @@ pub use home::home_directory;
 pub use operation::Operation;
 pub use options::{
     Background, CloneOptions, CloneVerification, Decision, Durability, EntryDecider, EntrySelector,
-    ExistingDestination, FrozenSince, InlinedBytes, KeptLinks, KeptProperties, KeptTimes, KeptXattrs, LastLook,
-    Latency, LeftLinks, Mounts, PlainCopy, RemovalWait, RemoveOptions, Selection, SpareUse, UnreadableEntry,
-    lower_priority,
+    ExistingDestination, FrozenSince, InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, LastLook, Latency, LeftLinks,
+    Mounts, PlainCopy, RemovalWait, RemoveOptions, Selection, SpareUse, UnreadableEntry, lower_priority,
 };
 pub use patterns::Patterns;
 pub use progress::{CancelToken, Progress};
@@ -86,7 +85,7 @@ pub use {
     clone::build::{BuildPaths, build_tree},
     clone::follow::FollowedSource,
     clone::merge::{OverwriteRule, merge_tree},
-    clone::revert::{CloneState, RevertOptions, RevertReport, revert},
+    clone::revert::{CloneState, RevertReport, revert},
     clone::stage::{StageReport, StagedTree, is_subvolume, stage, stage_in, supersede},
     own::is_own,
     private::{Beginning, Change, Changes, ChangesUse, PrivateOverlay, StartRefusal, Version},

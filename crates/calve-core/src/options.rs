@@ -228,8 +228,8 @@ pub struct CloneOptions {
     pub exclude: Vec<String>,
     /// Which of the other entries are cloned; by default all.
     pub select: Option<Selection>,
-    /// The properties to take over.
-    pub keep: KeptProperties,
+    /// Takes over only what the copying functions of standard libraries do. By default everything that the destination can store. On Unix.
+    pub plain: Option<PlainCopy>,
     /// Entries that cannot be read.
     pub unreadable: UnreadableEntry,
     /// The fate of an entry that has the name of the destination.
@@ -290,16 +290,6 @@ pub struct RemoveOptions {
     pub cancel: CancelToken,
 }
 
-/// The properties that a clone takes over from its source besides names and contents.
-#[derive(Debug, Clone, Default)]
-pub enum KeptProperties {
-    /// Everything that the destination can store.
-    #[default]
-    Everything,
-    /// Only what the copying functions of standard libraries take over. On Unix.
-    Plain(PlainCopy),
-}
-
 /// A copy as the standard libraries of programming languages make it: each name becomes a file of its own, belongs to the caller, and has
 /// the mode of the source, set-user-ID bits included. Anything but directories, regular files and symlinks is an error, and so is an entry
 /// that vanishes meanwhile. One that is written to meanwhile is not reported.
@@ -358,15 +348,6 @@ impl LeftLinks {
     /// Returns their paths so far, relative to the root of the source, in no particular order.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl KeptProperties {
-    pub(crate) fn plain(&self) -> Option<&PlainCopy> {
-        match self {
-            Self::Everything => None,
-            Self::Plain(plain) => Some(plain),
-        }
     }
 }
 

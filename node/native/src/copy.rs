@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use calve_core::{
-    CloneOptions, Decision, Error, InlinedBytes, KeptLinks, KeptProperties, KeptTimes, KeptXattrs, Latency,
-    OverwriteRule, PlainCopy, RemoveOptions, Selection, clone_tree, merge_tree, remove_tree,
+    CloneOptions, Decision, Error, InlinedBytes, KeptLinks, KeptTimes, KeptXattrs, Latency, OverwriteRule, PlainCopy,
+    RemoveOptions, Selection, clone_tree, merge_tree, remove_tree,
 };
 use napi::bindgen_prelude::{BufferSlice, Env, Object};
 use napi_derive::napi;
@@ -37,7 +37,7 @@ fn options(base: PathBuf, request: &CopyRequest, handle: &Handle) -> CloneOption
         _ => KeptLinks::Absolute(base),
     };
     let times = if request.preserve_timestamps { KeptTimes::OfFiles } else { KeptTimes::None };
-    options.keep = KeptProperties::Plain(PlainCopy { times, xattrs: KeptXattrs::No, links });
+    options.plain = Some(PlainCopy { times, xattrs: KeptXattrs::No, links });
     // Nobody is told.
     options.inlined = InlinedBytes::WithShared;
     options.progress = Arc::clone(&handle.progress);

@@ -10,14 +10,13 @@ use super::stage::ClonePart;
 use crate::choice::Requirement;
 use crate::error::{Error, ShownPath, StatedRequirement};
 use crate::operation::Operation;
-use crate::options::{CloneVerification, KeptProperties};
+use crate::options::{CloneVerification, PlainCopy};
 use crate::reason::{SkipReason, WarningCode};
 use crate::strategy::WholeRoot;
 use crate::sys::{self, XattrTarget};
 use crate::tree::compare::{Comparison, compare, compare_entry};
 use crate::tree::fill::metadata::{Keeper, NewFileDefaults, Target, times};
 use crate::tree::notes::{NoteSummary, Notes};
-use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::stable::{Since, StabilityCheck, changed};
 
@@ -40,7 +39,9 @@ pub(super) fn check_made(part: &ClonePart<'_>, made: BorrowedFd<'_>, started: Op
     let Some(since) = started else { return Ok(()) };
     // Each entry was watched while it was cloned. None may have changed since the beginning, so that the clone is the source as it was
     // at one moment.
-    require_stable(&stability_check(part, since), "changed while the clone was made")
+    let ClonePart { source, exclude, options, .. } = *part;
+    let check = StabilityCheck { source, since, exclude, options, renamed: None };
+    require_stable(&check, "changed while the clone was made")
 }
 
 pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
@@ -49,11 +50,6 @@ pub(super) fn refusal(requirement: Requirement, detail: String) -> Error {
         refused: Vec::new(),
         detail: Some(detail),
     }
-}
-
-fn stability_check<'a>(part: &ClonePart<'a>, since: Since) -> StabilityCheck<'a> {
-    let (mounts, threads, cancel) = (part.options.mounts, thread_count(part.options.threads), &part.options.cancel);
-    StabilityCheck { source: part.source, since, exclude: part.exclude, mounts, threads, cancel, renamed: None }
 }
 
 /// Fails if an entry has changed.
@@ -76,10 +72,8 @@ fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Res
         src: part.source.directory(),
         dst: made,
         src_path: part.source.path(),
-        threads: thread_count(part.options.threads),
-        cancel: &part.options.cancel,
         exclude: part.exclude,
-        mounts: part.options.mounts,
+        options: part.options,
         devices: !told.skipped_for.contains(&SkipReason::Device),
         owners: !lost(WarningCode::OwnerNotKept) && (!is_clonefile || rustix::process::geteuid().is_root()),
         xattrs: !lost(WarningCode::XattrNotKept),
@@ -96,13 +90,13 @@ fn verify(part: &ClonePart<'_>, made: BorrowedFd<'_>, told: &NoteSummary) -> Res
 pub(super) fn give_metadata(
     source: &Source,
     root: BorrowedFd<'_>,
-    keep: &KeptProperties,
+    plain: Option<&PlainCopy>,
     notes: &Notes,
     path: &Path,
 ) -> Result<(), Error> {
     let now = rustix::fs::fstat(root).map_err(|errno| Error::io(Operation::Stat, path, errno))?;
     let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
-    let mut keeper = Keeper::new(created, keep, notes);
+    let mut keeper = Keeper::new(created, plain, notes);
     let src = XattrTarget::Open(source.directory());
     let _ = sys::copy_nocow(source.directory(), root);
     keeper

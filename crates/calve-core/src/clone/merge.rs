@@ -53,7 +53,7 @@ pub fn merge_tree(src: &Path, dst: &Path, options: &CloneOptions, overwrite: Ove
     let parent = rustix::fs::fstat(destination.parent()).map_err(unfit)?;
     let merge = MergeRules {
         overwrite,
-        refuses_links: options.keep.plain().is_some_and(|plain| matches!(plain.links, KeptLinks::Refuse)),
+        refuses_links: options.plain.as_ref().is_some_and(|plain| matches!(plain.links, KeptLinks::Refuse)),
         device: identity(&stat).0,
         is_root: rustix::process::geteuid().is_root(),
     };

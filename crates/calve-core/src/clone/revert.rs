@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, OsStr};
-use std::num::NonZeroUsize;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -14,7 +13,6 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::update::{RecordedDirectory, UpdateMethods, now};
-use crate::choice::Choice;
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
@@ -61,18 +59,6 @@ impl CloneState {
     }
 }
 
-/// The options of a [`revert`]. The clone is otherwise as [`CloneOptions::default`] makes it.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct RevertOptions {
-    /// The strategy of the clone: only [`Strategy::Copy`] permits copies where blocks could be shared.
-    pub strategy: Choice,
-    /// Worker threads, as in [`CloneOptions::threads`].
-    pub threads: Option<NonZeroUsize>,
-    /// Ends the work early, which leaves a part of it done.
-    pub cancel: CancelToken,
-}
-
 /// The result of a [`revert`].
 #[derive(Debug)]
 #[non_exhaustive]
@@ -83,7 +69,8 @@ pub struct RevertReport {
 }
 
 /// Makes `clone` again what it was when its state was recorded: a complete clone of the directory `src`, which has not changed since.
-/// Removes every entry that has changed, and clones it from `src`, by copies only if `options` ask for these or there is no other way.
+/// Removes every entry that has changed, and clones it from `src`, by copies only if the options ask for [`Strategy::Copy`] or there is no
+/// other way. Of the options, `strategy`, `threads` and `cancel` count: the clone is otherwise as [`CloneOptions::default`] makes it.
 /// Nothing may write to `clone` meanwhile.
 ///
 /// Returns `None` if `clone` has to be made anew: because more than a quarter of the entries differ, because files have several names, or
@@ -95,9 +82,9 @@ pub fn revert(
     clone: &Path,
     src: &Path,
     state: &CloneState,
-    options: &RevertOptions,
+    options: &CloneOptions,
 ) -> Result<Option<RevertReport>, Error> {
-    let RevertOptions { strategy, threads, cancel } = options.clone();
+    let CloneOptions { strategy, threads, cancel, .. } = options.clone();
     let options = &CloneOptions { strategy, threads, cancel, ..CloneOptions::default() };
     let (made, source) = (Source::open(clone)?, Source::open(src)?);
     let Some(blocks) = blocks(state.0.body()).filter(|_| state.0.is(&made)) else { return Ok(None) };

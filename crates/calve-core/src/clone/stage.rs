@@ -157,7 +157,7 @@ impl<'p> StagedTree<'p> {
 
     /// Reserves a tree that will be one clone and nothing else.
     pub(crate) fn for_clone(destination: &'p Location, options: &'p CloneOptions) -> Result<Self, Error> {
-        let kind = if options.keep.plain().is_some() { RootKind::Inheriting } else { RootKind::Closed };
+        let kind = if options.plain.is_some() { RootKind::Inheriting } else { RootKind::Closed };
         Self::reserve(destination, kind, options)
     }
 
@@ -203,7 +203,7 @@ impl<'p> StagedTree<'p> {
         let below = Some(made.as_fd());
         let part = ClonePart { source: &source, exclude: &exclude, below, dst: &dst, notes: &notes, options };
         let (run, _) = self.clone_part(&part)?;
-        give_metadata(&source, made.as_fd(), &options.keep, &notes, &dst)?;
+        give_metadata(&source, made.as_fd(), options.plain.as_ref(), &notes, &dst)?;
         Ok(run.report(src, &dst, &notes, started))
     }
 
@@ -345,7 +345,7 @@ impl<'p> StagedTree<'p> {
                 rustix::fs::fchmod(root, Mode::from_raw_mode(mask | Mode::RWXU.bits())).map_err(failed)?;
             }
             Some(Origin { whole: Some(whole), .. }) => reopen(root, whole, notes).map_err(failed)?,
-            Some(Origin { source, .. }) => give_metadata(source, root, &self.options.keep, notes, path)?,
+            Some(Origin { source, .. }) => give_metadata(source, root, self.options.plain.as_ref(), notes, path)?,
         }
         if self.options.durability == Durability::Synced {
             sys::sync_file_system(root).map_err(|errno| Error::io(Operation::Sync, path, errno))?;

@@ -120,7 +120,7 @@ impl UpdateMethods {
         };
         update(&work, differences)?;
         // Telling the time has changed the root, so that its metadata were taken from it.
-        give_metadata(source, clone.directory(), &options.keep, &notes, clone.path())?;
+        give_metadata(source, clone.directory(), options.plain.as_ref(), &notes, clone.path())?;
         let told = notes.tell();
         Ok(told.skipped.is_empty() && told.changed.is_empty() && told.warnings.is_empty())
     }

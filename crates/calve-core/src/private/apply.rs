@@ -19,8 +19,8 @@ use super::seal::{HELD, PlaceRoot, Seal, with_writable};
 use super::xattrs::{with_changes, xattrs};
 use crate::error::{Error, PrivateError};
 use crate::operation::Operation;
-use crate::options::{Decision, KeptProperties, Latency, Mounts, Selection, UnreadableEntry};
-use crate::progress::{CancelToken, Progress};
+use crate::options::{CloneOptions, Decision, Selection};
+use crate::progress::CancelToken;
 use crate::staging::{RootKind, Staging};
 use crate::strategy::facts::created_in;
 use crate::sys::{self, XattrTarget};
@@ -356,7 +356,7 @@ impl ApplyRequest<'_> {
             false => Decision::Leave,
         });
         let exclude = Exclusions::new(&[])?.and_select(Some(select));
-        let (notes, progress) = (Notes::default(), Progress::default());
+        let options = CloneOptions { cancel: self.cancel.clone(), ..CloneOptions::default() };
         let work = Fill {
             src_root: self.upper.directory,
             dst_root: stage.new.as_fd(),
@@ -366,18 +366,12 @@ impl ApplyRequest<'_> {
             files: Files::Clone(Contents::Reflink { tell_inlined: false }),
             strict: false,
             exclude: &exclude,
-            mounts: Mounts::Cross,
-            keep: &KeptProperties::Everything,
             is_upper: true,
-            frozen: None,
-            unreadable: UnreadableEntry::Fail,
             created: created_in(staging)?,
             keeps_nocow: sys::magic(self.lower) == Ok(sys::BTRFS_MAGIC),
             threads: thread_count(None),
-            latency: Latency::Any,
-            notes: &notes,
-            progress: &progress,
-            cancel: self.cancel,
+            notes: &Notes::default(),
+            options: &options,
         };
         fill(&work, Scope::Parts(parts)).map(|_| ())
     }

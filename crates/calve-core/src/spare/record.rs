@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -27,9 +27,7 @@ use crate::progress::CancelToken;
 use crate::sys;
 use crate::tree::exclude::Exclusions;
 use crate::tree::fill::contents::open_contents;
-use crate::tree::location::DIRECTORY;
 use crate::tree::names::code;
-use crate::tree::node::open_source;
 use crate::tree::source::Source;
 use crate::tree::stable::Moment;
 use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
@@ -396,10 +394,6 @@ fn links(stat: &Stat) -> u64 {
 }
 
 impl Walker for Taker<'_> {
-    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        open_source(folder.directory(), name, DIRECTORY).map(Some)
-    }
-
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
         self.close();
         let stat = rustix::fs::fstat(folder.directory())?;
@@ -446,8 +440,6 @@ impl Walker for Taker<'_> {
         }
         Descent::Yes
     }
-
-    fn listed(&mut self, _entries: u64) {}
 
     fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
         self.fail(path, RecordObstacle::Errno(errno));

@@ -60,12 +60,7 @@ impl Shape {
     /// another one.
     pub(crate) fn of(options: &CloneOptions, staged: bool) -> Option<Self> {
         let (exclude, mounts, unreadable) = (options.exclude.clone(), options.mounts, options.unreadable);
-        (options.select.is_none() && options.keep.plain().is_none()).then_some(Self {
-            exclude,
-            mounts,
-            unreadable,
-            staged,
-        })
+        (options.select.is_none() && options.plain.is_none()).then_some(Self { exclude, mounts, unreadable, staged })
     }
 
     /// Returns the shape of spares for the root of a tree that is assembled, or, with nothing that they are made without, of spares of all that is
@@ -82,7 +77,7 @@ impl Shape {
             (Some(using), Some(_)) if !using.made_without.is_empty() => {
                 let exclude = options.exclude.iter().chain(&using.made_without);
                 let is_like = self.staged && self.mounts == options.mounts && self.exclude.iter().eq(exclude);
-                is_like && options.keep.plain().is_none()
+                is_like && options.plain.is_none()
             }
             _ => Self::of(options, false).as_ref() == Some(self),
         }

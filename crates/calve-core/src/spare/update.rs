@@ -58,18 +58,12 @@ pub(crate) fn update(update: &UpdateRequest<'_>, differences: SpareDifferences) 
         files: Files::Clone(update.contents),
         strict: update.strict,
         exclude: update.exclude,
-        mounts: options.mounts,
-        keep: &options.keep,
         is_upper: false,
-        frozen: options.frozen.as_ref(),
-        unreadable: options.unreadable,
         created: update.created,
         keeps_nocow: update.keeps_nocow,
         threads: thread_count(options.threads),
-        latency: options.latency,
         notes: update.notes,
-        progress: &options.progress,
-        cancel: &options.cancel,
+        options,
     };
     fill(&work, Scope::Parts(parts)).map(|_| ())
 }
@@ -98,7 +92,7 @@ fn prepare(update: &UpdateRequest<'_>, path: &Path, touched: DirectoryChanges) -
         delete(copy.as_fd(), name, &shown, &deletion)?;
     }
     // A plain copy keeps no times.
-    let may_renew = matches!(update.contents, Contents::Reflink { .. }) && update.options.keep.plain().is_none();
+    let may_renew = matches!(update.contents, Contents::Reflink { .. }) && update.options.plain.is_none();
     for (kind, name) in &touched.made {
         if may_renew && *kind == FileType::RegularFile && renew_ranges(update, src.as_fd(), copy.as_fd(), name) {
             continue;

@@ -13,7 +13,6 @@ use super::{Criteria, Failure, Job, Method, Outcome, RefusalReason};
 use crate::choice::Strategy;
 use crate::error::Error;
 use crate::operation::Operation;
-use crate::options::KeptProperties;
 use crate::progress::{CancelToken, Progress};
 use crate::remove::delete::{Deletion, delete};
 use crate::sys::{self, XattrTarget};
@@ -184,7 +183,7 @@ impl State {
         let now = rustix::fs::fstat(&upper).map_err(failed)?;
         let notes = Notes::default();
         let created = NewFileDefaults { uid: now.st_uid, gid: now.st_gid, mask: 0o777 };
-        let mut keeper = Keeper::new(created, &KeptProperties::Everything, &notes);
+        let mut keeper = Keeper::new(created, None, &notes);
         let src = XattrTarget::Open(source.directory());
         keeper
             .load_xattrs(src)

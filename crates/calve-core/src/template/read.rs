@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,7 @@ use crate::error::Error;
 use crate::progress::CancelToken;
 use crate::sys::{self, XattrTarget};
 use crate::tree::fill::contents::open_contents;
-use crate::tree::location::{DIRECTORY, identity};
-use crate::tree::node::open_source;
+use crate::tree::location::identity;
 use crate::tree::pool::thread_count;
 use crate::tree::stable::Moment;
 use crate::tree::walk::{Descent, Folder, Walker, walk, whole_tree};
@@ -74,10 +73,6 @@ struct Reader<'a> {
 }
 
 impl Walker for Reader<'_> {
-    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
-        open_source(folder.directory(), name, DIRECTORY).map(Some)
-    }
-
     fn directory(&mut self, folder: &Folder<'_>) -> sys::Result<()> {
         let stat = rustix::fs::fstat(folder.directory())?;
         let mut keywords = common("dir", &stat);
@@ -101,8 +96,6 @@ impl Walker for Reader<'_> {
         }
         Descent::No
     }
-
-    fn listed(&mut self, _entries: u64) {}
 
     fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
         self.found.unreadable.push((path, errno));

@@ -13,12 +13,11 @@ use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
 use super::location::{Identity, identity};
 use super::node::Node;
-use super::pool::Pool;
+use super::pool::{Pool, thread_count};
 use crate::error::Error;
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::options::Mounts;
-use crate::progress::CancelToken;
+use crate::options::{CloneOptions, Mounts};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
 
 /// The aspects to compare, and those that are known to differ.
@@ -26,11 +25,9 @@ pub(crate) struct Comparison<'a> {
     pub(crate) src: BorrowedFd<'a>,
     pub(crate) dst: BorrowedFd<'a>,
     pub(crate) src_path: &'a Path,
-    pub(crate) threads: usize,
-    pub(crate) cancel: &'a CancelToken,
     /// The entries that were left out. The list of them in the receipt may have been cut.
     pub(crate) exclude: &'a Exclusions,
-    pub(crate) mounts: Mounts,
+    pub(crate) options: &'a CloneOptions,
     /// False when device nodes were left out, for want of privilege.
     pub(crate) devices: bool,
     /// False when the receipt says that owners could not be kept.
@@ -47,7 +44,7 @@ pub(crate) struct Comparison<'a> {
 pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
     let root =
         rustix::fs::fstat(comparison.src).map_err(|errno| Error::io(Operation::Stat, comparison.src_path, errno))?;
-    let pool = Pool::new(comparison.threads, comparison.cancel.clone());
+    let pool = Pool::new(thread_count(comparison.options.threads), comparison.options.cancel.clone());
     let (differences, twins) = (Mutex::default(), Mutex::default());
     pool.run(Node::root(), |pool| {
         let root = identity(&root).0;
@@ -63,7 +60,7 @@ pub(crate) fn compare(comparison: &Comparison<'_>) -> Result<(), Error> {
 
 /// Compares one entry that is not a directory.
 pub(crate) fn compare_entry(comparison: &Comparison<'_>, name: &CStr) -> Result<(), Error> {
-    let pool = Pool::new(1, comparison.cancel.clone());
+    let pool = Pool::new(1, comparison.options.cancel.clone());
     let (differences, twins) = (Mutex::default(), Mutex::default());
     let worker = CompareWorker { comparison, pool: &pool, root: 0, differences: &differences, twins: &twins };
     worker.entry(&Node::root(), comparison.src, comparison.dst, name)?;
@@ -167,7 +164,7 @@ impl CompareWorker<'_> {
 
     /// Returns whether a directory is a mount point that [`Mounts::Stay`] leaves empty in the clone.
     fn stays_out(&self, directory: &Stat) -> bool {
-        self.comparison.mounts == Mounts::Stay && identity(directory).0 != self.root
+        self.comparison.options.mounts == Mounts::Stay && identity(directory).0 != self.root
     }
 
     /// Returns whether two entries are linked alike: names of one inode in the source must be names of one inode in the clone.

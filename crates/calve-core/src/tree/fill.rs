@@ -43,8 +43,7 @@ use crate::choice::Strategy;
 use crate::error::{Error, TemplateError};
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::options::{Decision, FrozenSince, KeptProperties, Latency, Mounts, UnreadableEntry};
-use crate::progress::{CancelToken, Progress};
+use crate::options::{CloneOptions, Decision, Mounts, UnreadableEntry};
 use crate::reason::SkipReason;
 use crate::report::{Bytes, Entries};
 use crate::sys::{self, Listing, ListingBuffer, XattrTarget};
@@ -71,21 +70,14 @@ pub(crate) struct Fill<'a> {
     /// The caller insists on shared extents: a file that cannot be shared ends the run.
     pub(crate) strict: bool,
     pub(crate) exclude: &'a Exclusions,
-    pub(crate) mounts: Mounts,
-    pub(crate) keep: &'a KeptProperties,
     /// The source is the upper directory of an overlay.
     pub(crate) is_upper: bool,
-    pub(crate) unreadable: UnreadableEntry,
     pub(crate) created: NewFileDefaults,
     /// The destination knows files without copy-on-write (btrfs).
     pub(crate) keeps_nocow: bool,
     pub(crate) threads: usize,
-    pub(crate) latency: Latency,
-    /// Nothing in the source may have changed since.
-    pub(crate) frozen: Option<&'a FrozenSince>,
     pub(crate) notes: &'a Notes,
-    pub(crate) progress: &'a Progress,
-    pub(crate) cancel: &'a CancelToken,
+    pub(crate) options: &'a CloneOptions,
 }
 
 /// The entries that were made.
@@ -195,7 +187,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
         closed: Mutex::default(),
         sets: SetsOfFill::begin(),
     };
-    let pool = Pool::new(fill.threads, fill.cancel.clone());
+    let pool = Pool::new(fill.threads, fill.options.cancel.clone());
     let first = match scope {
         Scope::Single(name, kind) => Task::Single { name, kind },
         Scope::Tree => {
@@ -222,7 +214,7 @@ pub(crate) fn fill(fill: &Fill<'_>, scope: Scope) -> Result<FillTally, Error> {
         }
         worker.tally
     };
-    let tallies = log::forced_during(fill.dst_root, fill.latency, || pool.run(first, work))?;
+    let tallies = log::forced_during(fill.dst_root, fill.options.latency, || pool.run(first, work))?;
     let closed = shared.closed.into_inner().unwrap_or_else(PoisonError::into_inner);
     close_directories(fill, closed)?;
     Ok(tallies.into_iter().fold(FillTally::default(), FillTally::plus))
@@ -238,7 +230,7 @@ struct ClosedDirectory {
 /// Sets the modes and flags that were held back, deepest first.
 fn close_directories(fill: &Fill<'_>, mut closed: Vec<ClosedDirectory>) -> Result<(), Error> {
     closed.sort_by_key(|one| std::cmp::Reverse(one.node.path().components().count()));
-    let keeper = Keeper::new(fill.created, fill.keep, fill.notes);
+    let keeper = Keeper::new(fill.created, fill.options.plain.as_ref(), fill.notes);
     for ClosedDirectory { node, stat, flags } in closed {
         let failed = |errno| Error::io(Operation::SetMode, fill.dst_path.join(node.path()), errno);
         let directory = node.open(fill.dst_root, OFlags::RDONLY).map_err(failed)?;
@@ -280,8 +272,8 @@ impl<'f> FillWorker<'f> {
             fill,
             shared,
             pool,
-            keeper: Keeper::new(fill.created, fill.keep, fill.notes).of_upper(fill.is_upper),
-            mover: Mover::new(fill.cancel, &shared.flush),
+            keeper: Keeper::new(fill.created, fill.options.plain.as_ref(), fill.notes).of_upper(fill.is_upper),
+            mover: Mover::new(&fill.options.cancel, &shared.flush),
             tally: FillTally::default(),
             listing: ListingBuffer::new(),
             asked: None,
@@ -336,7 +328,7 @@ impl<'f> FillWorker<'f> {
             None => self.finish(at, &stat, &mut later)?,
             Some(large) => self.leave(&large, at, &mut later)?,
         }
-        self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
+        self.fill.options.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         self.ahead.push(NamedSubdirectories { node, open: Some(pair), names: later.below, more: () });
         if let Some(group) = group {
             self.shared.groups.leave(group);
@@ -402,7 +394,7 @@ impl<'f> FillWorker<'f> {
             self.entry(at, name, kind, &mut later)?;
         }
         self.leave(large, at, &mut later)?;
-        self.fill.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
+        self.fill.options.progress.add(self.tally.entries.total() - before.0, self.tally.bytes.apparent - before.1);
         let node = Arc::clone(&large.node);
         self.ahead.push(NamedSubdirectories { node, open: Some(pair), names: later.below, more: () });
         Ok(())
@@ -454,7 +446,7 @@ impl<'f> FillWorker<'f> {
 
     /// Fails if the source is a template and this entry of it was changed.
     fn check_frozen(&self, stat: &Stat, path: impl Fn() -> PathBuf) -> Result<(), Error> {
-        match self.fill.frozen {
+        match &self.fill.options.frozen {
             Some(frozen) if Moment::of(stat).parts() > frozen.changed => {
                 let path = self.fill.src_path.join(path());
                 Err(TemplateError::Changed { name: frozen.name.clone(), path }.into())
@@ -465,7 +457,7 @@ impl<'f> FillWorker<'f> {
 
     /// Returns whether another file system is mounted at this directory. Told by the device, as cp does, and only with [`Mounts::Stay`].
     fn is_other_file_system(&self, stat: &Stat) -> Result<bool, Error> {
-        if self.fill.mounts == Mounts::Cross {
+        if self.fill.options.mounts == Mounts::Cross {
             return Ok(false);
         }
         let root = rustix::fs::fstat(self.fill.src_root)
@@ -497,7 +489,8 @@ impl<'f> FillWorker<'f> {
 
     /// Returns whether an entry of the source that could not be opened is left out, with a note, instead of ending the run.
     fn may_skip(&self, errno: Errno, path: impl FnOnce() -> PathBuf) -> bool {
-        let skips = self.fill.unreadable == UnreadableEntry::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
+        let skips =
+            self.fill.options.unreadable == UnreadableEntry::Skip && matches!(errno, Errno::ACCESS | Errno::PERM);
         if skips {
             self.fill.notes.skipped(path(), SkipReason::Unreadable);
         }
@@ -506,7 +499,7 @@ impl<'f> FillWorker<'f> {
 
     /// Takes note of an entry that is gone since its directory was read, or is another one. A plain copy fails.
     fn vanished(&self, path: PathBuf) -> Result<(), Error> {
-        if self.fill.keep.plain().is_some() {
+        if self.fill.options.plain.is_some() {
             return Err(self.src_error(Operation::Stat, &path, Errno::NOENT));
         }
         self.fill.notes.changed(path);
@@ -522,7 +515,7 @@ impl<'f> FillWorker<'f> {
     fn is_calves_own(&self, at: BorrowedPair<'_>, name: &CStr) -> bool {
         let own = is_calves_own(name.to_bytes())
             && matches!(self.fill.paths, Paths::Below)
-            && self.fill.keep.plain().is_none();
+            && self.fill.options.plain.is_none();
         if own {
             self.fill.notes.skipped(at.node.path_of(name), SkipReason::CalvesOwn);
         }

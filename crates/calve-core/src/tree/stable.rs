@@ -7,7 +7,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
@@ -17,15 +17,14 @@ use rustix::time::ClockId;
 use super::exclude::Exclusions;
 use super::fill::contents::open_contents;
 use super::fill::metadata::same_version;
-use super::node::Node;
-use super::pool::Pool;
+use super::pool::thread_count;
+use super::walk::{Descent, Folder, Walker, walk, whole_tree};
 use crate::choice::Requirement;
 use crate::error::{Error, ShownPath, StatedRequirement};
 use crate::hidden::is_calves_own;
 use crate::operation::Operation;
-use crate::options::Mounts;
-use crate::progress::CancelToken;
-use crate::sys::{self, Listing, ListingBuffer};
+use crate::options::{CloneOptions, Mounts};
+use crate::sys;
 use crate::tree::source::Source;
 
 /// A moment in the time of the source's file system: whatever changes later has a later change time (ctime).
@@ -257,9 +256,7 @@ pub(crate) struct StabilityCheck<'a> {
     pub(crate) source: &'a Source,
     pub(crate) since: Since,
     pub(crate) exclude: &'a Exclusions,
-    pub(crate) mounts: Mounts,
-    pub(crate) threads: usize,
-    pub(crate) cancel: &'a CancelToken,
+    pub(crate) options: &'a CloneOptions,
     /// The root as it was before the source was renamed, because a rename changes its change time.
     pub(crate) renamed: Option<&'a Stat>,
 }
@@ -284,23 +281,18 @@ pub(crate) fn changed(check: &StabilityCheck<'_>) -> Result<Option<PathBuf>, Err
     if is_other {
         return Ok(Some(PathBuf::new()));
     }
-    let pool = Pool::new(check.threads, check.cancel.clone());
-    let found = pool.run(Node::root(), |pool| {
-        let mut buffer = ListingBuffer::new();
-        let mut found = None;
-        while let Some(node) = pool.next() {
-            match look(check, pool, &node, &root, &mut buffer) {
-                Ok(None) => {}
-                Ok(Some(path)) => {
-                    found = Some(path);
-                    pool.stop();
-                }
-                Err(error) => pool.fail(error),
-            }
+    let worker = || StabilityWorker { check, root: &root, found: None, failure: None };
+    let (threads, cancel) = (thread_count(check.options.threads), &check.options.cancel);
+    let mut first = None;
+    for StabilityWorker { found, failure, .. } in
+        walk(&[source.directory()], vec![whole_tree(0)], threads, cancel, worker)?
+    {
+        if let Some((path, errno)) = failure {
+            return Err(Error::io(Operation::Stat, source.path().join(path), errno));
         }
-        found
-    })?;
-    Ok(found.into_iter().flatten().min())
+        first = first.into_iter().chain(found).min();
+    }
+    Ok(first)
 }
 
 fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
@@ -308,67 +300,48 @@ fn is_same_but_for_name(before: &Stat, now: &Stat) -> bool {
     told(before) == told(now)
 }
 
-/// Finds the first entry of one directory that has changed. Gives those below to the pool.
-fn look(
-    check: &StabilityCheck<'_>,
-    pool: &Pool<Arc<Node>>,
-    node: &Arc<Node>,
-    root: &Stat,
-    buffer: &mut ListingBuffer,
-) -> Result<Option<PathBuf>, Error> {
-    let failed = |operation, path: &Path, errno| Error::io(operation, check.source.path().join(path), errno);
-    let directory = match node.open_source(check.source.directory()) {
-        Ok(directory) => directory,
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(node.path())),
-        Err(errno) => return Err(failed(Operation::OpenDirectory, &node.path(), errno)),
-    };
-    let mut listing =
-        Listing::new(directory.as_fd(), buffer).map_err(|e| failed(Operation::ReadDirectory, &node.path(), e))?;
-    while let Some(entry) = listing.next() {
-        let entry = entry.map_err(|errno| failed(Operation::ReadDirectory, &node.path(), errno))?;
-        if pool.stopped() {
-            return Ok(None);
-        }
-        match one(check, node, directory.as_fd(), entry.name, root) {
-            Ok(EntryState::Quiet) => {}
-            Ok(EntryState::Below) => pool.give(Node::child(node, entry.name)),
-            Ok(EntryState::Changed) | Err(Errno::NOENT) => return Ok(Some(node.path_of(entry.name))),
-            Err(errno) => return Err(failed(Operation::Stat, &node.path_of(entry.name), errno)),
-        }
-    }
-    Ok(None)
+struct StabilityWorker<'a> {
+    check: &'a StabilityCheck<'a>,
+    root: &'a Stat,
+    /// An entry that has changed.
+    found: Option<PathBuf>,
+    failure: Option<(PathBuf, Errno)>,
 }
 
-enum EntryState {
-    Quiet,
-    /// A directory that has not changed; there is more in it.
-    Below,
-    Changed,
-}
+impl Walker for StabilityWorker<'_> {
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, _kind: FileType) -> Descent {
+        if self.found.is_some() || is_calves_own(name.to_bytes()) {
+            return Descent::No;
+        }
+        let stat = match rustix::fs::statat(folder.directory(), name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(errno) => {
+                self.failed(folder.tree, folder.node.path_of(name), errno);
+                return Descent::No;
+            }
+        };
+        let StabilityCheck { exclude, options, since, .. } = self.check;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let is_left_out =
+            || !exclude.is_empty() && exclude.matches(&folder.node.path_of(name), kind == FileType::Directory);
+        // Neither is cloned.
+        if kind == FileType::Socket || is_left_out() {
+            return Descent::No;
+        }
+        if since.has_changed(&stat) {
+            self.found = Some(folder.node.path_of(name));
+            return Descent::No;
+        }
+        let stays_out = options.mounts == Mounts::Stay && stat.st_dev != self.root.st_dev;
+        if stays_out { Descent::No } else { Descent::Yes }
+    }
 
-fn one(
-    check: &StabilityCheck<'_>,
-    node: &Arc<Node>,
-    directory: BorrowedFd<'_>,
-    name: &CStr,
-    root: &Stat,
-) -> sys::Result<EntryState> {
-    if is_calves_own(name.to_bytes()) {
-        return Ok(EntryState::Quiet);
+    fn failed(&mut self, _tree: usize, path: PathBuf, errno: Errno) {
+        match errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => _ = self.found.get_or_insert(path),
+            errno => _ = self.failure.get_or_insert((path, errno)),
+        }
     }
-    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    let is_directory = kind == FileType::Directory;
-    // Neither is cloned.
-    if kind == FileType::Socket || !check.exclude.is_empty() && check.exclude.matches(&node.path_of(name), is_directory)
-    {
-        return Ok(EntryState::Quiet);
-    }
-    if check.since.has_changed(&stat) {
-        return Ok(EntryState::Changed);
-    }
-    let stays_out = check.mounts == Mounts::Stay && stat.st_dev != root.st_dev;
-    Ok(if is_directory && !stays_out { EntryState::Below } else { EntryState::Quiet })
 }
 
 #[cfg(test)]

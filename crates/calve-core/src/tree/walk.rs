@@ -16,8 +16,9 @@ use crate::report::SkippedEntry;
 use crate::sys::{self, Listing, ListingBuffer};
 
 use super::ahead::{self, PendingStack};
+use super::location::DIRECTORY;
 use super::names::Names;
-use super::node::Node;
+use super::node::{Node, open_source};
 use super::pool::{Pool, open_directories_per_worker};
 
 /// One worker of [`crate::scan_tree`].
@@ -141,7 +142,9 @@ pub(crate) fn reason(errno: Errno) -> SkipReason {
 /// One worker of [`walk`]. Nothing that it meets ends the walk.
 pub(crate) trait Walker: Send {
     /// Opens a directory in `folder` for reading. `None` leaves it alone.
-    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>>;
+    fn open(&mut self, folder: &Folder<'_>, name: &CStr) -> sys::Result<Option<OwnedFd>> {
+        open_source(folder.directory(), name, DIRECTORY).map(Some)
+    }
 
     /// Comes to an open directory. Its entries follow, on the same worker, unless this returns an error.
     fn directory(&mut self, _folder: &Folder<'_>) -> sys::Result<()> {
@@ -152,7 +155,7 @@ pub(crate) trait Walker: Send {
     fn entry(&mut self, folder: &Folder<'_>, name: &CStr, kind: FileType) -> Descent;
 
     /// Receives the number of entries that a directory had.
-    fn listed(&mut self, entries: u64);
+    fn listed(&mut self, _entries: u64) {}
 
     /// Receives what could not be read, by its path below the root of its tree.
     fn failed(&mut self, tree: usize, path: PathBuf, errno: Errno);

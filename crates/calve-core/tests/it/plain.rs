@@ -5,8 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use calve_core::{
-    CloneOptions, Error, KeptLinks, KeptProperties, KeptTimes, KeptXattrs, LeftLinks, OverwriteRule, PlainCopy,
-    Strategy, merge_tree,
+    CloneOptions, Error, KeptLinks, KeptTimes, KeptXattrs, LeftLinks, OverwriteRule, PlainCopy, Strategy, merge_tree,
 };
 use calve_testkit::{FileSystem, Tree, Volume, is_root, require_root};
 use fs_err as fs;
@@ -16,7 +15,7 @@ use crate::cloning::{clone_with, options, refused};
 const NOTHING: PlainCopy = PlainCopy { times: KeptTimes::None, xattrs: KeptXattrs::No, links: KeptLinks::Verbatim };
 
 fn plain(plain: PlainCopy) -> CloneOptions {
-    options(|options| options.keep = KeptProperties::Plain(plain))
+    options(|options| options.plain = Some(plain))
 }
 
 /// Type, mode, and contents or target, by path.
@@ -240,7 +239,7 @@ fn a_destination_that_changes_type_during_a_merge_is_not_replaced() {
     let spoiled = dst.clone();
     // The last look is taken between the check and the moves.
     let options = options(|options| {
-        options.keep = KeptProperties::Plain(NOTHING);
+        options.plain = Some(NOTHING);
         options.last_look = Some(calve_core::LastLook::new(move || {
             fs::remove_file(spoiled.join("d/script")).unwrap();
             fs::create_dir(spoiled.join("d/script")).unwrap();

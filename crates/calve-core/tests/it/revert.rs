@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use calve_core::{CancelToken, CloneOptions, CloneState, RevertOptions, RevertReport, clone_tree, revert};
+use calve_core::{CancelToken, CloneOptions, CloneState, RevertReport, clone_tree, revert};
 use calve_testkit::{
     BindMount, FileSystem, SplitMix64, Tree, Volume, assert_same, few_rounds, fingerprint, is_root, node_modules_like,
     require_program,
@@ -46,7 +46,7 @@ impl RevertFixture {
 
     fn revert(&self) -> Option<RevertReport> {
         let state = self.state.as_ref().unwrap();
-        revert(&self.clone(), &self.src(), state, &RevertOptions::default()).unwrap()
+        revert(&self.clone(), &self.src(), state, &CloneOptions::default()).unwrap()
     }
 
     /// Reverts the clone, and compares.

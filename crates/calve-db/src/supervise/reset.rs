@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use calve_core::{CancelToken, Choice, RemovalWait, RevertOptions, Strategy};
+use calve_core::{CancelToken, Choice, CloneOptions, RemovalWait, Strategy};
 
 use super::{End, Supervisor};
 use crate::end_reason::EndReason;
@@ -109,7 +109,7 @@ impl Supervisor<'_> {
         }
         let started = Instant::now();
         let placed = self.launched.placed.as_ref()?;
-        let mut options = RevertOptions::default();
+        let mut options = CloneOptions::default();
         options.strategy = Choice::Only(placed.strategy);
         options.cancel = cancel.clone();
         let work = || calve_core::revert(&self.files.join("data"), &template.join("data"), &state, &options);

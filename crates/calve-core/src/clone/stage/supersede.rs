@@ -14,7 +14,6 @@ use crate::staging::{Oversight, Publication, RootKind, Verdict};
 use crate::tree::exclude::Exclusions;
 use crate::tree::location::{Location, identity};
 use crate::tree::notes::Notes;
-use crate::tree::pool::thread_count;
 use crate::tree::source::Source;
 use crate::tree::stable::{Since, StabilityCheck, changed};
 
@@ -82,9 +81,7 @@ fn stability_check<'a>(
     options: &'a CloneOptions,
     renamed: Option<&'a Stat>,
 ) -> StabilityCheck<'a> {
-    let Origin { source, exclude, .. } = origin;
-    let threads = thread_count(options.threads);
-    StabilityCheck { source, since, exclude, mounts: options.mounts, threads, cancel: &options.cancel, renamed }
+    StabilityCheck { source: &origin.source, since, exclude: &origin.exclude, options, renamed }
 }
 
 impl StagedTree<'_> {

@@ -95,7 +95,7 @@ impl FillWorker<'_> {
 
     /// Returns whether a plain copy fails because of an entry of that kind.
     fn is_refused(&self, kind: FileType) -> bool {
-        let Some(plain) = self.fill.keep.plain() else { return false };
+        let Some(plain) = self.fill.options.plain.as_ref() else { return false };
         match kind {
             FileType::Directory | FileType::RegularFile => false,
             FileType::Symlink => matches!(plain.links, KeptLinks::Refuse),
@@ -119,7 +119,7 @@ impl FillWorker<'_> {
         match sys::clone_directory(src.as_fd(), at.dst, name) {
             Ok(()) => {
                 std::thread::sleep(started.elapsed() / PAUSE_SHARE);
-                self.fill.progress.add(*entries, 0);
+                self.fill.options.progress.add(*entries, 0);
                 Ok(Some(EntryOutcome::Yes))
             }
             // Its entries are cloned one by one, and each may be copied.
@@ -184,7 +184,7 @@ impl FillWorker<'_> {
         stat: &Stat,
         make: impl FnOnce(&mut Self, &mut dyn FnMut()) -> Result<EntryOutcome, Error>,
     ) -> Result<EntryOutcome, Error> {
-        if stat.st_nlink < 2 || self.fill.keep.plain().is_some() {
+        if stat.st_nlink < 2 || self.fill.options.plain.is_some() {
             return make(self, &mut || ());
         }
         let shared = self.shared;
@@ -260,7 +260,7 @@ impl FillWorker<'_> {
             .keep(XattrTarget::Open(src), Target::Open(dst.as_fd()), stat, Some(now), &path)
             .map_err(|fault| self.fault(&path(), fault))?;
         // The standard libraries do not look again.
-        if self.fill.keep.plain().is_none() {
+        if self.fill.options.plain.is_none() {
             let after = rustix::fs::fstat(src).map_err(|errno| self.src_error(Operation::Stat, &path(), errno))?;
             if moved.short || !same_version(stat, &after) {
                 self.fill.notes.changed(path());
@@ -359,7 +359,7 @@ impl FillWorker<'_> {
 
     fn symlink(&mut self, at: BorrowedPair<'_>, name: &CStr) -> Result<EntryOutcome, Error> {
         let path = || at.node.path_of(name);
-        if let Some(KeptLinks::Listed(links)) = self.fill.keep.plain().map(|plain| &plain.links) {
+        if let Some(KeptLinks::Listed(links)) = self.fill.options.plain.as_ref().map(|plain| &plain.links) {
             links.add(path());
             return Ok(EntryOutcome::Yes);
         }
@@ -375,7 +375,7 @@ impl FillWorker<'_> {
             Err(Errno::INVAL) => return Ok(EntryOutcome::OtherKind),
             Err(errno) => return Err(self.src_error(Operation::ReadLink, &path(), errno)),
         };
-        let target = match self.fill.keep.plain().map(|plain| &plain.links) {
+        let target = match self.fill.options.plain.as_ref().map(|plain| &plain.links) {
             Some(KeptLinks::Absolute(base)) => absolute(base, &at.node.path(), target),
             _ => target,
         };

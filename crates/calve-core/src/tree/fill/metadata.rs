@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, RawMode, Stat, Timespec, Timestam
 use rustix::io::Errno;
 
 use crate::operation::Operation;
-use crate::options::{KeptProperties, KeptTimes, KeptXattrs, PlainCopy};
+use crate::options::{KeptTimes, KeptXattrs, PlainCopy};
 use crate::reason::WarningCode;
 use crate::sys::{self, XattrTarget};
 use crate::tree::notes::Notes;
@@ -98,10 +98,10 @@ const SET_ID: RawMode = 0o6000;
 const ALL_MODE_BITS: RawMode = 0o7777;
 
 impl<'a> Keeper<'a> {
-    pub(crate) fn new(created: NewFileDefaults, keep: &'a KeptProperties, notes: &'a Notes) -> Self {
+    pub(crate) fn new(created: NewFileDefaults, plain: Option<&'a PlainCopy>, notes: &'a Notes) -> Self {
         Self {
             created,
-            plain: keep.plain(),
+            plain,
             of_upper: false,
             notes,
             names: Vec::new(),

@@ -53,7 +53,7 @@ impl SetsOfFill {
 /// Returns whether somebody may write to the files of a set, and the copy is to be good nevertheless.
 pub(super) fn are_watched(fill: &Fill<'_>) -> bool {
     let is_same_inode = matches!(fill.files, Files::Hardlink);
-    !is_same_inode && !fill.is_upper && fill.frozen.is_none() && fill.keep.plain().is_none()
+    !is_same_inode && !fill.is_upper && fill.options.frozen.is_none() && fill.options.plain.is_none()
 }
 
 /// One try at a set.
