@@ -40,6 +40,8 @@ pub(crate) struct World {
 }
 
 const SEGMENTS: &str = "/proc/sysvipc/shm";
+/// In the numbers of statfs(2).
+const BTRFS: i64 = 0x9123_683E;
 
 /// A copy of the program that every user can reach, and a data directory of each engine, made once. Nothing is left to be ended when
 /// the tests end.
@@ -204,15 +206,30 @@ impl World {
         found
     }
 
-    /// A template `t` with a thousand rows, taken over from a data directory that was made before.
+    /// A template `t` with a thousand rows. It is made once for all tests, by taking over a data directory, and copied here.
     pub(crate) fn template(&self, engine: Engine) {
+        let templates = self.home().join("db/templates");
+        // A copy of a subvolume is none, and could not be snapshot.
+        if rustix::fs::statfs(&self.home()).unwrap().f_type == BTRFS {
+            return self.take_over(engine);
+        }
+        fs::create_dir_all(&templates).unwrap();
+        copy(&taken_over(engine), &templates.join("t"));
+        if self.user == User::Unprivileged {
+            let document = templates.join("t/template.json");
+            let mut template: Value = serde_json::from_slice(&fs::read(&document).unwrap()).unwrap();
+            template["account"] = serde_json::json!({ "user": UnprivilegedUser::UID, "group": UnprivilegedUser::GID });
+            fs::write(&document, template.to_string()).unwrap();
+            self.give(&self.home());
+        }
+    }
+
+    fn take_over(&self, engine: Engine) {
         let mut from = made(engine);
         if self.user == User::Unprivileged {
             let own = self.path().join(format!("from-{}", engine.name()));
-            if !own.exists() {
-                copy(&from, &own);
-                self.give(&own);
-            }
+            copy(&from, &own);
+            self.give(&own);
             from = own;
         }
         self.db(["template", "create", "t", "--engine", engine.name(), "-q", "--from"]).arg(&from).succeeds();
@@ -378,17 +395,32 @@ fn shared() -> &'static Path {
 /// The data directory of an engine, filled and stopped.
 fn made(engine: Engine) -> PathBuf {
     let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let home = shared().join("home");
-    let template = format!("made-{}", engine.name());
-    let data = home.join("db/templates").join(&template).join("data");
-    if !data.is_dir() {
-        let mut words: Vec<OsString> =
-            ["db", "template", "create", "-q", "--engine", engine.name(), &template, "--"].map(OsString::from).to_vec();
+    create_once(engine, "made", |words| {
+        words.push("--".into());
         words.extend(engine.client(engine.fill()));
+    })
+    .join("data")
+}
+
+/// A template that was made of that data directory.
+fn taken_over(engine: Engine) -> PathBuf {
+    let from = made(engine);
+    let _one = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    create_once(engine, "t", |words| words.extend(["--from".into(), from.into()]))
+}
+
+/// Makes a template of that name, unless it is there.
+fn create_once(engine: Engine, name: &str, more: impl FnOnce(&mut Vec<OsString>)) -> PathBuf {
+    let home = shared().join(engine.name());
+    let place = home.join("db/templates").join(name);
+    if !place.is_dir() {
+        let mut words: Vec<OsString> =
+            ["db", "template", "create", "-q", "--engine", engine.name(), name].map(OsString::from).to_vec();
+        more(&mut words);
         let output = Command::new(calve_binary()).args(words).env("CALVE_HOME", &home).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    data
+    place
 }
 
 /// A copy of a stopped data directory, for this user.
