@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub use client::check_option_files;
 
 /// How a server is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// For programs that take URLs, by the private socket.
     pub url: String,

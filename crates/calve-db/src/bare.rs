@@ -6,7 +6,6 @@
 use std::fs::File;
 
 use calve_core::{CancelToken, RemovalWait};
-use rustix::fs::FlockOperation;
 
 use crate::address::Address;
 use crate::container::{self, ServerProcess};
@@ -16,7 +15,6 @@ use crate::files::{random, trash};
 use crate::launch::data::{Mounts, clone_data};
 use crate::launch::{LaunchRequest, Places, as_seen, instance, open_up, places, start_server};
 use crate::messages::{Origin, Spec};
-use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord, Home, RegistryPlace};
 use crate::server::spec_of;
 use crate::sys::{self, ProcessEnd};
@@ -61,9 +59,7 @@ impl<'a> BareServers<'a> {
     pub fn new(home: &'a Home, name: &str) -> Result<Self> {
         let template = template::load(home, name)?;
         home.prepare()?;
-        let lock = registry::open_lock(&template.place)?;
-        registry::wait_for(&lock, FlockOperation::LockShared)
-            .map_err(|errno| Error::io(Operation::Lock, &template.place, errno))?;
+        let lock = template::lock(&template.place)?;
         let name = format!("bench-{}", random::letters(8)?);
         Ok(Self { home, template, name, _lock: lock })
     }
@@ -154,21 +150,7 @@ impl Drop for BareServer {
 
 impl Parts {
     fn request<'r>(&'r self, cancel: &'r CancelToken) -> LaunchRequest<'r> {
-        LaunchRequest {
-            port: None,
-            spec: &self.spec,
-            origin: &Origin::Present,
-            files: &self.spec.place,
-            directory: &self.spec.directory,
-            reset: None,
-            is_ahead: false,
-            engine: self.engine,
-            address: &self.address,
-            isolated: false,
-            starter: None,
-            owners: (None, Vec::new()),
-            cancel,
-        }
+        LaunchRequest::new(&self.spec, self.engine, &self.address, false, cancel)
     }
 }
 

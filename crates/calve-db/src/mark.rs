@@ -14,10 +14,7 @@ pub(crate) fn directory(place: &Path) -> PathBuf {
 /// Returns the marks of a server that runs, the oldest first.
 pub fn marks(home: &Home, server: &str) -> Result<Vec<DatabaseTemplate>> {
     let record = registry::find(home, server)?;
-    let places = template::directories(&directory(&registry::place_of(home, &record.name)))?;
-    let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
-    let mut marks: Vec<DatabaseTemplate> =
-        places.iter().filter(is_named).filter_map(|place| template::read(place)).collect();
+    let mut marks = template::read_all(&directory(&registry::place_of(home, &record.name)))?;
     // Several may have been made in a second.
     marks.sort_by_cached_key(template::made);
     Ok(marks)

@@ -1,13 +1,13 @@
 //! A server as its starter sees it: the connection to its supervisor, which this starts.
 
 use std::io::BufReader;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use calve_core::CancelToken;
-use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::container::Container;
 use crate::engine::Purpose;
@@ -20,9 +20,9 @@ use crate::registry::{Home, Record, RegistryPlace};
 use crate::template::DatabaseTemplate;
 use crate::{runtime, sweep, sys};
 
-/// Returns the memory of a server's processes, what they share with each other counted once; `None` if that cannot be told.
-pub fn memory_bytes(server: &Record) -> Option<u64> {
-    sys::tree(server.pid).into_iter().map(sys::memory_bytes).sum()
+/// Returns the memory of a process and of its descendants, what they share with each other counted once; `None` if that cannot be told.
+pub fn memory_bytes(process: u32) -> Option<u64> {
+    sys::tree(process).into_iter().map(sys::memory_bytes).sum()
 }
 
 /// Returns the first process of the server at the other end of a socket, also of one in a container; `None` if that cannot be told.
@@ -139,7 +139,7 @@ pub(crate) struct Starter<'a> {
 }
 
 /// How often a token is looked at, unless a signal that cancels interrupts the wait.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Runs a supervisor, and waits until its server is ready.
 pub(crate) fn run(home: &Home, spec: &mut Spec, place: RegistryPlace, starter: &Starter<'_>) -> Result<OwnedServer> {
@@ -191,8 +191,7 @@ pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) 
         if cancel.is_cancelled() {
             return Err(Error::Interrupted);
         }
-        let mut fds = [PollFd::new(talk.get_ref(), PollFlags::IN)];
-        if matches!(rustix::event::poll(&mut fds, Some(&LOOK_EVERY)), Ok(1..)) {
+        if sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
             break;
         }
     }

@@ -1,7 +1,6 @@
 //! `calve bench db`: what a server on a clone of a template costs, by every strategy that works there.
 
 mod client;
-mod memory;
 mod report;
 mod sample;
 mod servers;

@@ -7,7 +7,6 @@ use calve_db::Error;
 use calve_receipt::bench::Side;
 
 use super::client::Session;
-use super::memory;
 use super::report::Row;
 use super::servers::{Server, Servers, Way};
 use crate::error::BenchError;
@@ -127,7 +126,7 @@ impl Runner<'_> {
         }
         let process = session.server;
         drop(session);
-        sample.memory_bytes = process.and_then(memory::bytes);
+        sample.memory_bytes = process.and_then(calve_db::memory_bytes);
         self.scratch.flush()?;
         sample.disk_bytes = Some(self.scratch.used_bytes()? as i64 - used_bytes as i64);
         Ok(sample)

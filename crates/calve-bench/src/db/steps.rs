@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use calve_db::{PoolOptions, Record};
 
 use super::client::Session;
-use super::{DatabaseBench, memory, program};
+use super::{DatabaseBench, program};
 use crate::error::BenchError;
 use crate::report::shown_ms;
 use crate::setup::check_cancelled;
@@ -118,7 +118,7 @@ impl DatabaseBench<'_> {
         let record = calve_db::find(self.home, &name)?;
         Session::open(&record)?.run(self.query)?;
         let ms = began.elapsed().as_secs_f64() * 1000.0;
-        let memory_bytes = memory::bytes(record.supervisor).map(|bytes| bytes as f64);
+        let memory_bytes = calve_db::memory_bytes(record.supervisor).map(|bytes| bytes as f64);
         calve_db::stop(self.home, &name, self.setup.cancel)?;
         if !record.standby {
             return Err(io::Error::other("a server was started although one waited").into());

@@ -284,24 +284,14 @@ fn build(
                 return Err(error);
             }
         }
+        let about = (plan.engine.name(), &*plan.program.path, &*plan.program.version.text);
         let template = DatabaseTemplate {
-            name: options.name.clone(),
-            engine: plan.engine.name().into(),
-            program: plan.program.path.clone(),
             image: plan.image.clone(),
-            version: plan.program.version.text.clone(),
             key: plan.key.clone(),
             base: plan.base.as_ref().and_then(|base| options.base.clone().or(base.base.clone())),
-            files: 0,
-            bytes: 0,
-            made_unix_s: registry::unix_now(),
             neutralised,
-            id: random::letters(12)?,
-            account,
             notifies,
-            promoted: false,
-            origin: None,
-            place: path.clone(),
+            ..DatabaseTemplate::new(&options.name, about, account, &path)?
         };
         publish::publish(home, plan.engine, &plan.program.version, template)
     });

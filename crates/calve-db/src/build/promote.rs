@@ -50,25 +50,14 @@ pub fn promote(
         registry::sign(&held);
         // A copy of data that was in use has been recovered, and has ended in order since.
         fs::write(log::path(&path), "").map_err(|error| Error::io(Operation::Empty, log::path(&path), error))?;
+        let about = (&*found.engine, &*program.path, &*program.version.text);
         let template = DatabaseTemplate {
-            name: name.clone(),
-            engine: found.engine.clone(),
-            program: program.path.clone(),
-            image: None,
-            version: program.version.text.clone(),
             // Unchanged inputs do not make it again.
             key: old.as_ref().map(|old| old.key.clone()).unwrap_or_default(),
             base: old.as_ref().and_then(|old| old.base.clone()),
-            files: 0,
-            bytes: 0,
-            made_unix_s: registry::unix_now(),
-            neutralised: Vec::new(),
-            id: random::letters(12)?,
-            account: found.account,
             notifies,
             promoted: true,
-            origin: None,
-            place: path.clone(),
+            ..DatabaseTemplate::new(name, about, found.account, &path)?
         };
         publish::publish(home, engine, &program.version, template)
     });

@@ -4,11 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use fs_err as fs;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 
 use crate::engine::{Engine, Version};
 use crate::error::{Error, Result, UnusableData};
+use crate::files::private;
 use crate::log;
 use crate::operation::Operation;
 use crate::registry::Home;
@@ -54,18 +53,11 @@ pub(super) fn check_log(engine: &dyn Engine, place: &Path) -> Result<()> {
 /// Gives a place the name of a template. There is one of that name all the time, if there was one.
 fn name_it(home: &Home, place: &Path, target: &Path, name: &str) -> Result<()> {
     if !target.is_dir() {
-        return fs::rename(place, target).map_err(|error| Error::io(Operation::Rename, place, error));
+        return private::rename(place, target);
     }
     let aside = aside(home, name)?;
-    fs::rename(place, &aside).map_err(|error| Error::io(Operation::Rename, place, error))?;
-    match renameat_with(CWD, &aside, CWD, target, RenameFlags::EXCHANGE) {
-        // There are file systems that cannot do that.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            put_aside(home, target, name)?;
-            fs::rename(&aside, target).map_err(|error| Error::io(Operation::Rename, &aside, error))
-        }
-        exchanged => exchanged.map_err(|errno| Error::io(Operation::Rename, &aside, errno)),
-    }
+    private::rename(place, &aside)?;
+    private::exchange(&aside, target, || put_aside(home, target, name))
 }
 
 /// Makes a template's directory read-only, so that nothing is added beside the data by mistake. The data keep their modes, which clones

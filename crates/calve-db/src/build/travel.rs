@@ -5,7 +5,6 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{CancelToken, RemovalWait};
-use rustix::fs::FlockOperation;
 
 use super::create::wait_for_others;
 use super::{BuildEvent, publish};
@@ -19,7 +18,7 @@ use crate::files::random;
 use crate::launch::make_data;
 use crate::operation::Operation;
 use crate::registry::{self, Home, name};
-use crate::template::{DatabaseTemplate, ImageOrigin, load, manifest};
+use crate::template::{self, DatabaseTemplate, ImageOrigin, load, manifest};
 use crate::{standby, sweep};
 
 /// The caller's file beside the data, for a later pull.
@@ -52,7 +51,7 @@ impl TemplateToSend {
 pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
     let (template, lock) = loop {
         let template = load(home, name)?;
-        let lock = lock(&template)?;
+        let lock = template::lock(&template.place)?;
         // Another one may have got the name before the lock was there.
         if registry::is_lock_of(&lock, &template.place) && load(home, name)?.id == template.id {
             break (template, lock);
@@ -61,18 +60,8 @@ pub fn hold_to_send(home: &Home, name: &str) -> Result<TemplateToSend> {
     if template.image.is_some() {
         return Err(Error::PushFromImage(template.name));
     }
-    match manifest::difference(&template.place)? {
-        None => Ok(TemplateToSend { template, lock }),
-        Some(what) => Err(Error::TemplateDamaged { name: template.name, what }),
-    }
-}
-
-/// Keeps the files of a template for as long as it is held.
-fn lock(template: &DatabaseTemplate) -> Result<File> {
-    let lock = registry::open_lock(&template.place)?;
-    let locked = registry::wait_for(&lock, FlockOperation::LockShared);
-    locked.map_err(|errno| Error::io(Operation::Lock, &template.place, errno))?;
-    Ok(lock)
+    template::check_files(&template.place)?;
+    Ok(TemplateToSend { template, lock })
 }
 
 /// The right to make the template of a name. No other process has it as long as this lives.
@@ -151,7 +140,7 @@ pub fn receive<E: From<Error>>(
         Err(error) => return Err(error.into()),
     };
     old.as_ref().map_or(Ok(()), may_replace)?;
-    let held = old.as_ref().map(self::lock).transpose()?;
+    let held = old.as_ref().map(|old| template::lock(&old.place)).transpose()?;
     if let Some(old) = &old
         && old.origin.as_ref().is_some_and(|origin| origin.digest == options.origin.digest)
         && manifest::difference(&old.place)?.is_none()
@@ -216,25 +205,12 @@ fn make(
     engine.examine(&data, &program.version)?;
     let neutralised = engine.neutralise(&data)?;
     private::give_tree(&Directory::open(place)?, DATA, account)?;
+    let about = (engine.name(), &*program.path, &*program.version.text);
     let template = DatabaseTemplate {
-        name: lock.name.clone(),
-        engine: engine.name().into(),
-        program: program.path.clone(),
-        image: None,
-        version: program.version.text.clone(),
         key: options.key.clone(),
-        base: None,
-        files: 0,
-        bytes: 0,
-        made_unix_s: registry::unix_now(),
         neutralised,
-        id: random::letters(12)?,
-        account,
-        // Not known before a server of this machine has been started on it.
-        notifies: false,
-        promoted: false,
         origin: Some(options.origin.clone()),
-        place: place.to_path_buf(),
+        ..DatabaseTemplate::new(&lock.name, about, account, place)?
     };
     publish::publish(home, engine, &program.version, template)
 }

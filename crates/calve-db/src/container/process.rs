@@ -4,12 +4,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use super::Container;
 use crate::error::{Error, Result};
-use crate::sys::{ProcessEnd, Server};
+use crate::sys::{ProcessEnd, Server, wait_for_any};
 
 /// The number that a runtime's exit code adds to that of the signal that ended a container's first process.
 const BY_SIGNAL: i32 = 128;
@@ -69,10 +68,9 @@ impl ServerProcess {
         let started = Instant::now();
         loop {
             let left = limit.saturating_sub(started.elapsed());
-            let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-            match rustix::event::poll(&mut [PollFd::from_borrowed_fd(end, PollFlags::IN)], Some(&left)) {
-                Err(_) => {}
-                Ok(ready) => return ready > 0,
+            let has_ended = wait_for_any([end], left)[0];
+            if has_ended || left.is_zero() {
+                return has_ended;
             }
         }
     }

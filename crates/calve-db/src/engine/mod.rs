@@ -214,7 +214,7 @@ pub(crate) struct Instance {
     pub(crate) version: String,
     /// The data directory as the server sees it. Beside it is `tmp`, for temporary files.
     pub(crate) data: PathBuf,
-    /// The data directory as this process sees it, if it does.
+    /// The data directory as this process sees it.
     pub(crate) data_here: PathBuf,
     /// For sockets: the server's own.
     pub(crate) sockets: PathBuf,

@@ -9,14 +9,17 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::files::account::Account;
 use crate::files::confined;
 use crate::files::directory::Directory;
 use crate::operation::Operation;
+use crate::sys;
 
 /// The mode of a directory that only this user may enter.
 pub(crate) const CLOSED: u32 = 0o700;
@@ -38,7 +41,7 @@ fn open_with(path: &Path, how: OFlags) -> Result<File> {
     let failed = |errno| Error::io(Operation::Open, path, errno);
     // A FIFO would otherwise be waited for.
     let flags = how | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = crate::sys::retry(|| rustix::fs::openat(CWD, path, flags, mode(SECRET)));
+    let opened = sys::retry(|| rustix::fs::openat(CWD, path, flags, mode(SECRET)));
     let file = opened.map_err(failed)?;
     let found = rustix::fs::fstat(&file).map_err(failed)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
@@ -53,7 +56,25 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<()> {
     let staged = path.with_extension("new");
     let mut file = create(&staged)?;
     file.write_all(contents).map_err(|error| Error::io(Operation::Write, &staged, error))?;
-    fs_err::rename(&staged, path).map_err(|error| Error::io(Operation::Rename, &staged, error))
+    rename(&staged, path)
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs_err::rename(from, to).map_err(|error| Error::io(Operation::Rename, from, error))
+}
+
+/// Gives a directory the name of another one, which gets its name. There is one of that name all the time, unless the file system cannot do
+/// that: then `put_aside` takes the other one away first.
+pub(crate) fn exchange(from: &Path, to: &Path, put_aside: impl FnOnce() -> Result<()>) -> Result<()> {
+    match sys::exchange(from, to) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => put_aside().and_then(|()| rename(from, to)),
+        exchanged => exchanged.map_err(|errno| Error::io(Operation::Rename, from, errno)),
+    }
+}
+
+/// Reads a document. Returns `None` where there is none, or one that is not valid.
+pub(crate) fn read_json<D: DeserializeOwned>(path: &Path) -> Option<D> {
+    serde_json::from_slice(&fs_err::read(path).ok()?).ok()
 }
 
 /// Replaces the contents of a file by a document.
@@ -65,7 +86,7 @@ pub(crate) fn write_json(path: &Path, document: &impl Serialize) -> Result<()> {
 /// Creates an empty file, and replaces what is there.
 pub(crate) fn create(path: &Path) -> Result<File> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(Error::io(Operation::Create, path, rustix::io::Errno::INVAL));
+        return Err(Error::io(Operation::Create, path, Errno::INVAL));
     };
     let above = Directory::open(above)?;
     above.remove_file(name)?;
@@ -75,7 +96,7 @@ pub(crate) fn create(path: &Path) -> Result<File> {
 /// Creates a directory if there is none, and sets its permissions. Refuses a directory of another user.
 pub(crate) fn make_directory(path: &Path, permissions: u32) -> Result<Directory> {
     match rustix::fs::mkdir(path, mode(permissions)) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(Error::io(Operation::CreateDirectory, path, errno)),
     }
     let directory = Directory::open(path)?;

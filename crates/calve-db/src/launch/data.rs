@@ -24,6 +24,11 @@ pub(crate) struct DataClone {
 }
 
 impl DataClone {
+    /// Returns why better strategies were not used, in words.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        self.refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
+    }
+
     /// Returns the same description, of data that are on no overlay.
     pub(crate) fn again(&self) -> Self {
         Self {

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, CloneOptions, CloneState, RemovalWait, RevertReport, Strategy};
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::FlockOperation;
+use rustix::event::{PollFd, PollFlags};
 
 use self::data::{DataClone, Mounts, clone_data};
 pub(crate) use self::port::Port;
@@ -33,7 +32,7 @@ use crate::operation::Operation;
 use crate::registry::{self, EarlyRecord};
 use crate::runtime;
 use crate::sys::{self, ProcessEnd};
-use crate::template::manifest;
+use crate::template::{self, manifest};
 
 /// The data directory, in a server's place.
 const DATA: &str = "data";
@@ -61,6 +60,33 @@ pub(crate) struct LaunchRequest<'a> {
     pub(crate) cancel: &'a CancelToken,
 }
 
+impl<'a> LaunchRequest<'a> {
+    /// Returns the request for a server in its first directories, on the data that `spec` names, with no port and nobody who waits.
+    pub(crate) fn new(
+        spec: &'a Spec,
+        engine: &'static dyn Engine,
+        address: &'a Address,
+        isolated: bool,
+        cancel: &'a CancelToken,
+    ) -> Self {
+        Self {
+            spec,
+            origin: &spec.origin,
+            files: spec.files(),
+            directory: &spec.directory,
+            reset: None,
+            is_ahead: false,
+            engine,
+            address,
+            port: None,
+            isolated,
+            starter: None,
+            owners: (None, Vec::new()),
+            cancel,
+        }
+    }
+}
+
 /// The owners, whose end is the server's, as far as descriptors tell: of a socket, and of processes.
 pub(crate) type Owners<'a> = (Option<BorrowedFd<'a>>, Vec<BorrowedFd<'a>>);
 
@@ -85,9 +111,6 @@ impl ResetData {
 /// A server that answers.
 pub(crate) struct RunningServer {
     pub(crate) server: ServerProcess,
-    pub(crate) strategy: Option<Strategy>,
-    pub(crate) refused: Vec<String>,
-    pub(crate) clone_took: Duration,
     pub(crate) ready_took: Duration,
     pub(crate) notifies: bool,
     pub(crate) neutralised: Vec<String>,
@@ -149,9 +172,6 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     let is_overlay = placed.as_ref().is_some_and(|placed| placed.strategy == Strategy::Overlay);
     Ok(RunningServer {
         server,
-        strategy: placed.as_ref().map(|placed| placed.strategy).or(spec.strategy),
-        refused: placed.as_ref().map(refusals).unwrap_or_default(),
-        clone_took: placed.as_ref().map_or(Duration::ZERO, |placed| placed.took),
         ready_took: started.elapsed(),
         notifies,
         neutralised,
@@ -220,10 +240,6 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
     }
 }
 
-fn refusals(placed: &DataClone) -> Vec<String> {
-    placed.refused.iter().map(|refusal| format!("{}: {}", refusal.strategy, refusal.reason)).collect()
-}
-
 /// Returns the large files that an overlay copies as a whole.
 fn copied_at_first_open(wanted: &LaunchRequest<'_>, placed: Option<&DataClone>) -> Vec<LargeFile> {
     match wanted.origin {
@@ -278,21 +294,6 @@ struct PreparedData {
     neutralised: Vec<String>,
 }
 
-/// Returns the lock of the template in a place, whose files are as they were made.
-fn held(wanted: &LaunchRequest<'_>, template: &Path) -> Result<File> {
-    let lock = registry::open_lock(template)?;
-    registry::wait_for(&lock, FlockOperation::LockShared)
-        .map_err(|errno| Error::io(Operation::Lock, template, errno))?;
-    let damage = if wanted.reset.is_some() { None } else { manifest::difference(template)? };
-    match damage {
-        None => Ok(lock),
-        Some(what) => {
-            let name = template.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Err(Error::TemplateDamaged { name, what })
-        }
-    }
-}
-
 fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) -> Result<PreparedData> {
     let spec = wanted.spec;
     match wanted.origin {
@@ -303,7 +304,9 @@ fn data_directory(wanted: &LaunchRequest<'_>, place: &Directory, data: &Path) ->
             Ok(PreparedData { placed: None, template: None, neutralised: Vec::new() })
         }
         Origin::Template(template) => {
-            let lock = held(wanted, template)?;
+            let lock = template::lock(template)?;
+            // A reset has looked at them.
+            wanted.reset.map_or_else(|| template::check_files(template), |_| Ok(()))?;
             if let Some(placed) = wanted.reset.and_then(ResetData::placed) {
                 let placed = Some(placed.again());
                 return Ok(PreparedData { placed, template: Some(lock), neutralised: Vec::new() });
@@ -372,12 +375,8 @@ fn initialise(wanted: &LaunchRequest<'_>, data: &Path, settings: &Directory, out
             let full = log::full(wanted.spec.files(), &said);
             return Err(Error::Program { program: name, how: ended.to_string(), said, full });
         }
-        let mut fds: Vec<_> =
-            program.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).into_iter().collect();
-        let before = fds.len();
-        fds.extend(wanted.starter.map(|starter| PollFd::from_borrowed_fd(starter, PollFlags::IN)));
-        let _ = rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 }));
-        if wanted.cancel.is_cancelled() || fds.get(before).is_some_and(|starter| !starter.revents().is_empty()) {
+        let ready = sys::wait_for_any(wanted.starter.into_iter().chain(program.end()), Duration::from_millis(50));
+        if wanted.cancel.is_cancelled() || (wanted.starter.is_some() && ready[0]) {
             return Err(Error::Interrupted);
         }
     }

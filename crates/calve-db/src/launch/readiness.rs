@@ -5,8 +5,6 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
-
 use crate::address::Address;
 use crate::container::ServerProcess;
 use crate::engine::{Engine, Probe};
@@ -16,6 +14,7 @@ use crate::files::directory::Directory;
 use crate::files::private;
 use crate::operation::Operation;
 use crate::runtime::NOTICES;
+use crate::sys;
 
 const PROBE_EVERY: Duration = Duration::from_millis(1);
 /// An answer takes a millisecond where nothing else is to be done.
@@ -103,12 +102,8 @@ pub(crate) fn wait(server: &mut ServerProcess, waiting: &ReadinessWait<'_>) -> R
 
 /// Waits until something happens, at most a millisecond, or 50 if the server tells when it is ready. Returns whether the starter has gone.
 fn pause(server: &ServerProcess, waiting: &ReadinessWait<'_>) -> bool {
-    let mut fds = vec![PollFd::from_borrowed_fd(waiting.notices.socket.as_fd(), PollFlags::IN)];
-    fds.extend(server.end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
-    let before = fds.len();
-    fds.extend(waiting.starter.map(|starter| PollFd::from_borrowed_fd(starter, PollFlags::IN)));
-    let milliseconds = if waiting.notifies { PROBE_EVERY * 50 } else { PROBE_EVERY };
-    let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(milliseconds.subsec_nanos()) };
-    let _ = rustix::event::poll(&mut fds, Some(&limit));
-    fds.get(before).is_some_and(|starter| !starter.revents().is_empty())
+    let limit = if waiting.notifies { PROBE_EVERY * 50 } else { PROBE_EVERY };
+    let others = server.end().into_iter().chain([waiting.notices.socket.as_fd()]);
+    let ready = sys::wait_for_any(waiting.starter.into_iter().chain(others), limit);
+    waiting.starter.is_some() && ready[0]
 }

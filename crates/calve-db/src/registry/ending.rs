@@ -44,13 +44,9 @@ fn path(logs: &Path, name: &str) -> PathBuf {
     logs.join(format!("{name}{SUFFIX}"))
 }
 
-fn read(path: &Path) -> Option<Ending> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
-}
-
 /// Returns the ending of the server of that name.
 pub(crate) fn ending(home: &Home, name: &str) -> Option<Ending> {
-    read(&path(&home.logs(), name))
+    private::read_json(&path(&home.logs(), name))
 }
 
 /// Forgets the earlier servers of a name.
@@ -62,7 +58,7 @@ pub(crate) fn forget(home: &Home, name: &str) {
 pub fn endings(home: &Home) -> Vec<Ending> {
     let entries = fs::read_dir(home.logs()).into_iter().flatten().flatten().map(|entry| entry.path());
     let files = entries.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(SUFFIX)));
-    let mut found: Vec<Ending> = files.filter_map(|path| read(&path)).collect();
+    let mut found: Vec<Ending> = files.filter_map(|path| private::read_json(&path)).collect();
     found.sort_by(|a, b| b.ended_unix_s.cmp(&a.ended_unix_s).then_with(|| a.name.cmp(&b.name)));
     found
 }

@@ -48,7 +48,7 @@ pub(crate) fn built_template(place: &str) -> Option<&str> {
 }
 
 /// A server, as it is written down.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub name: String,
     pub engine: String,
@@ -166,19 +166,21 @@ pub(crate) fn reserve(home: &Home, name: &str) -> Result<RegistryPlace> {
         Err(Errno::EXIST) => return Err(Error::ServerExists(name.into())),
         Err(errno) => return Err(Error::io(Operation::CreateDirectory, &path, errno)),
     }
-    let lock = open_lock(&path)?;
     // A process that only looks whether somebody holds it has it for a moment.
-    wait_for(&lock, FlockOperation::LockExclusive)
-        .map_err(|errno| Error::io(Operation::Lock, path.join(LOCK), errno))?;
+    let lock = take_lock(&path.join(LOCK))?;
     sign(&lock);
     Ok(RegistryPlace { path, lock })
 }
 
 /// Keeps others from making and sweeping places for as long as it is held, which must be short.
 pub(crate) fn lock_all(home: &Home) -> Result<File> {
-    let path = home.servers().join(".lock");
-    let file = private::open(&path)?;
-    wait_for(&file, FlockOperation::LockExclusive).map_err(|errno| Error::io(Operation::Lock, &path, errno))?;
+    take_lock(&home.servers().join(".lock"))
+}
+
+/// Opens a lock, and waits until nobody else holds it.
+pub(crate) fn take_lock(path: &Path) -> Result<File> {
+    let file = private::open(path)?;
+    wait_for(&file, FlockOperation::LockExclusive, path)?;
     Ok(file)
 }
 
@@ -224,8 +226,8 @@ pub(crate) fn is_signed_by_the_dead(place: &Path) -> bool {
 }
 
 /// Calls flock(2), again whenever a signal interrupts it.
-pub(crate) fn wait_for(file: impl AsFd, operation: FlockOperation) -> rustix::io::Result<()> {
-    crate::sys::retry(|| rustix::fs::flock(file.as_fd(), operation))
+pub(crate) fn wait_for(file: &File, operation: FlockOperation, path: &Path) -> Result<()> {
+    sys::retry(|| rustix::fs::flock(file, operation)).map_err(|errno| Error::io(Operation::Lock, path, errno))
 }
 
 /// Returns whether somebody holds the lock of a directory. What has none is held by nobody.
@@ -289,12 +291,12 @@ pub(crate) fn write_begun(place: &Path, begun: &EarlyRecord) -> Result<()> {
 }
 
 pub(crate) fn read_begun(place: &Path) -> Option<EarlyRecord> {
-    serde_json::from_slice(&fs::read(place.join(BEGUN)).ok()?).ok()
+    private::read_json(&place.join(BEGUN))
 }
 
 /// Reads the record of a place. `None` until its server is ready.
 pub(crate) fn read(place: &Path) -> Option<Record> {
-    serde_json::from_slice(&fs::read(place.join(RECORD)).ok()?).ok()
+    private::read_json(&place.join(RECORD))
 }
 
 /// Lists the places that exist, whether or not somebody looks after them.

@@ -1,14 +1,13 @@
 //! A server on a copy of a service's data, to make a template of it.
 
 use calve_core::CancelToken;
-use fs_err as fs;
 
 use super::create::{StagedData, from_service};
 use super::{DATA, Service};
 use crate::engine::Purpose;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::files::private;
 use crate::messages::{Origin, Spec};
-use crate::operation::Operation;
 use crate::registry::{Home, RegistryPlace};
 use crate::server::{self, OwnedServer, Starter, new_spec};
 use crate::sweep;
@@ -47,7 +46,7 @@ fn copy(home: &Home, source: &str, place: &RegistryPlace, cancel: &CancelToken) 
     let staged = StagedData::make(home, source)?;
     let service = from_service(home, source, &staged.place, cancel)?;
     let (from, to) = (staged.place.join(DATA), place.path.join(DATA));
-    fs::rename(&from, &to).map_err(|error| Error::io(Operation::Rename, &from, error))?;
+    private::rename(&from, &to)?;
     service.engine()?.scrub(&to)?;
     Ok(service)
 }

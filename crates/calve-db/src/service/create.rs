@@ -5,7 +5,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use calve_core::{CancelToken, RemovalWait, Strategy};
-use fs_err as fs;
 use rustix::fs::FlockOperation;
 
 use super::{DATA, DOCUMENT, Donor, Service, TURN, find, read, run, take_turn};
@@ -19,7 +18,7 @@ use crate::launch::data::{FollowingClone, Mounts, clone_data};
 use crate::messages::{Answer, Request, Spec};
 use crate::operation::Operation;
 use crate::registry::{self, Home, lock_all, name, unix_now};
-use crate::template::{self, DatabaseTemplate, manifest};
+use crate::template::{self, DatabaseTemplate};
 use crate::{control, sys};
 
 /// A service to be made.
@@ -86,12 +85,8 @@ pub fn create(home: &Home, wanted: NewService<'_>, data: ServiceData) -> Result<
 /// Clones a template's data into `place`.
 pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &CancelToken) -> Result<Service> {
     let template = usable(home, template)?;
-    let held = registry::open_lock(&template.place)?;
-    registry::wait_for(&held, FlockOperation::LockShared)
-        .map_err(|errno| Error::io(Operation::Lock, &template.place, errno))?;
-    if let Some(what) = manifest::difference(&template.place)? {
-        return Err(Error::TemplateDamaged { name: template.name, what });
-    }
+    let _held = template::lock(&template.place)?;
+    template::check_files(&template.place)?;
     let data = place.join(DATA);
     let placed = clone_data(&template.data_directory(), &data, None, Mounts::None, cancel)?;
     Ok(Service {
@@ -194,19 +189,14 @@ impl StagedData {
         let _guard = lock_all(home)?;
         let place = home.services().join(format!("{}{name}-{}", registry::NEW_SERVICE, random::letters(6)?));
         private::make_directory(&place, CLOSED)?;
-        let lock = registry::open_lock(&place)?;
-        registry::wait_for(&lock, FlockOperation::LockExclusive)
-            .map_err(|errno| Error::io(Operation::Lock, &place, errno))?;
+        let lock = registry::take_lock(&place.join(registry::LOCK))?;
         Ok(Self { place, lock })
     }
 
     /// Gives the staged data its name, unless something has that name.
     fn publish(self, target: &Path) -> Result<()> {
         // A directory that is not empty is not replaced.
-        match fs::rename(&self.place, target) {
-            Err(_) if read(target).is_some() => Ok(()),
-            other => other.map_err(|error| Error::io(Operation::Rename, &self.place, error)),
-        }
+        private::rename(&self.place, target).or_else(|error| read(target).map(drop).ok_or(error))
     }
 }
 

@@ -19,12 +19,9 @@ pub use run::{UnsavedDataRule, start, stop};
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use calve_core::{CancelToken, Strategy};
-use fs_err as fs;
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
@@ -35,7 +32,6 @@ use crate::files::private;
 use crate::files::random;
 use crate::log;
 use crate::messages::{Answer, Request};
-use crate::operation::Operation;
 use crate::registry::{self, Home, Record, name};
 use crate::{control, template};
 
@@ -204,8 +200,7 @@ pub fn set_keeper(home: &Home, service: &Service, keeper: OsString) -> Result<()
 
 fn read(place: &Path) -> Option<Service> {
     let is_named = place.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
-    let text = is_named.then(|| fs::read(place.join(DOCUMENT)).ok()).flatten()?;
-    let service: Service = serde_json::from_slice(&text).ok()?;
+    let service: Service = is_named.then(|| private::read_json(&place.join(DOCUMENT))).flatten()?;
     Some(Service { place: place.to_path_buf(), ..service })
 }
 
@@ -214,13 +209,8 @@ fn take_turn(home: &Home, name: &str) -> Result<(File, Service)> {
     loop {
         let service = find(home, name)?;
         let path = service.place.join(TURN);
-        let turn = private::open(&path)?;
-        registry::wait_for(&turn, FlockOperation::LockExclusive)
-            .map_err(|errno| Error::io(Operation::Lock, &path, errno))?;
-        let is_there = |found: std::fs::Metadata| {
-            turn.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (found.dev(), found.ino()))
-        };
-        if fs::metadata(&path).is_ok_and(is_there) {
+        let turn = registry::take_lock(&path)?;
+        if registry::is_lock_at(&turn, &path) {
             // It may have changed while somebody else had it.
             return Ok((turn, find(home, name)?));
         }

@@ -14,7 +14,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use fs_err as fs;
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::claim::claim;
@@ -123,7 +122,7 @@ pub fn has_pool(home: &Home, template: &str) -> bool {
 
 /// Returns how a pool is to be. `None` if there is none, or it has ended.
 pub(crate) fn settings(pool: &Path) -> Option<Settings> {
-    let settings: Settings = serde_json::from_slice(&fs::read(pool).ok()?).ok()?;
+    let settings: Settings = private::read_json(pool)?;
     (!settings.has_ended()).then_some(settings)
 }
 
@@ -203,9 +202,5 @@ pub(crate) fn remove(home: &Home, template: &str) -> Result<()> {
 /// Waits for the lock of a pool. The process that starts the servers of the pool holds it, and counts the servers that the process before
 /// it started.
 fn lock(home: &Home, template: &str) -> Result<File> {
-    let path = home.pools().join(format!(".lock-{template}"));
-    let lock = private::open(&path)?;
-    registry::wait_for(&lock, FlockOperation::LockExclusive)
-        .map_err(|errno| Error::io(Operation::Lock, &path, errno))?;
-    Ok(lock)
+    registry::take_lock(&home.pools().join(format!(".lock-{template}")))
 }

@@ -5,7 +5,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -23,9 +23,7 @@ use crate::launch::{ResetData, unless_left};
 use crate::log;
 use crate::mark;
 use crate::messages::{Answer, Origin, send};
-use crate::operation::Operation;
 use crate::registry::name;
-use crate::registry::unix_now;
 use crate::sweep;
 use crate::sys;
 use crate::template::{self, DatabaseTemplate, manifest};
@@ -117,7 +115,7 @@ impl Supervisor<'_> {
         private::make_directory(&marks, CLOSED)?;
         let staged = marks.join(format!(".new-{}", random::letters(6)?));
         let made = self.keep_in(name, &staged, cancel).and_then(|mark| {
-            fs_err::rename(&staged, at).map_err(|error| Error::io(Operation::Rename, &staged, error))?;
+            private::rename(&staged, at)?;
             Ok(mark)
         });
         if made.is_err() {
@@ -135,25 +133,16 @@ impl Supervisor<'_> {
         self.engine.scrub(&data)?;
         self.engine.examine(&data, &self.version()?)?;
         let size = manifest::write(staged)?;
-        let id = random::letters(12)?;
+        let about = (&*self.spec.engine, &*self.spec.program, &*self.spec.version);
+        let mark = DatabaseTemplate::new(name, about, self.spec.account, staged)?;
         let mark = DatabaseTemplate {
-            name: name.to_owned(),
-            engine: self.spec.engine.clone(),
-            program: self.spec.program.clone(),
             image: self.spec.container.as_ref().map(|container| container.image.clone()),
-            version: self.spec.version.clone(),
-            key: format!("mark {id}"),
+            key: format!("mark {}", mark.id),
             base: self.spec.template.clone(),
             files: size.files,
             bytes: size.bytes,
-            made_unix_s: unix_now(),
-            neutralised: Vec::new(),
-            id,
-            account: self.spec.account,
             notifies: self.record.notifies,
-            promoted: false,
-            origin: None,
-            place: staged.to_path_buf(),
+            ..mark
         };
         template::write(&mark, staged)?;
         Ok(mark)
@@ -211,14 +200,7 @@ impl Supervisor<'_> {
             if let Some(end) = other_end(self) {
                 return Ok(Some(end));
             }
-            let mut fds: Vec<_> = self
-                .launched
-                .server
-                .end()
-                .map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN))
-                .into_iter()
-                .collect();
-            let _ = rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 20_000_000 }));
+            sys::wait_for_any(self.launched.server.end(), Duration::from_millis(20));
         }
     }
 
@@ -235,7 +217,7 @@ impl Supervisor<'_> {
         }
         self.prepared.forget_for(&Origin::Template(at.clone()));
         let aside = marks.join(format!("{}{name}-{}", template::OLD, random::letters(6)?));
-        fs_err::rename(&at, &aside).map_err(|error| Error::io(Operation::Rename, &at, error))?;
+        private::rename(&at, &aside)?;
         sweep::delete_old_templates(&marks);
         Ok(())
     }

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
-use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::Address;
 use crate::container;
@@ -26,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::random;
 use crate::files::{private, trash};
+use crate::launch::data::DataClone;
 use crate::launch::{LaunchRequest, Owners, Port, ResetData, RunningServer, launch};
 use crate::log;
 use crate::messages::{Answer, Origin, Owner, Request, Spec, receive, send};
@@ -154,32 +154,20 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
         engine: spec.engine.clone(),
         template: spec.template.clone(),
         address: address.clone(),
-        data_directory: spec.files().join("data"),
-        pid: 0,
-        strategy: None,
-        refused: Vec::new(),
-        copy_up: Vec::new(),
-        clone_ms: 0.0,
-        ready_ms: 0.0,
         started_unix_s: now,
         expires_unix_s: spec.ttl.map(|ttl| now + ttl.as_secs()),
         owner_pid: spec.owner.first_pid(),
-        standby: false,
-        is_down: false,
-        prepared: false,
         waits: spec.waits,
         durable: spec.durable.is_some(),
         template_identity,
-        pid_started: None,
         supervisor: std::process::id(),
         supervisor_started: sys::start_time(std::process::id()),
         boot: sys::boot(),
         directory: spec.directory.clone(),
         control: spec.control.clone(),
-        notifies: false,
-        neutralised: Vec::new(),
         isolated,
         image: spec.container.as_ref().map(|container| container.image.name.clone()),
+        ..Record::default()
     }
 }
 
@@ -195,19 +183,11 @@ impl<'a> Supervisor<'a> {
         let number = port.as_ref().map(|port| port.number);
         let address = engine.address(&spec.directory, number, password.as_deref());
         let wanted = LaunchRequest {
-            spec,
-            origin: &spec.origin,
-            files: spec.files(),
-            directory: &spec.directory,
-            reset: None,
             is_ahead: spec.waits,
-            engine,
-            address: &address,
             port: port.as_ref(),
-            isolated,
             starter: Some(talk.as_fd()),
             owners: (Some(talk.as_fd()), watched.iter().filter_map(ProcessHandle::end).collect()),
-            cancel,
+            ..LaunchRequest::new(spec, engine, &address, isolated, cancel)
         };
         if !spec.is_left_to_the_kernel(isolated) {
             registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, None))?;
@@ -257,10 +237,11 @@ impl<'a> Supervisor<'a> {
             self.record.pid_started = sys::start_time(self.record.pid);
         }
         self.record.is_down = self.down.is_some();
-        self.record.strategy = launched.strategy;
-        self.record.refused.clone_from(&launched.refused);
+        let placed = launched.placed.as_ref();
+        self.record.strategy = placed.map(|placed| placed.strategy).or(self.spec.strategy);
+        self.record.refused = placed.map(DataClone::reasons).unwrap_or_default();
         self.record.copy_up.clone_from(&launched.copy_up);
-        self.record.clone_ms = milliseconds(launched.clone_took);
+        self.record.clone_ms = milliseconds(placed.map_or(Duration::ZERO, |placed| placed.took));
         self.record.ready_ms = milliseconds(launched.ready_took);
         self.record.notifies = launched.notifies;
         self.record.data_directory = self.files.join("data");
@@ -327,22 +308,12 @@ impl<'a> Supervisor<'a> {
 
     /// Waits until something happens. Whether it is the starter that says something.
     fn wait(&self, talk: Option<&UnixStream>) -> bool {
-        let mut fds: Vec<_> =
-            self.requests.descriptors().map(|from| PollFd::from_borrowed_fd(from, PollFlags::IN)).collect();
         let end = self.launched.server.end().filter(|_| self.down.is_none());
-        fds.extend(end.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
-        fds.extend(
-            self.watched.iter().filter_map(ProcessHandle::end).map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)),
-        );
-        let others = fds.len();
-        fds.extend(talk.map(|talk| PollFd::new(talk, PollFlags::IN)));
+        let others = self.requests.descriptors().chain(end).chain(self.watched.iter().filter_map(ProcessHandle::end));
         let left = self.deadline.map_or(TICK, |deadline| deadline.saturating_duration_since(Instant::now()).min(TICK));
-        let limit = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match rustix::event::poll(&mut fds, Some(&limit)) {
-            Ok(_) => fds.get(others).is_some_and(|talk| !talk.revents().is_empty()),
-            // A signal: looked at by the caller.
-            Err(_) => false,
-        }
+        // The caller looks at signals.
+        let ready = sys::wait_for_any(talk.map(AsFd::as_fd).into_iter().chain(others), left);
+        talk.is_some() && ready[0]
     }
 
     fn handle(
@@ -465,19 +436,12 @@ impl<'a> Supervisor<'a> {
         cancel: &CancelToken,
     ) -> Result<RunningServer> {
         launch(&LaunchRequest {
-            spec: self.spec,
             origin,
             files: &self.files,
-            directory: &self.spec.directory,
             reset: Some(reset),
-            is_ahead: false,
-            engine: self.engine,
-            address: &self.address,
             port: self.port.as_ref(),
-            isolated: self.isolated,
-            starter: None,
             owners: self.owners(talk),
-            cancel,
+            ..LaunchRequest::new(self.spec, self.engine, &self.address, self.isolated, cancel)
         })
     }
 

@@ -123,21 +123,15 @@ impl Supervisor<'_> {
         let made = runtime::make(&directory, self.spec.account).and_then(|()| {
             let identity = origin.template_identity();
             let address = self.engine.address(&directory, None, None);
+            // The token is its own: that the owner has gone is no failure of this.
+            let cancel = CancelToken::default();
             let launched = launch(&LaunchRequest {
-                spec: self.spec,
                 origin: &origin,
                 files: &files,
                 directory: &directory,
-                reset: None,
                 is_ahead: true,
-                engine: self.engine,
-                address: &address,
-                port: None,
-                isolated: true,
-                starter: None,
                 owners: self.owners(talk),
-                // The token is its own: that the owner has gone is no failure of this.
-                cancel: &CancelToken::default(),
+                ..LaunchRequest::new(self.spec, self.engine, &address, true, &cancel)
             })?;
             self.engine.warm(&address, WARM_IN);
             Ok((identity, launched))

@@ -17,6 +17,10 @@ pub(crate) use portable::*;
 
 use std::ffi::CString;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 /// Repeats a call until no signal interrupts it.
 pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
@@ -26,6 +30,19 @@ pub(crate) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rusti
             other => return other,
         }
     }
+}
+
+/// Waits until one of these is readable or closed, at most as long as `limit`, and until a signal comes. Returns which of them are.
+pub(crate) fn wait_for_any<'f>(descriptors: impl IntoIterator<Item = BorrowedFd<'f>>, limit: Duration) -> Vec<bool> {
+    let mut fds: Vec<_> = descriptors.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    let limit = Timespec { tv_sec: limit.as_secs().cast_signed(), tv_nsec: limit.subsec_nanos().into() };
+    let polled = rustix::event::poll(&mut fds, Some(&limit));
+    fds.iter().map(|fd| polled.is_ok() && !fd.revents().is_empty()).collect()
+}
+
+/// Exchanges two names in one step.
+pub(crate) fn exchange(path: &Path, other: &Path) -> rustix::io::Result<()> {
+    rustix::fs::renameat_with(rustix::fs::CWD, path, rustix::fs::CWD, other, rustix::fs::RenameFlags::EXCHANGE)
 }
 
 /// Returns the process that began this one's session (setsid(2)), such as a shell. `None` where that is this one, or cannot be seen: it has

@@ -27,11 +27,6 @@ pub(crate) fn isolate(_needed: &[&Path]) -> Result<Isolation, Errno> {
     Ok(Isolation::None(Errno::NOSYS))
 }
 
-/// Fails: nothing is prepared ahead here.
-pub(crate) fn exchange(_path: &Path, _other: &Path) -> Result<(), Errno> {
-    Err(Errno::NOSYS)
-}
-
 /// Does nothing: no call is known to lower the priority of a thread here.
 pub(crate) fn lower_priority() {}
 

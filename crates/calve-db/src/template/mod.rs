@@ -72,6 +72,34 @@ pub struct ImageOrigin {
 }
 
 impl DatabaseTemplate {
+    /// Describes a template in `place`, of a server program and its version. Everything else is as for one that is made of nothing.
+    pub(crate) fn new(
+        name: &str,
+        (engine, program, version): (&str, &Path, &str),
+        account: Account,
+        place: &Path,
+    ) -> Result<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            engine: engine.to_owned(),
+            program: program.to_path_buf(),
+            version: version.to_owned(),
+            key: String::new(),
+            base: None,
+            files: 0,
+            bytes: 0,
+            made_unix_s: registry::unix_now(),
+            neutralised: Vec::new(),
+            id: random::letters(12)?,
+            account,
+            image: None,
+            notifies: false,
+            promoted: false,
+            origin: None,
+            place: place.to_path_buf(),
+        })
+    }
+
     /// Returns the image that it was pulled from, if it was.
     pub fn origin(&self) -> Option<&ImageOrigin> {
         self.origin.as_ref()
@@ -134,31 +162,44 @@ fn volumes(place: &Path) -> Vec<String> {
 
 /// Returns why there is no template in `place`.
 pub(crate) fn missing(place: &Path) -> Error {
-    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name_of(place);
     if place.is_dir() { without_document(place, &name) } else { Error::UnknownTemplate(name) }
 }
 
 /// Checks that a server can be reset to the template in `place`: that it exists, is undamaged, and is of the server's engine and version.
 /// Its files stay as long as the returned lock.
 pub(crate) fn hold(place: &Path, engine: &dyn Engine, version: &str) -> Result<File> {
-    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(template) = read(place) else { return Err(missing(place)) };
-    let lock = registry::open_lock(place)?;
-    registry::wait_for(&lock, FlockOperation::LockShared).map_err(|errno| Error::io(Operation::Lock, place, errno))?;
-    if let Some(what) = manifest::difference(place)? {
-        return Err(Error::TemplateDamaged { name, what });
-    }
+    let lock = lock(place)?;
+    check_files(place)?;
     let of_this_engine = engine.version(version).filter(|_| template.engine == engine.name());
     let fits = of_this_engine.is_some_and(|version| engine.examine(&place.join("data"), &version).is_ok());
     if fits {
         Ok(lock)
     } else {
-        Err(Error::TemplateChanged { template: name, now: template.version, was: version.to_owned() })
+        Err(Error::TemplateChanged { template: template.name, now: template.version, was: version.to_owned() })
     }
 }
 
+/// Keeps the files of the template in `place` for as long as the returned lock is open.
+pub(crate) fn lock(place: &Path) -> Result<File> {
+    let lock = registry::open_lock(place)?;
+    registry::wait_for(&lock, FlockOperation::LockShared, place)?;
+    Ok(lock)
+}
+
+/// Fails unless the files of the template in `place` are as they were made.
+pub(crate) fn check_files(place: &Path) -> Result<()> {
+    let damaged = |what| Err(Error::TemplateDamaged { name: name_of(place), what });
+    manifest::difference(place)?.map_or(Ok(()), damaged)
+}
+
+fn name_of(place: &Path) -> String {
+    place.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 pub(crate) fn read(place: &Path) -> Option<DatabaseTemplate> {
-    let template: DatabaseTemplate = serde_json::from_slice(&fs::read(place.join(DOCUMENT)).ok()?).ok()?;
+    let template: DatabaseTemplate = private::read_json(&place.join(DOCUMENT))?;
     Some(DatabaseTemplate { place: place.to_path_buf(), ..template })
 }
 
@@ -169,8 +210,13 @@ pub(crate) fn made(template: &DatabaseTemplate) -> Option<SystemTime> {
 
 /// Lists all templates by name.
 pub fn list(home: &Home) -> Result<Vec<DatabaseTemplate>> {
-    let is_named = |path: &&PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
-    Ok(directories(&home.templates())?.iter().filter(is_named).filter_map(|place| read(place)).collect())
+    read_all(&home.templates())
+}
+
+/// Reads the templates, or marks, in a directory. Hidden ones are being made, or are no more.
+pub(crate) fn read_all(directory: &Path) -> Result<Vec<DatabaseTemplate>> {
+    let is_named = |path: &&PathBuf| !name_of(path).starts_with('.');
+    Ok(directories(directory)?.iter().filter(is_named).filter_map(|place| read(place)).collect())
 }
 
 pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
@@ -190,13 +236,12 @@ pub(crate) fn aside(home: &Home, name: &str) -> Result<PathBuf> {
 }
 
 pub(crate) fn put_aside(home: &Home, place: &Path, name: &str) -> Result<()> {
-    let aside = aside(home, name)?;
-    fs::rename(place, &aside).map_err(|error| Error::io(Operation::Rename, place, error))
+    private::rename(place, &aside(home, name)?)
 }
 
 /// Lists the templates that are no more.
 pub(crate) fn replaced(templates: &Path) -> Result<Vec<PathBuf>> {
-    let is_old = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(OLD));
+    let is_old = |path: &PathBuf| name_of(path).starts_with(OLD);
     Ok(directories(templates)?.into_iter().filter(is_old).collect())
 }
 

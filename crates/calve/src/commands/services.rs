@@ -223,7 +223,7 @@ fn receipt(
 fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> ServiceReceipt {
     let Some(made) = made else { return receipt };
     ServiceReceipt {
-        memory_bytes: made.server(home).and_then(|server| calve_db::memory_bytes(&server)),
+        memory_bytes: made.server(home).and_then(|server| calve_db::memory_bytes(server.pid)),
         // Files come and go while it is looked at.
         disk_bytes: du::taken(&[made.data_directory()], &CancelToken::default()).ok(),
         ..receipt

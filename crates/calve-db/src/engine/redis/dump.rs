@@ -127,10 +127,6 @@ pub(super) fn memory_bytes(path: &Path) -> Option<u64> {
 
 /// Returns whether the append-only files have everything. A server that was killed while it first wrote them has left some all the same.
 pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
-    // The data of a server in a volume, cloned from a template, which has none.
-    if !path.exists() {
-        return Ok(false);
-    }
     match Directory::open(path)?.subdirectory(APPEND_ONLY)? {
         Some(files) => Ok(files.stat(APPEND_ONLY_LIST)?.is_some()),
         None => Ok(false),
@@ -166,9 +162,6 @@ fn written(found: Stat) -> (i64, i64) {
 
 /// Removes the append-only files of a directory whose dump has everything, or gets it.
 pub(super) fn remove_append_only_files(path: &Path) -> Result<()> {
-    if !path.exists() {
-        return Ok(());
-    }
     let data = Directory::open(path)?;
     data.remove_file(OLD_APPEND_ONLY)?;
     // Trash would become a part of the template.

@@ -64,11 +64,6 @@ pub(crate) fn unbind(at: &Path) {
     let _ = unmount(at, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
 }
 
-/// Exchanges two names in one step.
-pub(crate) fn exchange(path: &Path, other: &Path) -> Result<(), Errno> {
-    rustix::fs::renameat_with(rustix::fs::CWD, path, rustix::fs::CWD, other, rustix::fs::RenameFlags::EXCHANGE)
-}
-
 fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     // SAFETY: the flags do not include CLONE_FILES, so that descriptors stay valid.
     unsafe { rustix::thread::unshare_unsafe(flags) }

@@ -10,7 +10,7 @@ mod who;
 
 pub(crate) use calve_core::lower_priority;
 pub(crate) use freeze::freeze;
-pub(crate) use isolate::{Isolation, bind, exchange, isolate, unbind};
+pub(crate) use isolate::{Isolation, bind, isolate, unbind};
 pub(crate) use peer::{connect, descends, listener, peer_uid};
 pub(crate) use process::{
     ProcessHandle, boot, children, end_tree, kill_users, lock_holder, members, process_namespace, start_time,

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
@@ -32,9 +33,7 @@ impl ProcessHandle {
 
     /// Returns whether it has not ended yet.
     pub(crate) fn lives(&self) -> bool {
-        let mut wait = [rustix::event::PollFd::new(&self.descriptor, rustix::event::PollFlags::IN)];
-        let now = rustix::event::Timespec::default();
-        matches!(rustix::event::poll(&mut wait, Some(&now)), Ok(0))
+        !crate::sys::wait_for_any([self.descriptor.as_fd()], Duration::ZERO)[0]
     }
 }
 
