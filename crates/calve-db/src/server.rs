@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use calve_core::CancelToken;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::container::Container;
 use crate::engine::Purpose;
@@ -16,7 +17,7 @@ use crate::files::account::Account;
 use crate::files::random;
 use crate::messages::{Answer, Origin, Owner, Request, Spec, receive, send};
 use crate::operation::Operation;
-use crate::registry::{Home, Record, RegistryPlace};
+use crate::registry::{self, Home, Record, RegistryPlace};
 use crate::template::DatabaseTemplate;
 use crate::{runtime, sweep, sys};
 
@@ -156,6 +157,7 @@ pub(crate) fn run(home: &Home, spec: &mut Spec, place: RegistryPlace, starter: &
         drop(place);
         // A supervisor that could not even start has removed nothing.
         let _ = sweep::sweep(home);
+        registry::forget_ending(home, &spec.name);
     }
     made
 }
@@ -179,20 +181,20 @@ fn attempt(spec: &Spec, place: &RegistryPlace, starter: &Starter<'_>) -> Result<
     if let Ok(Answer::Ready(ready)) = answered {
         return Ok(Some(OwnedServer { record: *ready, talk, supervisor: Some(child) }));
     }
-    // Closed, it knows that nobody wants the server. When it has ended, it has cleaned up.
+    // Closed, it knows that nobody wants the server, unless it has just said that this is ready. When it has ended, it has cleaned up.
     drop(talk);
+    if matches!(answered, Err(Error::Interrupted)) {
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+    }
     let _ = child.wait();
     answered.map(|_| None)
 }
 
 /// Waits until the supervisor says something, or hangs up.
 pub(crate) fn wait_for_word(talk: &BufReader<UnixStream>, cancel: &CancelToken) -> Result<()> {
-    while talk.buffer().is_empty() {
+    while talk.buffer().is_empty() && !sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
         if cancel.is_cancelled() {
             return Err(Error::Interrupted);
-        }
-        if sys::wait_for_any([talk.get_ref().as_fd()], LOOK_EVERY)[0] {
-            break;
         }
     }
     Ok(())

@@ -80,7 +80,7 @@ fn run(command: Command, cancel: &CancelToken) -> Result<(), Failure> {
         Command::Env(arguments) => commands::env::run(&arguments),
         Command::Exec(arguments) => commands::env::exec(&arguments, cancel),
         Command::Up(arguments) => commands::up::up(&arguments, cancel),
-        Command::Down(arguments) => commands::up::down(&arguments),
+        Command::Down(arguments) => commands::up::down(&arguments, cancel),
         Command::Reset(arguments) => commands::up::reset(&arguments, cancel),
         Command::Status(arguments) => commands::up::status(&arguments),
         Command::Logs(arguments) => commands::up::logs(&arguments),

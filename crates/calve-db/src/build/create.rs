@@ -2,13 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
-use rustix::fs::FlockOperation;
 
 use super::publish;
 use crate::container::{self, Container, Image};
@@ -203,20 +201,12 @@ pub(super) fn wait_for_others(
     say: &mut dyn FnMut(BuildEvent),
     cancel: &CancelToken,
 ) -> Result<File> {
-    let path = building_lock(home, name);
-    let file = private::open(&path)?;
     let mut said = false;
-    while rustix::fs::flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive).is_err() {
-        if cancel.is_cancelled() {
-            return Err(Error::Interrupted);
-        }
-        if !said {
+    registry::take_lock_unless(&building_lock(home, name), cancel, || {
+        if !std::mem::replace(&mut said, true) {
             say(BuildEvent::Waiting);
-            said = true;
         }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(file)
+    })
 }
 
 /// Says how the server runs that is built with.

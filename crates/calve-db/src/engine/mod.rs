@@ -15,6 +15,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use calve_core::CancelToken;
 use rustix::process::Signal;
 use strum::{EnumString, IntoStaticStr};
 
@@ -95,8 +96,8 @@ pub(crate) trait Engine: Sync {
     /// `log`: what it has said.
     fn connections(&self, address: &Address, log: &[u8], asked: u64) -> Result<u64>;
 
-    /// Runs as soon as it answers. Returns the changes in a data directory that was taken over.
-    fn settle(&self, _instance: &Instance) -> Result<Vec<String>> {
+    /// Runs as soon as it answers, until `cancel` ends that. Returns the changes in a data directory that was taken over.
+    fn settle(&self, _instance: &Instance, _cancel: &CancelToken) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 

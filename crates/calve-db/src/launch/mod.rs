@@ -168,7 +168,7 @@ pub(crate) fn launch(wanted: &LaunchRequest<'_>) -> Result<RunningServer> {
     };
     let notifies = readiness::wait(&mut server, &waiting).map_err(|error| unless_image_is_missing(spec, error))?;
     meanwhile();
-    neutralised.extend(wanted.engine.settle(&instance)?);
+    neutralised.extend(unless_left(&wanted.owners, wanted.cancel, || wanted.engine.settle(&instance, wanted.cancel))?);
     let is_overlay = placed.as_ref().is_some_and(|placed| placed.strategy == Strategy::Overlay);
     Ok(RunningServer {
         server,

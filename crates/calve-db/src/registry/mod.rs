@@ -13,9 +13,9 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use calve_core::Strategy;
+use calve_core::{CancelToken, Strategy};
 use fs_err as fs;
 use rustix::fs::{FlockOperation, Mode};
 use rustix::io::Errno;
@@ -182,6 +182,23 @@ pub(crate) fn take_lock(path: &Path) -> Result<File> {
     let file = private::open(path)?;
     wait_for(&file, FlockOperation::LockExclusive, path)?;
     Ok(file)
+}
+
+/// Opens a lock, and waits until nobody else holds it or `cancel` ends the wait. Calls `waiting` each time that somebody does.
+pub(crate) fn take_lock_unless(path: &Path, cancel: &CancelToken, mut waiting: impl FnMut()) -> Result<File> {
+    let file = private::open(path)?;
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+            Err(errno) => return Err(Error::io(Operation::Lock, path, errno)),
+        }
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
+        waiting();
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Opens the lock of a server's or a template's directory.

@@ -111,7 +111,7 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
 
 /// Clones the data of a service into `place`, whether its server runs or not.
 pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &CancelToken) -> Result<Service> {
-    let (_turn, source) = take_turn(home, source)?;
+    let (_turn, source) = take_turn(home, source, cancel)?;
     let donor = Donor::of(home, &source);
     let source = Service { donor, ..source };
     if let Some(record) = source.server(home) {
@@ -125,7 +125,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
             Err(error) => return Err(error),
         }
     }
-    let _held = run::take_data(home, &source)?;
+    let _held = run::take_data(home, &source, cancel)?;
     let data = place.join(DATA);
     let placed = clone_data(&source.data_directory(), &data, None, Mounts::None, cancel)?;
     let written = source.engine()?.written(&data, None);

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use calve_core::RemovalWait;
+use calve_core::{CancelToken, RemovalWait};
 use fs_err as fs;
 use rustix::fs::FlockOperation;
 
@@ -28,10 +28,11 @@ pub struct DoomedService {
 
 /// Ends the server of a service that is going to be removed with its keeper.
 pub fn doom(home: &Home, name: &str, written: WrittenDataRule) -> Result<DoomedService> {
-    let (turn, service) = take_turn(home, name)?;
+    let cancel = CancelToken::default();
+    let (turn, service) = take_turn(home, name, &cancel)?;
     let unsaved = if written == WrittenDataRule::Accept { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
-    run::end(home, &service, unsaved)?;
-    let _held = run::take_data(home, &service)?;
+    run::end(home, &service, unsaved, &cancel)?;
+    let _held = run::take_data(home, &service, &cancel)?;
     // It may have been written to until its server ended.
     if written == WrittenDataRule::Refuse && is_written(home, &service)? {
         return Err(Error::ServiceWritten(service.service));

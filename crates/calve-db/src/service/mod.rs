@@ -186,14 +186,14 @@ pub(crate) fn written(home: &Home, service: &Service) -> Result<Option<String>> 
 
 /// Notes that its template has everything up to this state.
 pub(crate) fn set_written(home: &Home, name: &str, written: Option<String>) -> Result<()> {
-    let (_turn, service) = take_turn(home, name)?;
+    let (_turn, service) = take_turn(home, name, &CancelToken::default())?;
     let place = service.place.clone();
     private::write_json(&place.join(DOCUMENT), &Service { written, donor: None, ..service })
 }
 
 /// Notes that its keeper is elsewhere now.
 pub fn set_keeper(home: &Home, service: &Service, keeper: OsString) -> Result<()> {
-    let (_turn, service) = take_turn(home, &service.name)?;
+    let (_turn, service) = take_turn(home, &service.name, &CancelToken::default())?;
     let place = service.place.clone();
     private::write_json(&place.join(DOCUMENT), &Service { keeper, ..service })
 }
@@ -204,12 +204,12 @@ fn read(place: &Path) -> Option<Service> {
     Some(Service { place: place.to_path_buf(), ..service })
 }
 
-/// Waits until nobody else starts, ends, clones or removes it.
-fn take_turn(home: &Home, name: &str) -> Result<(File, Service)> {
+/// Waits until nobody else starts, ends, clones or removes it, or `cancel` ends the wait.
+fn take_turn(home: &Home, name: &str, cancel: &CancelToken) -> Result<(File, Service)> {
     loop {
         let service = find(home, name)?;
         let path = service.place.join(TURN);
-        let turn = registry::take_lock(&path)?;
+        let turn = registry::take_lock_unless(&path, cancel, || {})?;
         if registry::is_lock_at(&turn, &path) {
             // It may have changed while somebody else had it.
             return Ok((turn, find(home, name)?));

@@ -12,7 +12,7 @@ use crate::registry::{Home, unix_now};
 pub fn reset(home: &Home, name: &str, cancel: &CancelToken) -> Result<Service> {
     home.prepare()?;
     let staged = StagedData::make(home, name)?;
-    let (_turn, former) = take_turn(home, name)?;
+    let (_turn, former) = take_turn(home, name, cancel)?;
     let cloned = from_template(home, &former.template, &staged.place, cancel)?;
     let service = Service {
         name: former.name.clone(),
@@ -25,9 +25,11 @@ pub fn reset(home: &Home, name: &str, cancel: &CancelToken) -> Result<Service> {
     };
     private::open(&staged.place.join(TURN))?;
     private::write_json(&staged.place.join(DOCUMENT), &service)?;
-    run::end(home, &former, UnsavedDataRule::Lose)?;
+    run::unless_cancelled(cancel)?;
+    // From here on it goes through: a server that has ended without what it could not write is not left with its former data.
+    run::end(home, &former, UnsavedDataRule::Lose, &CancelToken::default())?;
     // Until the former data is out of the way, so that nobody takes it for what a killed run left.
-    let _held = run::take_data(home, &former)?;
+    let _held = run::take_data(home, &former, &CancelToken::default())?;
     // Where that is not possible, whoever comes between finds no data, and clones it from the template.
     private::exchange(&staged.place, &former.place, || trash::remove(&former.place, RemovalWait::No))?;
     // It takes away what is under its hidden name now: the former data.

@@ -32,18 +32,22 @@ const LONGEST_LOG: i64 = 1 << 20;
 /// Starts its server, and returns it; that which runs, if one does.
 pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelToken) -> Result<Record> {
     home.prepare()?;
-    let (_turn, service) = take_turn(home, name)?;
-    // One that was asked to end before does not answer.
-    if let Some(record) = service.server(home)
-        && control::ask(&record, Request::Keep, cancel).is_ok()
-    {
-        // Whoever started it may have been killed before that.
-        if !is_on_disk(&service.place) {
-            write_to_disk(&service.place)?;
+    let (_turn, service) = take_turn(home, name, cancel)?;
+    if let Some(record) = service.server(home) {
+        match control::ask(&record, Request::Keep, cancel) {
+            Ok(_) => {
+                // Whoever started it may have been killed before that.
+                if !is_on_disk(&service.place) {
+                    write_to_disk(&service.place)?;
+                }
+                return Ok(record);
+            }
+            // One that was asked to end before does not answer.
+            Err(Error::SupervisorGone(_)) => {}
+            Err(error) => return Err(error),
         }
-        return Ok(record);
     }
-    let place = reserve(home, name)?;
+    let place = reserve(home, name, cancel)?;
     registry::forget_ending(home, name);
     begin_log(&service.place)?;
     private::open(&service.place.join(STARTED))?;
@@ -100,34 +104,40 @@ pub enum UnsavedDataRule {
     Lose,
 }
 
-/// Ends its server in order, and returns whether one ran. The data stays.
-pub fn stop(home: &Home, name: &str, unsaved: UnsavedDataRule) -> Result<bool> {
-    let (_turn, service) = take_turn(home, name)?;
-    end(home, &service, unsaved)
+/// Ends its server in order, and returns whether one ran. The data stays. A server that was asked to end does so, also if `cancel` ends the
+/// wait for it.
+pub fn stop(home: &Home, name: &str, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<bool> {
+    let (_turn, service) = take_turn(home, name, cancel)?;
+    end(home, &service, unsaved, cancel)
 }
 
 /// Ends the server like [`stop`], for a caller that has the service's turn.
-pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedDataRule) -> Result<bool> {
+pub(super) fn end(home: &Home, service: &Service, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<bool> {
     let is_running = service.server(home).is_some();
     if is_running {
         let request = if unsaved == UnsavedDataRule::Lose { Request::StopAnyway } else { Request::Stop };
-        control::stop_by(home, &service.name, request, &CancelToken::default())?;
+        control::stop_by(home, &service.name, request, cancel)?;
     }
     Ok(is_running)
 }
 
 /// Takes a place in the registry. Whoever has it is ending, because nobody else can start a server of this name now.
-fn reserve(home: &Home, name: &str) -> Result<RegistryPlace> {
+fn reserve(home: &Home, name: &str, cancel: &CancelToken) -> Result<RegistryPlace> {
     let started = Instant::now();
     loop {
         match registry::reserve(home, name) {
             Err(Error::ServerExists(_)) if started.elapsed() < ENDING => {
+                unless_cancelled(cancel)?;
                 sweep(home)?;
                 std::thread::sleep(Duration::from_millis(5));
             }
             other => return other,
         }
     }
+}
+
+pub(super) fn unless_cancelled(cancel: &CancelToken) -> Result<()> {
+    if cancel.is_cancelled() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 /// Keeps the log of earlier servers, unless it is long.
@@ -140,12 +150,12 @@ fn begin_log(place: &Path) -> Result<()> {
 }
 
 /// Takes the data of a service that has no server.
-pub(super) fn take_data(home: &Home, service: &Service) -> Result<File> {
+pub(super) fn take_data(home: &Home, service: &Service, cancel: &CancelToken) -> Result<File> {
     // Its supervisor may be about to end it.
     if !registry::is_held(&home.servers().join(&service.name)) {
         kill_orphans(&service.place);
     }
-    take_lock(&service.place, &service.name)
+    take_lock(&service.place, &service.name, cancel)
 }
 
 /// Kills the processes that have the data open. Nobody looks after them any more, and one that computes, or was stopped, does not notice.
@@ -156,7 +166,7 @@ fn kill_orphans(place: &Path) {
 }
 
 /// Waits until no process has the data open, and keeps it so.
-fn take_lock(place: &Path, name: &str) -> Result<File> {
+fn take_lock(place: &Path, name: &str, cancel: &CancelToken) -> Result<File> {
     let path = place.join(LOCK);
     // A process that inherits it must not be able to write to it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -167,6 +177,7 @@ fn take_lock(place: &Path, name: &str) -> Result<File> {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(lock.into()),
             Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < ENDING => {
+                unless_cancelled(cancel)?;
                 std::thread::sleep(Duration::from_millis(2));
             }
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::ServiceInUse(name.into())),
@@ -189,10 +200,10 @@ fn is_locked(place: &Path) -> bool {
 }
 
 /// Takes the data for a server and the processes that it starts, which inherit the lock. Removes what an earlier run has left.
-pub(crate) fn hold(spec: &Spec, engine: &dyn Engine) -> Result<Option<File>> {
+pub(crate) fn hold(spec: &Spec, engine: &dyn Engine, cancel: &CancelToken) -> Result<Option<File>> {
     let Some(files) = &spec.durable else { return Ok(None) };
     kill_orphans(files);
-    let lock = take_lock(files, &spec.name)?;
+    let lock = take_lock(files, &spec.name, cancel)?;
     rustix::io::fcntl_setfd(&lock, FdFlags::empty()).map_err(|errno| Error::io(Operation::ShareLock, files, errno))?;
     private::close(&Directory::open(files)?)?;
     memory::remove(engine, files, None);

@@ -26,7 +26,7 @@ use crate::files::directory::Directory;
 use crate::files::random;
 use crate::files::{private, trash};
 use crate::launch::data::DataClone;
-use crate::launch::{LaunchRequest, Owners, Port, ResetData, RunningServer, launch};
+use crate::launch::{LaunchRequest, Owners, Port, ResetData, RunningServer, launch, unless_left};
 use crate::log;
 use crate::messages::{Answer, Origin, Owner, Request, Spec, receive, send};
 use crate::operation::Operation;
@@ -174,8 +174,8 @@ fn first_record(spec: &Spec, address: &Address, isolated: bool, template_identit
 impl<'a> Supervisor<'a> {
     fn begin(spec: &'a Spec, isolated: bool, talk: &UnixStream, cancel: &CancelToken) -> Result<(Self, Record)> {
         let engine = engine::named(&spec.engine)?;
-        let held = service::hold(spec, engine)?;
         let watched = spec.owner.processes()?;
+        let held = unless_left(&(Some(talk.as_fd()), Vec::new()), cancel, || service::hold(spec, engine, cancel))?;
         let port = spec.tcp.map(Port::take).transpose()?;
         let password = port.as_ref().map(|_| random::letters(24)).transpose()?;
         runtime::make(&spec.directory, spec.account)?;

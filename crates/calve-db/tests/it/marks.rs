@@ -270,12 +270,12 @@ fn what_a_killed_supervisor_leaves_of_marks_is_swept() {
     }
 }
 
-fn signal(pid: u64, signal: Signal) {
+pub(crate) fn signal(pid: u64, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
 /// Waits for the end of a command, which is not a matter of minutes.
-fn ends(child: &mut std::process::Child) -> Option<i32> {
+pub(crate) fn ends(child: &mut std::process::Child) -> Option<i32> {
     let patience = Patience::of(Duration::from_secs(20));
     loop {
         if let Some(status) = child.try_wait().unwrap() {

@@ -1,13 +1,14 @@
 //! Servers on data that outlives them, in worktrees of git: whatever is killed, no committed row is lost, and no two servers use one
 //! data directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use calve_testkit::{FileSystem, SplitMix64, is_root};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::marks::{ends, signal};
 use crate::world::{Engine, MUCH, Postgres, Redis, User, World, eventually, fill, names, ordinary};
 
 /// A repository with a service of the template `t`.
@@ -224,6 +225,55 @@ fn data_of_a_running_server_is_cloned_without_copying_where_blocks_are_shared() 
             assert_eq!(world.rows(engine, server), "1001", "{engine:?}");
         }
         world.calve("down").within(&one).succeeds();
+    }
+}
+
+/// Whatever they wait for, and whatever they have begun.
+#[test]
+fn up_and_down_end_at_once_when_they_are_interrupted() {
+    let Some(world) = World::new() else { return };
+    let project = Project::of(world, Postgres);
+    let world = &project.world;
+    let interrupted = |name: &str, after: Duration, word: Signal| {
+        let mut child = world.calve(name).arg("-q").within(&project.path).spawn();
+        std::thread::sleep(after);
+        let _ = kill_process(Pid::from_child(&child), word);
+        ends(&mut child)
+    };
+    let is_gone = || if project.server().is_none() { Ok(()) } else { Err("it runs".to_owned()) };
+    let (enough, mut rows, mut random) = (Duration::from_millis(300), 1000, SplitMix64::new(3));
+    for word in [Signal::INT, Signal::TERM] {
+        let server = project.up();
+        world.query(Postgres, &server, Postgres.add());
+        rows += 1;
+        // For another command to be done.
+        let turn = Path::new(server["data_directory"].as_str().unwrap()).with_file_name("turn");
+        let turn = fs_err::File::open(turn).unwrap();
+        rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        for name in ["up", "down"] {
+            assert_eq!(interrupted(name, enough, word), Some(130), "{name}");
+        }
+        drop(turn);
+        assert_eq!(world.rows(Postgres, &server), rows.to_string());
+        // For the supervisor's answer. The server ends in order as soon as it can.
+        let supervisor = world.supervisors()[0];
+        signal(supervisor, Signal::STOP);
+        for name in ["up", "down"] {
+            assert_eq!(interrupted(name, enough, word), Some(130), "{name}");
+        }
+        signal(supervisor, Signal::CONT);
+        eventually(is_gone);
+        // At any moment.
+        for _ in 0..3 {
+            if interrupted("up", Duration::from_millis(random.below(400)), word) != Some(0) {
+                assert_eq!(project.server(), None);
+                world.nothing_runs();
+                assert!(!world.db(["list"]).succeeds().stdout().contains("supervisor"));
+            }
+            assert_eq!(world.rows(Postgres, &project.up()), rows.to_string());
+            interrupted("down", Duration::from_millis(random.below(100)), word);
+            assert_eq!(world.rows(Postgres, &project.up()), rows.to_string());
+        }
     }
 }
 

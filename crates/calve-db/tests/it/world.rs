@@ -210,7 +210,7 @@ impl World {
     pub(crate) fn template(&self, engine: Engine) {
         let templates = self.home().join("db/templates");
         // A copy of a subvolume is none, and could not be snapshot.
-        if rustix::fs::statfs(&self.home()).unwrap().f_type == BTRFS {
+        if rustix::fs::statfs(self.home()).unwrap().f_type == BTRFS {
             return self.take_over(engine);
         }
         fs::create_dir_all(&templates).unwrap();

@@ -94,11 +94,11 @@ impl Services {
     }
 
     /// Ends the servers of all. Returns the names of those that ran.
-    pub(crate) fn stop(&self, unsaved: UnsavedDataRule) -> Result<Vec<String>, Failure> {
+    pub(crate) fn stop(&self, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
         for (name, service) in &self.made {
-            if calve_db::stop_service(home, &service.name, unsaved)? {
+            if calve_db::stop_service(home, &service.name, unsaved, cancel)? {
                 stopped.push(name.clone());
             }
         }

@@ -22,9 +22,10 @@ pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<
     report(&root, &services, arguments, "started", &started)
 }
 
-pub(crate) fn down(arguments: &DownArguments) -> Result<(), Failure> {
+pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (root, services) = here()?;
-    let stopped = services.stop(if arguments.force { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse })?;
+    let unsaved = if arguments.force { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
+    let stopped = services.stop(unsaved, cancel)?;
     report(&root, &services, &arguments.common, "stopped", &stopped)
 }
 

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use calve_core::CancelToken;
 use rustix::process::Signal;
 
 pub use self::wire::Session;
@@ -203,7 +204,7 @@ impl Engine for Postgres {
         Ok(log.split(|byte| *byte == b'\n').filter(tells).count() as u64)
     }
 
-    fn settle(&self, instance: &Instance) -> Result<Vec<String>> {
+    fn settle(&self, instance: &Instance, _: &CancelToken) -> Result<Vec<String>> {
         let password = instance.address.password.as_ref();
         if instance.purpose != Purpose::TakeOver && password.is_none() {
             return Ok(Vec::new());

@@ -11,6 +11,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use calve_core::CancelToken;
+
 use self::session::{Refusal, Session};
 use super::{Engine, EngineKind, Instance, Probe, Purpose, Version, numbers};
 use crate::address::{Address, in_query};
@@ -163,14 +165,14 @@ impl Engine for Redis {
         Ok(all.parse::<u64>().unwrap_or(0).saturating_sub(asked + 1))
     }
 
-    fn settle(&self, instance: &Instance) -> Result<Vec<String>> {
+    fn settle(&self, instance: &Instance, cancel: &CancelToken) -> Result<Vec<String>> {
         let mut session = Session::open(&instance.address, PATIENCE_TO_WRITE).map_err(failed)?;
         let is_on = session.info("persistence", "aof_enabled").map_err(failed)? == "1";
         match instance.purpose {
             Purpose::Keep if !is_on => {
                 // Turned on from the beginning, it would ignore the dump.
                 session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
-                until_rewritten(&instance.address)?;
+                until_rewritten(&instance.address, cancel)?;
                 Ok(Vec::new())
             }
             Purpose::TakeOver => {
@@ -186,6 +188,7 @@ impl Engine for Redis {
 
     fn ask_to_end(&self, address: &Address, purpose: Purpose, data: &Path) -> Result<bool> {
         // A signal would not tell that the data could not be written. Clients can have turned the append-only files on and off.
+        let cancel = &CancelToken::default();
         let mut session = Session::open(address, PATIENCE_TO_WRITE).map_err(failed)?;
         if purpose != Purpose::Keep {
             // The dump gets everything, and whoever starts a server on it must not find files that lack something.
@@ -199,7 +202,7 @@ impl Engine for Redis {
         // A new dump would need their removal, and what is killed between the two would leave them to be loaded.
         if session.info("persistence", "aof_enabled").map_err(failed)? != "1" {
             session.ask(&["CONFIG", "SET", "appendonly", "yes"]).map_err(failed)?;
-            if let Err(error) = until_rewritten(address) {
+            if let Err(error) = until_rewritten(address, cancel) {
                 // As it was.
                 let _ = session.ask(&["CONFIG", "SET", "appendonly", "no"]);
                 return Err(error);
@@ -207,12 +210,12 @@ impl Engine for Redis {
         } else if session.info("persistence", "aof_last_bgrewrite_status").map_err(failed)? != "ok" {
             // The first ones after they were turned on may have failed. The server ends without them, unless it is just trying again.
             let _ = session.ask(&["BGREWRITEAOF"]);
-            until_rewritten(address)?;
+            until_rewritten(address, cancel)?;
         }
         match session.end(&["SHUTDOWN"]) {
             // It does not end before they are complete.
             Err(Refusal::Said(_)) => {
-                until_rewritten(address)?;
+                until_rewritten(address, cancel)?;
                 session.end(&["SHUTDOWN"]).map_err(failed)?;
             }
             ended => ended.map_err(failed)?,
@@ -276,9 +279,12 @@ fn failed(refusal: Refusal) -> Error {
 }
 
 /// Waits until the append-only files have everything: before that, a server that is killed would start on what it had before.
-fn until_rewritten(address: &Address) -> Result<()> {
+fn until_rewritten(address: &Address, cancel: &CancelToken) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < PATIENCE_TO_WRITE {
+        if cancel.is_cancelled() {
+            return Err(Error::Interrupted);
+        }
         // A session reads a limited amount, in a limited time.
         let told = Session::open(address, PATIENCE).and_then(|mut session| session.ask(&["INFO", "persistence"]));
         let told = told.map_err(failed)?;
