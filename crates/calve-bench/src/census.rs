@@ -12,7 +12,7 @@ use calve_core::{CancelToken, Error, ShownPath};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::space::Room;
 use calve_receipt::bench::TreeFact;
@@ -141,7 +141,7 @@ fn walk(
             return Error::Interrupted.into();
         }
         let hint = Remedy::MakeTreeReadable;
-        BenchError::stated(FailureKind::Failed, error.to_string(), hint)
+        BenchError::failed(error.to_string(), hint)
     })
 }
 

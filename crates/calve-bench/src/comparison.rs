@@ -226,7 +226,6 @@ mod tests {
     use std::borrow::Cow;
 
     use super::*;
-    use crate::workload::Leftovers;
 
     const GROUP: Group = Group { name: Cow::Borrowed("copies"), note: "" };
 
@@ -236,20 +235,7 @@ mod tests {
             usage: Usage { seconds, ..Usage::default() },
             ..Sample::default()
         };
-        let command = command.to_owned();
-        let argv = Box::new(|_: &std::path::Path| Vec::new());
-        let leftovers = Leftovers::Keep;
-        let environment = Vec::new();
-        let mut row = Row::new(Workload {
-            command,
-            role,
-            group: GROUP,
-            argv,
-            environment,
-            prepare: None,
-            check: None,
-            leftovers,
-        });
+        let mut row = Row::new(Workload::new(command, role, GROUP, |_| Vec::new()));
         row.samples = seconds.iter().enumerate().map(sample).collect();
         row
     }

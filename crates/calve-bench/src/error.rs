@@ -6,17 +6,6 @@ use thiserror::Error;
 
 use crate::remedy::Remedy;
 
-/// The kind of failure of a [`BenchError::Stated`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    /// Something did not work.
-    Failed,
-    /// The arguments make no sense together.
-    Usage,
-    /// A stated requirement cannot be met here.
-    Refused,
-}
-
 /// Why a bench could not be run. Failures of the programs that it measures are in its report instead.
 #[derive(Debug, Error)]
 pub enum BenchError {
@@ -29,14 +18,20 @@ pub enum BenchError {
     /// An I/O error of the bench itself.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Any other error of the bench itself.
+    /// Something else did not work.
     #[error("{text}")]
-    Stated { kind: FailureKind, text: String, remedy: Remedy },
+    Failed { text: String, remedy: Remedy },
+    /// The arguments make no sense together.
+    #[error("{text}")]
+    Usage { text: String, remedy: Remedy },
 }
 
 impl BenchError {
-    /// Returns an error of the bench itself.
-    pub fn stated(kind: FailureKind, text: impl Into<String>, remedy: Remedy) -> Self {
-        Self::Stated { kind, text: text.into(), remedy }
+    pub(crate) fn failed(text: impl Into<String>, remedy: Remedy) -> Self {
+        Self::Failed { text: text.into(), remedy }
+    }
+
+    pub(crate) fn usage(text: impl Into<String>, remedy: Remedy) -> Self {
+        Self::Usage { text: text.into(), remedy }
     }
 }

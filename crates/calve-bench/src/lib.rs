@@ -26,7 +26,7 @@ mod workload;
 pub mod worktree;
 pub mod write;
 
-pub use crate::error::{BenchError, FailureKind};
+pub use crate::error::BenchError;
 pub use crate::remedy::{ProgramSource, Remedy};
 pub use crate::report::Report;
 pub use crate::setup::{BenchSetup, Rounds};

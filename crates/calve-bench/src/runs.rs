@@ -7,7 +7,7 @@ use calve_core::{CancelToken, ShownPath};
 use calve_receipt::bench::BenchFailure;
 use calve_receipt::human::{duration, size};
 
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::process::{self, ProcessResult};
 use crate::random::SplitMix64;
 use crate::remedy::Remedy;
@@ -202,7 +202,7 @@ fn no_room(scratch: &Scratch<'_>, needs: Room) -> Result<BenchError, BenchError>
         (format!("{} inodes", needs.inodes), format!("{} inodes", free.inodes))
     };
     let text = format!("a run needs {needed} in `{}`, and only {available} are free", ShownPath(into));
-    Ok(BenchError::stated(FailureKind::Failed, text, Remedy::FreeSpaceOrChooseAnotherPlace))
+    Ok(BenchError::failed(text, Remedy::FreeSpaceOrChooseAnotherPlace))
 }
 
 fn failure(ran: &std::io::Result<ProcessResult>, round: u32, dst: &Path, said: &str) -> Option<BenchFailure> {

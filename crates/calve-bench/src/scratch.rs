@@ -12,7 +12,7 @@ use calve_receipt::bench::Location;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::machine::mount_options;
 use crate::remedy::Remedy;
 use crate::report::Report;
@@ -39,7 +39,7 @@ impl<'a> Scratch<'a> {
         let into = real_path(into)?;
         if !into.is_dir() {
             let text = format!("`{}` is not a directory", ShownPath(&into));
-            return Err(BenchError::stated(FailureKind::Usage, text, Remedy::ChooseDirectory));
+            return Err(BenchError::usage(text, Remedy::ChooseDirectory));
         }
         tell_of_earlier_ones(&into, say);
         let path = reserve(&into)?;
@@ -52,9 +52,8 @@ impl<'a> Scratch<'a> {
         hold(&directory);
         let scratch = Self { path, directory, next: 0, runs: Vec::new(), removed: false, say };
         // It may be in a work tree of git.
-        fs_err::write(scratch.path.join(".gitignore"), "*\n").map_err(|error| {
-            BenchError::stated(FailureKind::Failed, error.to_string(), Remedy::FreeSpaceOrChooseAnotherPlace)
-        })?;
+        fs_err::write(scratch.path.join(".gitignore"), "*\n")
+            .map_err(|error| BenchError::failed(error.to_string(), Remedy::FreeSpaceOrChooseAnotherPlace))?;
         Ok(scratch)
     }
 
@@ -179,7 +178,7 @@ impl Drop for Scratch<'_> {
 pub(crate) fn real_path(path: &Path) -> Result<PathBuf, BenchError> {
     fs_err::canonicalize(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Error::Missing(path.to_path_buf()).into(),
-        _ => BenchError::stated(FailureKind::Failed, error.to_string(), Remedy::ChooseReachableDirectory),
+        _ => BenchError::failed(error.to_string(), Remedy::ChooseReachableDirectory),
     })
 }
 
@@ -202,7 +201,7 @@ fn unusable(path: &Path, errno: Errno) -> BenchError {
         _ => Remedy::ChooseWritablePlace,
     };
     let text = format!("make a directory in `{}`: {}", ShownPath(path), std::io::Error::from(errno));
-    BenchError::stated(FailureKind::Failed, text, hint)
+    BenchError::failed(text, hint)
 }
 
 /// Tells of benches that were killed: a directory that nobody holds was left by one. Its files belong to the user, who may want to know

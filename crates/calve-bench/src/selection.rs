@@ -1,6 +1,6 @@
 //! `--only`: some of the commands, by name.
 
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::report::Report;
 
@@ -32,7 +32,7 @@ impl Selection {
             };
             if found.is_empty() {
                 let text = format!("`{}` names no command of this bench", name.escape_debug());
-                return Err(BenchError::stated(FailureKind::Usage, text, Remedy::NameCommand(list(&known))));
+                return Err(BenchError::usage(text, Remedy::NameCommand(list(&known))));
             }
             wanted.extend(found.into_iter().cloned());
         }
@@ -106,12 +106,11 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         for name in ["cq", "", "cp -x", "calve cp --strategy overlay"] {
-            let Err(BenchError::Stated { remedy: Remedy::NameCommand(names), kind, .. }) =
+            let Err(BenchError::Usage { remedy: Remedy::NameCommand(names), .. }) =
                 Selection::of(&["cp".into(), name.into()], &known_commands())
             else {
                 panic!("{name}")
             };
-            assert_eq!(kind, FailureKind::Usage);
             for known in ["`cp`", "`rsync -a`", "`calve cp --strategy hardlink`", "`cpz`"] {
                 assert!(names.contains(known), "{names}");
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use calve_core::{CancelToken, Error, ShownPath};
 
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::scratch::{Scratch, real_path};
 
@@ -66,12 +66,12 @@ impl BenchSetup<'_> {
         let tree = real_path(given)?;
         if !tree.is_dir() {
             let text = format!("`{}` is not a directory", ShownPath(given));
-            return Err(BenchError::stated(FailureKind::Usage, text, remedy));
+            return Err(BenchError::usage(text, remedy));
         }
         if fs_err::canonicalize(self.into).is_ok_and(|into| into.starts_with(&tree)) {
             let text = format!("`{}` is inside the tree `{}`", ShownPath(self.into), ShownPath(given));
             let hint = Remedy::ChoosePlaceOutsideTree;
-            return Err(BenchError::stated(FailureKind::Usage, text, hint));
+            return Err(BenchError::usage(text, hint));
         }
         Ok(tree)
     }

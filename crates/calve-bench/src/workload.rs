@@ -29,6 +29,20 @@ pub(crate) struct Workload {
     pub(crate) leftovers: Leftovers,
 }
 
+impl Workload {
+    /// Describes a command that makes the new path itself, in the environment of the bench. What it made stays.
+    pub(crate) fn new(
+        command: impl Into<String>,
+        role: Role,
+        group: Group,
+        argv: impl Fn(&Path) -> Vec<OsString> + 'static,
+    ) -> Self {
+        let (command, argv) = (command.into(), Box::new(argv));
+        let (environment, leftovers) = (Vec::new(), Leftovers::Keep);
+        Self { command, role, group, argv, environment, prepare: None, check: None, leftovers }
+    }
+}
+
 /// From the new path of a run to the words that make it.
 pub(crate) type Argv = Box<dyn Fn(&Path) -> Vec<OsString>>;
 

@@ -91,21 +91,16 @@ impl From<calve_oci::Error> for Failure {
 
 impl From<calve_bench::BenchError> for Failure {
     fn from(error: calve_bench::BenchError) -> Self {
-        use calve_bench::{BenchError, FailureKind};
-        match error {
-            BenchError::Core(error) => error.into(),
-            BenchError::Git(error) => error.into(),
-            BenchError::Db(error) => error.into(),
-            BenchError::Io(error) => error.into(),
-            BenchError::Stated { kind, text, remedy } => {
-                let code = match kind {
-                    FailureKind::Failed => FAILED,
-                    FailureKind::Usage => USAGE,
-                    FailureKind::Refused => REFUSED,
-                };
-                Self::Stated { text, hint: wording::bench::hint(&remedy), code, remedy: Some(remedy.name()) }
-            }
-        }
+        use calve_bench::BenchError;
+        let (code, text, remedy) = match error {
+            BenchError::Core(error) => return error.into(),
+            BenchError::Git(error) => return error.into(),
+            BenchError::Db(error) => return error.into(),
+            BenchError::Io(error) => return error.into(),
+            BenchError::Failed { text, remedy } => (FAILED, text, remedy),
+            BenchError::Usage { text, remedy } => (USAGE, text, remedy),
+        };
+        Self::Stated { text, hint: wording::bench::hint(&remedy), code, remedy: Some(remedy.name()) }
     }
 }
 

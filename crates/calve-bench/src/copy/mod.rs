@@ -16,7 +16,7 @@ use self::workloads::Sources;
 pub(super) use self::workloads::known_commands;
 use crate::census::{self, Census, Contents};
 use crate::comparison;
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::machine::{self, mount_options};
 use crate::programs;
 use crate::remedy::Remedy;
@@ -213,7 +213,7 @@ fn nothing_to_run(not_run: &[NotRun]) -> BenchError {
     let reasons = if reasons.is_empty() { "Calve's own choice does the same".into() } else { reasons.join("; ") };
     let remedy = not_run.iter().find_map(|one| one.remedy.clone());
     let remedy = remedy.map_or(Remedy::ChooseOtherCommandsOrPlace, Remedy::AsReported);
-    BenchError::stated(FailureKind::Failed, format!("nothing of what was asked for can be run here: {reasons}"), remedy)
+    BenchError::failed(format!("nothing of what was asked for can be run here: {reasons}"), remedy)
 }
 
 fn can(probe: &ProbeReport, strategy: Strategy) -> bool {

@@ -10,7 +10,7 @@ use crate::error::BenchError;
 use crate::scratch::Scratch;
 use crate::selection::Selection;
 use crate::spares::{SPARES, Store};
-use crate::workload::{Leftovers, Role, Workload};
+use crate::workload::{Role, Workload};
 
 /// The command, as it is typed.
 pub(super) const COMMAND: &str = "calve cp --strategy spare SRC DST";
@@ -34,15 +34,8 @@ pub(super) fn add(
         return Ok(());
     }
     let (calve, source) = (calve.to_path_buf(), sources.tree.clone());
-    workloads.push(Workload {
-        command: COMMAND.to_owned(),
-        role: Role::Calve,
-        group: SPARES,
-        argv: Box::new(move |dst| words_with_places(COMMAND, &calve, &source, dst)),
-        environment: store.environment(),
-        prepare: Some(store.refilled_before_runs()),
-        check: None,
-        leftovers: Leftovers::Keep,
-    });
+    let argv = move |dst: &Path| words_with_places(COMMAND, &calve, &source, dst);
+    let (environment, prepare) = (store.environment(), Some(store.refilled_before_runs()));
+    workloads.push(Workload { environment, prepare, ..Workload::new(COMMAND, Role::Calve, SPARES, argv) });
     Ok(())
 }

@@ -159,17 +159,10 @@ fn workload(command: String, role: Role, links: bool, program: PathBuf, sources:
     let source = if links { sources.to_link.clone() } else { sources.tree.clone() };
     let words = command.clone();
     let environment = if role == Role::Peer { Vec::new() } else { vec![("CALVE_HOME", sources.home.clone())] };
-    Workload {
-        command,
-        role,
-        group: if links { LINKED } else { INDEPENDENT },
-        argv: Box::new(move |dst| words_with_places(&words, &program, &source, dst)),
-        environment,
-        prepare: None,
-        check: None,
-        // A file with further names is treated differently, so these must go before the next ones are made.
-        leftovers: if links { Leftovers::DeleteAtOnce } else { Leftovers::Keep },
-    }
+    let argv = move |dst: &Path| words_with_places(&words, &program, &source, dst);
+    // A file with further names is treated differently, so these must go before the next ones are made.
+    let (group, leftovers) = if links { (LINKED, Leftovers::DeleteAtOnce) } else { (INDEPENDENT, Leftovers::Keep) };
+    Workload { environment, leftovers, ..Workload::new(command, role, group, argv) }
 }
 
 /// Returns the words of a command, with the path of its program and the real places.

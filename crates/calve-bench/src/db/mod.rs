@@ -16,7 +16,7 @@ use self::client::Session;
 use self::report::Row;
 use self::sample::Runner;
 use self::servers::Servers;
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::machine;
 use crate::remedy::Remedy;
 use crate::report::Report;
@@ -62,7 +62,7 @@ impl DatabaseBench<'_> {
     fn measure(&self, began: SystemTime, scratch: &Scratch<'_>) -> Result<Report, BenchError> {
         if calve_db::has_pool(self.home, self.template) {
             let text = format!("the template `{}` has a pool, whose standbys would be measured", self.template);
-            return Err(BenchError::stated(FailureKind::Usage, text, Remedy::EndStandbys(self.template.to_owned())));
+            return Err(BenchError::usage(text, Remedy::EndStandbys(self.template.to_owned())));
         }
         let machine = machine::here();
         let found = calve_db::list_templates(self.home)?.into_iter().find(|template| template.name == self.template);
@@ -104,14 +104,14 @@ impl DatabaseBench<'_> {
                 let question = if session.is_postgres() { POSTGRES_WRITE } else { MARIADB_WRITE };
                 session.run(question)?.ok_or_else(|| {
                     let text = format!("template `{}` has no table with rows to write to", self.template);
-                    BenchError::stated(FailureKind::Usage, text, Remedy::ChangeWrite)
+                    BenchError::usage(text, Remedy::ChangeWrite)
                 })?
             }
         };
         for (remedy, sql) in [(Remedy::ChangeQuery, self.query), (Remedy::ChangeWrite, &write)] {
             session.run(sql).map_err(|error| {
                 let text = format!("`{sql}` failed: {error}");
-                BenchError::stated(FailureKind::Failed, text, remedy)
+                BenchError::failed(text, remedy)
             })?;
         }
         Ok(write)

@@ -23,7 +23,7 @@ use self::report::CaseResult;
 use self::repository::Repository;
 pub use self::source::{GitAddress, Source};
 pub use self::upload_pack::when_asked;
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::machine;
 use crate::remedy::Remedy;
 use crate::report::Report;
@@ -133,7 +133,7 @@ fn git_version() -> Result<String, BenchError> {
     match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) if (major, minor) < OLDEST => {
             let text = format!("git {version} is too old: its clones lack what is to be measured");
-            Err(BenchError::stated(FailureKind::Failed, text, Remedy::InstallGit))
+            Err(BenchError::failed(text, Remedy::InstallGit))
         }
         _ => Ok(version),
     }

@@ -11,7 +11,7 @@ use calve_git::Nesting;
 use calve_git::remote::ENDLESS;
 
 use super::upload_pack;
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::process::{self, ProcessResult};
 use crate::remedy::Remedy;
 use crate::setup::check_cancelled;
@@ -147,7 +147,7 @@ impl<'a> GitPrograms<'a> {
             return Ok(ran.stdout);
         }
         let text = format!("{what}: {}", self.reason(&ran).text);
-        Err(BenchError::stated(FailureKind::Failed, text, Remedy::ReadGitOutput))
+        Err(BenchError::failed(text, Remedy::ReadGitOutput))
     }
 
     /// Returns why it failed, on one line. git does not always say that there was no space.
@@ -174,5 +174,5 @@ pub(super) struct GitFailureReason {
 }
 
 pub(super) fn not_started(error: &io::Error) -> BenchError {
-    BenchError::stated(FailureKind::Failed, format!("git cannot be started: {error}"), Remedy::InstallGit)
+    BenchError::failed(format!("git cannot be started: {error}"), Remedy::InstallGit)
 }

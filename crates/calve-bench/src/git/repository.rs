@@ -10,7 +10,7 @@ use calve_receipt::bench::GitRepository;
 use super::programs::GitPrograms;
 use super::pushes;
 use super::source::Source;
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::remedy::Remedy;
 
 /// A repository that is ready to be measured.
@@ -80,7 +80,7 @@ fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), B
     if ran.is_success() && template.join("shallow").exists() {
         // Partial clones of it would ask for the cut off history without end.
         let text = format!("`{}` is a shallow clone: its history is cut off", ShownPath(Path::new(&source.shown())));
-        return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameFullClone));
+        return Err(BenchError::failed(text, Remedy::NameFullClone));
     }
     if ran.is_success() {
         return Ok(());
@@ -95,7 +95,7 @@ fn copy(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<(), B
         Source::Url(_) => Remedy::TryCloningUrl,
         Source::Path(_) => Remedy::TryCloningDirectory,
     };
-    Err(BenchError::stated(FailureKind::Failed, text, hint))
+    Err(BenchError::failed(text, hint))
 }
 
 /// Returns the branch that the source has checked out.
@@ -103,7 +103,7 @@ fn branch(source: &Source, template: &Path, git: &GitPrograms<'_>) -> Result<Str
     let run = |arguments: &[&str]| git.run(git.at(template).args(arguments));
     let refused = |lack: &str, remedy| {
         let text = format!("`{}` has no {lack}", ShownPath(Path::new(&source.shown())));
-        Err(BenchError::stated(FailureKind::Failed, text, remedy))
+        Err(BenchError::failed(text, remedy))
     };
     if run(&["for-each-ref", "--count=1"])?.stdout.is_empty() {
         return refused("commits", Remedy::NameRepositoryWithHistory);

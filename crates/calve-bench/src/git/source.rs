@@ -7,7 +7,7 @@ use calve_core::ShownPath;
 use calve_git::Git;
 use calve_git::remote::{RepositoryUrl, Transport};
 
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::remedy::Remedy;
 
 /// A repository to measure, before it is copied.
@@ -52,8 +52,7 @@ impl GitAddress {
 }
 
 fn parse(text: &str) -> Result<RepositoryUrl, BenchError> {
-    RepositoryUrl::parse(OsStr::new(text))
-        .map_err(|error| BenchError::stated(FailureKind::Usage, error.to_string(), Remedy::CorrectUrl))
+    RepositoryUrl::parse(OsStr::new(text)).map_err(|error| BenchError::usage(error.to_string(), Remedy::CorrectUrl))
 }
 
 fn named(url: &RepositoryUrl) -> String {
@@ -95,16 +94,16 @@ impl Source {
         // In a directory of a work tree git finds the repository, and yet does not clone that directory.
         if !path.is_dir() || !git.line(&["rev-parse", "--show-prefix"]).is_ok_and(|prefix| prefix.is_empty()) {
             let text = format!("`{}` is not a git repository, or not one that you may read", ShownPath(path));
-            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameRepository));
+            return Err(BenchError::failed(text, Remedy::NameRepository));
         }
         if is_partial(&git) {
             let text =
                 format!("`{}` is a partial clone: it lacks objects, which git would fetch one by one", ShownPath(path));
-            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::NameFullClone));
+            return Err(BenchError::failed(text, Remedy::NameFullClone));
         }
         if git.line(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true") {
             let text = format!("`{}` is a shallow clone: its history is cut off", ShownPath(path));
-            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::Unshallow));
+            return Err(BenchError::failed(text, Remedy::Unshallow));
         }
         Ok(())
     }

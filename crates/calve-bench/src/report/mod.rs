@@ -12,7 +12,7 @@ use calve_receipt::bench::{
 use calve_receipt::human::{duration, size};
 use serde_json::{Value, json};
 
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::machine::{self, utc};
 use crate::remedy::Remedy;
 use crate::stats::Summary;
@@ -154,7 +154,7 @@ impl Report {
         let test = failure.test.map_or_else(String::new, |test| format!("{test}: "));
         let text = format!("{test}`{}` failed: {}", failure.command, failure.reason);
         let hint = if failure.disk_full { Remedy::FreeSpaceOrChooseAnotherPlace } else { Remedy::RunByHand };
-        Err(BenchError::stated(FailureKind::Failed, text, hint))
+        Err(BenchError::failed(text, hint))
     }
 
     /// Lists with their headings that stand below the tables.

@@ -10,7 +10,7 @@ use calve_receipt::bench::RepositoryFact;
 use calve_receipt::human::counted;
 
 use crate::comparison;
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::machine;
 use crate::programs;
 use crate::remedy::Remedy;
@@ -37,7 +37,7 @@ impl WorktreeBench<'_> {
         if !repository.join(".git").is_dir() {
             let text = format!("`{}` is not the main worktree of a git repository", ShownPath(self.repository));
             let hint = Remedy::NameMainWorktree;
-            return Err(BenchError::stated(FailureKind::Usage, text, hint));
+            return Err(BenchError::usage(text, hint));
         }
         let began = SystemTime::now();
         self.setup.in_scratch(|scratch| self.measure(&repository, began, scratch))

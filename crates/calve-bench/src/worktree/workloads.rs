@@ -107,15 +107,6 @@ fn workload(shown: &str, role: Role, script: &str, source: &Path, program: &Path
             [OsString::from("sh"), source.clone().into(), dst.into(), program.clone().into(), list.clone().into()];
         words.chain([script.clone()]).chain(places).collect()
     };
-    Workload {
-        command: shown.to_owned(),
-        role,
-        group: COMPLETE,
-        argv: Box::new(argv),
-        environment: Vec::new(),
-        prepare: None,
-        check: None,
-        // git would take longer with each worktree that it knows.
-        leftovers: Leftovers::DeleteAtOnce,
-    }
+    // git would take longer with each worktree that it knows.
+    Workload { leftovers: Leftovers::DeleteAtOnce, ..Workload::new(shown, role, COMPLETE, argv) }
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::error::{BenchError, FailureKind};
+use crate::error::BenchError;
 use crate::remedy::Remedy;
 use crate::report::Report;
 
@@ -45,25 +45,15 @@ impl Node {
         let mut command = Command::new(NODE);
         command.arg("-e").arg(ASK).args(places()).stdin(Stdio::null());
         let output = command.output().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => BenchError::stated(
-                FailureKind::Failed,
-                "`node` is not installed, or not in a directory of the PATH",
-                Remedy::InstallNode,
-            ),
-            _ => BenchError::stated(
-                FailureKind::Usage,
-                format!("`node` cannot be started: {error}"),
-                Remedy::InstallNode,
-            ),
+            std::io::ErrorKind::NotFound => {
+                BenchError::failed("`node` is not installed, or not in a directory of the PATH", Remedy::InstallNode)
+            }
+            _ => BenchError::usage(format!("`node` cannot be started: {error}"), Remedy::InstallNode),
         })?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let answer: Option<Value> = text.lines().last().and_then(|line| serde_json::from_str(line).ok());
         let Some(answer) = answer.filter(|answer| answer["node"].is_string()) else {
-            return Err(BenchError::stated(
-                FailureKind::Usage,
-                "`node` is not Node: it does not run JavaScript",
-                Remedy::InstallNode,
-            ));
+            return Err(BenchError::usage("`node` is not Node: it does not run JavaScript", Remedy::InstallNode));
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let version = match text(&answer["bun"]) {
@@ -71,16 +61,12 @@ impl Node {
             None => format!("Node v{}", text(&answer["node"]).unwrap_or_default()),
         };
         if is_too_old(answer["node"].as_str().unwrap_or_default()) {
-            return Err(BenchError::stated(
-                FailureKind::Failed,
-                format!("`node` is {version}, which is too old"),
-                Remedy::InstallNode,
-            ));
+            return Err(BenchError::failed(format!("`node` is {version}, which is too old"), Remedy::InstallNode));
         }
         let found = &answer["found"];
         let Some(package) = text(&found["file"]) else {
             let text = "`node` does not find the npm package `calve` from here";
-            return Err(BenchError::stated(FailureKind::Failed, text, Remedy::InstallNpmPackage));
+            return Err(BenchError::failed(text, Remedy::InstallNpmPackage));
         };
         let package_version = text(&found["version"]).unwrap_or_else(|| "unknown".into());
         Ok(Self { version, package, package_version })

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::node::{NODE, Node};
 use crate::space::Room;
-use crate::workload::{Group, Leftovers, OwnTimes, Role, Workload};
+use crate::workload::{CheckFunction, Group, OwnTimes, Role, Workload};
 
 /// The files that one run writes.
 #[derive(Debug, Clone, Copy)]
@@ -73,16 +73,8 @@ pub(super) fn workloads(task: Task, processors: usize, node: &Node, script: &Pat
             let last = [result.clone().into(), package.clone().into()];
             first.into_iter().chain(numbers.clone()).chain(last).collect()
         };
-        Workload {
-            command,
-            role,
-            group: task.group(),
-            argv: Box::new(argv),
-            environment: Vec::new(),
-            prepare: None,
-            check: Some(Box::new(move |root| times(&task, root, &written))),
-            leftovers: Leftovers::Keep,
-        }
+        let check: CheckFunction = Box::new(move |root| times(&task, root, &written));
+        Workload { check: Some(check), ..Workload::new(command, role, task.group(), argv) }
     };
     all(processors).into_iter().map(workload).collect()
 }
