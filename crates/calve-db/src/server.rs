@@ -23,7 +23,9 @@ use crate::{runtime, sweep, sys};
 
 /// Returns the memory of a process and of its descendants, what they share with each other counted once; `None` if that cannot be told.
 pub fn memory_bytes(process: u32) -> Option<u64> {
-    sys::tree(process).into_iter().map(sys::memory_bytes).sum()
+    let own = sys::memory_bytes(process)?;
+    // Others may end meanwhile.
+    Some(own + sys::tree(process).into_iter().skip(1).filter_map(sys::memory_bytes).sum::<u64>())
 }
 
 /// Returns the first process of the server at the other end of a socket, also of one in a container; `None` if that cannot be told.
