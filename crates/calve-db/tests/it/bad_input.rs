@@ -115,7 +115,7 @@ fn a_template_that_is_damaged() {
     fs::write(world.home().join("db/templates/t/template.json"), "{").unwrap();
     world.db(["start", "t"]).fails(1, &["the template `t` is damaged", "template.json"]);
     // It can be made again.
-    world.template(Postgres);
+    world.take_over(Postgres);
     let server = world.start("a");
     assert_eq!(world.rows(Postgres, &server), "1000");
     world.stop("a");

@@ -224,7 +224,8 @@ impl World {
         }
     }
 
-    fn take_over(&self, engine: Engine) {
+    /// The same, made here.
+    pub(crate) fn take_over(&self, engine: Engine) {
         let mut from = made(engine);
         if self.user == User::Unprivileged {
             let own = self.path().join(format!("from-{}", engine.name()));
