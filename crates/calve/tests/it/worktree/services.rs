@@ -1,6 +1,9 @@
 //! `[services.NAME]`: each worktree has a database of its own, with servers that come and go and data that stays.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use calve_testkit::require_program;
 use serde_json::{Value, json};
@@ -19,6 +22,9 @@ pub(super) const MARIADB: &str = "mariadb";
 const MYSQL: &str = "mysql";
 const MYSQL_CLIENT: &str = "/usr/local/mysql/bin/mysql";
 
+/// By engine, the homes that have the template, and what removes each of them when the tests end.
+static MADE: Mutex<BTreeMap<&str, (tempfile::TempDir, Child)>> = Mutex::new(BTreeMap::new());
+
 impl Shop {
     pub(super) fn new(engine: &'static str) -> Option<Self> {
         let programs: &[&str] = match engine {
@@ -36,14 +42,37 @@ impl Shop {
         repo.commit("services");
         repo.settle();
         let shop = Self { repo, engine };
-        shop.template("shop", "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)");
+        shop.copy_template();
         Some(shop)
     }
 
+    /// Copies the template from where it was made once for all tests.
+    fn copy_template(&self) {
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let (made, _) = made.entry(self.engine).or_insert_with(|| {
+            let home = tempfile::tempdir().unwrap();
+            rustix::fs::chmod(home.path(), 0o755.into()).unwrap();
+            // Nothing drops it. This process has the only other end of that pipe, and however it ends, the directory goes.
+            let script = "trap '' HUP INT TERM; cat >/dev/null; chmod -R u+w \"$0\"; rm -rf \"$0\"";
+            let cleaner = Command::new("sh").args(["-c", script]).arg(home.path()).stdin(Stdio::piped()).spawn();
+            let sql = "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)";
+            self.create(home.path(), "shop", sql);
+            (home, cleaner.unwrap())
+        });
+        let templates = self.home().join("db/templates");
+        fs_err::create_dir_all(&templates).unwrap();
+        let copied = Command::new("cp").arg("-a").arg(made.path().join("db/templates/shop")).arg(templates).output();
+        assert!(copied.as_ref().is_ok_and(|output| output.status.success()), "{copied:?}");
+    }
+
     fn template(&self, name: &str, sql: &str) {
+        self.create(&self.home(), name, sql);
+    }
+
+    fn create(&self, home: &Path, name: &str, sql: &str) {
         let client = client(self.engine, sql);
         let words = ["db", "template", "create", name, "--engine", self.engine, "--"];
-        with_environment(calve(words).args(client)).env("CALVE_HOME", self.home()).succeeds();
+        with_environment(calve(words).args(client)).env("CALVE_HOME", home).succeeds();
     }
 
     fn home(&self) -> PathBuf {
