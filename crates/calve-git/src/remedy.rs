@@ -121,7 +121,6 @@ pub enum Remedy {
     AllowFiltersOrDropRequirement,
     ChooseTransportOrDropRequirement,
     ChoosePurposeOrDropRequirement,
-    DropDepthOrForce,
     /// Depends on why git failed.
     Transfer(TransferFailure),
     RunAgainUnchanged,

@@ -174,7 +174,7 @@ fn depth_into_full(measured: &RepositoryCosts) -> Option<Sentence> {
         factors.push(format!("{} the server CPU", times(a, b)));
     }
     let text = format!(
-        "`fetch --depth=1` into a full clone takes {} of a plain fetch, and cuts the history off, so it is refused unless forced ({}; {})",
+        "`fetch --depth=1` into a full clone takes {} of a plain fetch, and cuts the history off ({}; {})",
         factors.join(" and "),
         named(measured, Test::T6)?,
         named(measured, Test::T5)?

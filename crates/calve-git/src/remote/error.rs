@@ -47,12 +47,6 @@ pub enum RemoteError {
     /// A property was required that this purpose does not ask the server for.
     #[error("the required {property} is not possible: the purpose `{purpose}` asks the server for none here")]
     NotAsked { property: Property, purpose: Purpose },
-    /// A fetch that would cost much more than it saves.
-    #[error("{why}")]
-    Costly {
-        /// The cost, in numbers.
-        why: String,
-    },
     #[error("{what} failed: {said}")]
     Git {
         /// The command, in words.
@@ -110,7 +104,6 @@ impl RemoteError {
             Self::Refused { property: Property::Filter, .. } => Remedy::AllowFiltersOrDropRequirement,
             Self::Refused { property: Property::Depth, .. } => Remedy::ChooseTransportOrDropRequirement,
             Self::NotAsked { .. } => Remedy::ChoosePurposeOrDropRequirement,
-            Self::Costly { .. } => Remedy::DropDepthOrForce,
             Self::Git { trouble, .. } => Remedy::Transfer(*trouble),
             Self::Interrupted => Remedy::RunAgainUnchanged,
             Self::Other(Error::Clone(calve_core::Error::ParentMissing(_))) => Remedy::CreateParent,

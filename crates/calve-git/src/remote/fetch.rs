@@ -23,10 +23,6 @@ pub struct FetchOptions {
     pub directory: PathBuf,
     /// Branches, tags or commits; what the clone follows when there are none.
     pub references: Vec<String>,
-    /// `git fetch --depth`, which full clones refuse.
-    pub depth: Option<u32>,
-    /// Do what costs more than it saves all the same.
-    pub force: bool,
     /// Whether git may ask for a password.
     pub prompts: Prompts,
     pub cancel: CancelToken,
@@ -71,20 +67,16 @@ pub struct FetchReport {
 pub fn plan_fetch(options: &FetchOptions) -> Result<FetchReport, RemoteError> {
     let (state, _) = state_of(&options.directory)?;
     Features::ask(&Git::at(&options.directory))?;
-    let (steps, reason) = choose(&state, options)?;
-    Ok(receipt(&state, &steps, reason))
+    Ok(receipt(&state, &step(&state, options)?))
 }
 
 /// Fetches from the clone's origin. The working tree is not touched.
-///
-/// # Errors
-/// [`RemoteError::Costly`] for `--depth` in a clone with its whole history, unless forced.
 pub fn fetch(options: &FetchOptions, listener: Listener<'_>) -> Result<FetchReport, RemoteError> {
     let started = Instant::now();
     let (state, git_directory) = state_of(&options.directory)?;
     Features::ask(&Git::at(&options.directory))?;
-    let (steps, reason) = choose(&state, options)?;
-    let mut receipt = receipt(&state, &steps, reason);
+    let step = step(&state, options)?;
+    let mut receipt = receipt(&state, &step);
     let traces = Traces::new(&git_directory, state.url.kind())?;
     let session = Session {
         url: &state.url,
@@ -96,29 +88,25 @@ pub fn fetch(options: &FetchOptions, listener: Listener<'_>) -> Result<FetchRepo
         traces: &traces,
         maintenance: Maintenance::AsConfigured,
     };
-    for step in &steps {
-        let said = session.run(step, &options.directory)?;
-        let updates = said.lines().filter(|line| line.contains(" -> "));
-        receipt.updated.extend(updates.map(|line| line.trim().to_owned()));
-        let warnings = said.lines().filter_map(|line| line.trim().strip_prefix("warning: "));
-        receipt.notices.extend(warnings.map(|line| Notice::new(NoticeCode::Git, line)));
-    }
+    let said = session.run(&step, &options.directory)?;
+    let updates = said.lines().filter(|line| line.contains(" -> "));
+    receipt.updated.extend(updates.map(|line| line.trim().to_owned()));
+    let warnings = said.lines().filter_map(|line| line.trim().strip_prefix("warning: "));
+    receipt.notices.extend(warnings.map(|line| Notice::new(NoticeCode::Git, line)));
     receipt.traffic = Traffic { requests: traces.requests(), bytes_received: traces.received() };
     receipt.seconds = started.elapsed().as_secs_f64();
     Ok(receipt)
 }
 
-fn receipt(state: &CloneState, steps: &[Step], reason: &'static str) -> FetchReport {
-    let spoken = |step: &Step| {
-        let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
-        std::iter::once("git".to_owned()).chain(words.filter(|word| word != "--progress")).collect::<Vec<_>>().join(" ")
-    };
+fn receipt(state: &CloneState, step: &Step) -> FetchReport {
+    let words = step.arguments.iter().map(|word| redact::word(&word.to_string_lossy()));
+    let words = std::iter::once("git".to_owned()).chain(words.filter(|word| word != "--progress"));
     FetchReport {
         purpose: state.purpose,
         shallow: state.shallow,
         filter: state.filter.clone(),
-        commands: steps.iter().map(spoken).collect(),
-        reason,
+        commands: vec![words.collect::<Vec<_>>().join(" ")],
+        reason: reason(state.shallow, state.filter.as_deref()),
         traffic: Traffic::default(),
         seconds: 0.0,
         updated: Vec::new(),
@@ -146,23 +134,19 @@ fn state_of(directory: &Path) -> Result<(CloneState, PathBuf), RemoteError> {
     Ok((state, git_directory))
 }
 
-/// Why `fetch --depth` is refused in a clone that has its whole history.
-const DEPTH_IN_A_FULL_CLONE: &str = "`git fetch --depth` in a clone that has its history makes the server work out and send what is already here, and cuts the history off";
-
-/// Returns why the fetch uses these options.
-fn reason(shallow: bool, filter: Option<&str>, with_depth: bool) -> &'static str {
-    match (shallow, filter, with_depth) {
-        (true, _, true) => "`git fetch --depth` in a shallow clone has the server count again what is here",
-        (true, _, false) => "a shallow clone is fetched into without a depth: only what is new comes",
-        (false, _, true) => "forced",
-        (false, Some("tree:0"), false) => "a treeless clone asks for trees with every fetch",
-        (false, Some(_), false) => "a partial clone is fetched into in full; contents come when they are checked out",
-        (false, None, false) => "a full clone is fetched into in full: nothing is cheaper",
+/// Returns why the fetch is the cheapest one. It never has a depth, which makes the server work out and send what is already here, and cuts
+/// the history off.
+fn reason(shallow: bool, filter: Option<&str>) -> &'static str {
+    match (shallow, filter) {
+        (true, _) => "a shallow clone is fetched into without a depth: only what is new comes",
+        (false, Some("tree:0")) => "a treeless clone asks for trees with every fetch",
+        (false, Some(_)) => "a partial clone is fetched into in full; contents come when they are checked out",
+        (false, None) => "a full clone is fetched into in full: nothing is cheaper",
     }
 }
 
-/// Chooses the commands, and returns them with the reason for them.
-pub(crate) fn choose(state: &CloneState, options: &FetchOptions) -> Result<(Vec<Step>, &'static str), RemoteError> {
+/// Returns the command that fetches.
+fn step(state: &CloneState, options: &FetchOptions) -> Result<Step, RemoteError> {
     if let Some(bad) = options.references.iter().find(|name| name.is_empty() || name.starts_with('-')) {
         return Err(RemoteError::Senseless { why: format!("{bad:?} cannot be the name of a branch or commit") });
     }
@@ -170,18 +154,7 @@ pub(crate) fn choose(state: &CloneState, options: &FetchOptions) -> Result<(Vec<
         let why = "this clone was made of one commit and follows no branch: name the branch or commit to fetch";
         return Err(RemoteError::Senseless { why: why.into() });
     }
-    if options.depth.is_some() && !state.shallow && !options.force {
-        return Err(RemoteError::Costly { why: DEPTH_IN_A_FULL_CLONE.into() });
-    }
-    let mut step = Step::inside(["fetch", "--progress"]);
-    if let Some(depth) = options.depth {
-        step = step.with(format!("--depth={depth}"));
-    }
-    step = step.with("origin");
-    for reference in &options.references {
-        step = step.with(reference);
-    }
-    Ok((vec![step], reason(state.shallow, state.filter.as_deref(), options.depth.is_some())))
+    Ok(options.references.iter().fold(Step::inside(["fetch", "--progress", "origin"]), Step::with))
 }
 
 #[cfg(test)]
@@ -189,46 +162,35 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
 
-    fn state(shallow: bool, filter: Option<&str>) -> CloneState {
+    fn fetched(
+        shallow: bool,
+        filter: Option<&str>,
+        follows: bool,
+        reference: Option<&str>,
+    ) -> Result<String, RemoteError> {
         let url = RepositoryUrl::parse(OsStr::new("https://example.org/a")).unwrap();
-        CloneState { purpose: None, shallow, filter: filter.map(str::to_owned), follows: true, url }
-    }
-
-    fn options(depth: Option<u32>, force: bool) -> FetchOptions {
-        FetchOptions {
+        let state = CloneState { purpose: None, shallow, filter: filter.map(str::to_owned), follows, url };
+        let options = FetchOptions {
             directory: ".".into(),
-            references: Vec::new(),
-            depth,
-            force,
+            references: reference.map(str::to_owned).into_iter().collect(),
             prompts: Prompts::Never,
             cancel: CancelToken::default(),
-        }
+        };
+        Ok(receipt(&state, &step(&state, &options)?).commands.concat())
     }
 
     #[test]
-    fn a_depth_is_refused_where_it_costs_and_never_added() {
-        let commands = |state: &CloneState, options: &FetchOptions| {
-            let (steps, reason) = choose(state, options)?;
-            Ok::<_, RemoteError>(receipt(state, &steps, reason).commands)
-        };
-        for filter in [None, Some("blob:none")] {
-            let error = commands(&state(false, filter), &options(Some(1), false)).unwrap_err();
-            assert!(matches!(error, RemoteError::Costly { .. }), "{error}");
-            let forced = commands(&state(false, filter), &options(Some(1), true)).unwrap();
-            assert_eq!(forced, ["git fetch --depth=1 origin"]);
-            assert_eq!(commands(&state(false, filter), &options(None, false)).unwrap(), ["git fetch origin"]);
+    fn a_depth_is_never_added() {
+        for (shallow, filter) in [(false, None), (false, Some("blob:none")), (false, Some("tree:0")), (true, None)] {
+            assert_eq!(fetched(shallow, filter, true, None).unwrap(), "git fetch origin");
+            assert_eq!(fetched(shallow, filter, false, Some("x")).unwrap(), "git fetch origin x");
         }
-        assert_eq!(commands(&state(true, None), &options(None, false)).unwrap(), ["git fetch origin"]);
-        assert_eq!(commands(&state(true, None), &options(Some(2), false)).unwrap(), ["git fetch --depth=2 origin"]);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let refused = |state: &CloneState, options: &FetchOptions| choose(state, options).unwrap_err().to_string();
-        let alone = CloneState { follows: false, ..state(true, None) };
-        assert!(refused(&alone, &options(None, false)).contains("name the branch"));
-        let mut option = options(None, false);
-        option.references = vec!["--upload-pack=x".into()];
-        refused(&state(false, None), &option);
+        assert!(fetched(true, None, false, None).unwrap_err().to_string().contains("name the branch"));
+        fetched(false, None, true, Some("--upload-pack=x")).unwrap_err();
+        fetched(false, None, true, Some("")).unwrap_err();
     }
 }

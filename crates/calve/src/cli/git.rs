@@ -70,8 +70,8 @@ pub(crate) struct GitCloneArguments {
 
 /// Fetch into a clone in the way that costs least
 ///
-/// Fetches from the remote `origin`, and leaves the working tree alone. In a clone that has its whole history, `--depth` is refused,
-/// because it costs many times a plain fetch and cuts the history off.
+/// Fetches from the remote `origin`, and leaves the working tree alone. Never passes a depth to git: that costs many times a plain fetch, and
+/// cuts the history off.
 #[derive(Debug, Args)]
 pub(crate) struct GitFetchArguments {
     /// Branches, tags or commits to fetch [default: what the clone follows]
@@ -80,12 +80,6 @@ pub(crate) struct GitFetchArguments {
     /// The clone
     #[arg(short = 'C', value_name = "DIR", default_value = ".")]
     pub(crate) directory: PathBuf,
-    /// Fetch only so many commits
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) depth: Option<u32>,
-    /// Do what is refused for its cost all the same
-    #[arg(long)]
-    pub(crate) force: bool,
     /// Say what would be done, and do nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,

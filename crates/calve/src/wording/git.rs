@@ -183,7 +183,6 @@ fn remote(remedy: &Remedy) -> Option<&'static str> {
         Remedy::ChoosePurposeOrDropRequirement => {
             "`--for ci` asks for a depth, `--for history` and `--for blobs` for a filter; or leave out the requirement"
         }
-        Remedy::DropDepthOrForce => "fetch without `--depth`; `--force` does it all the same",
         Remedy::RunAgainUnchanged => "nothing was left behind; run it again",
         Remedy::CreateParent => "create the parent directory first (`mkdir -p`)",
         Remedy::Transfer(trouble) => transfer(*trouble),

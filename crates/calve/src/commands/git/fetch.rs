@@ -13,8 +13,6 @@ pub(crate) fn run(arguments: &GitFetchArguments, cancel: &CancelToken) -> Result
     let request = FetchOptions {
         directory: arguments.directory.clone(),
         references: arguments.references.clone(),
-        depth: arguments.depth,
-        force: arguments.force,
         prompts: prompts(),
         cancel: cancel.clone(),
     };

@@ -24,7 +24,7 @@ pub(crate) fn run(command: &GitCommand, cancel: &CancelToken) -> Result<(), Fail
 fn failure(error: RemoteError) -> Failure {
     let code = match &error {
         RemoteError::Url { .. } | RemoteError::Senseless { .. } | RemoteError::NoName(_) => USAGE,
-        RemoteError::Refused { .. } | RemoteError::NotAsked { .. } | RemoteError::Costly { .. } => REFUSED,
+        RemoteError::Refused { .. } | RemoteError::NotAsked { .. } => REFUSED,
         RemoteError::Interrupted => INTERRUPTED,
         _ => FAILED,
     };

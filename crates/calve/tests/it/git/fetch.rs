@@ -1,4 +1,4 @@
-//! Fetching in the way that the recorded purpose wants, and the refusal of what costs too much.
+//! Fetching in the way that costs least.
 
 use serde_json::{Value, json};
 
@@ -42,27 +42,6 @@ fn each_clone_is_fetched_into_in_its_way() {
             .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("trace"));
         assert_eq!(traces.count(), 0);
     }
-}
-
-#[test]
-fn a_depth_is_refused_in_a_clone_with_its_history() {
-    let hosted = Hosted::new();
-    for purpose in ["dev", "history", "ci"] {
-        hosted.calve(&["clone", "-q", "--for", purpose, &hosted.url(), purpose]).succeeds();
-    }
-    hosted.push();
-    let before = hosted.host.requests().len();
-    for purpose in ["dev", "history"] {
-        let ran = hosted.calve(&["fetch", "--depth", "1", "-C", purpose]).fails(3).hints();
-        ran.says(&["cuts the history off", "fetch without `--depth`; `--force` does it all the same"]);
-        assert_eq!(hosted.git(purpose, &["rev-parse", "--is-shallow-repository"]), "false");
-    }
-    assert_eq!(hosted.host.requests().len(), before, "nobody was asked");
-    hosted.calve(&["fetch", "--depth", "1", "--force", "-C", "dev"]).succeeds();
-    assert_eq!(hosted.git("dev", &["rev-parse", "--is-shallow-repository"]), "true");
-    let ran = hosted.calve(&["fetch", "--depth", "1", "-C", "ci"]).succeeds();
-    ran.says(&["git fetch --depth=1 origin", "has the server count again"]);
-    assert_eq!(hosted.git("ci", &["rev-list", "--count", "origin/main"]), "1");
 }
 
 #[test]
