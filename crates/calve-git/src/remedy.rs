@@ -140,33 +140,30 @@ impl Remedy {
 }
 
 /// Something that git is in the middle of, for which it keeps files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum UnfinishedOperation {
     Rebase,
     /// `git rebase`, or `git am`, which keeps its files in the same place.
+    #[strum(serialize = "rebase or `git am`")]
     RebaseOrAm,
     Merge,
     CherryPick,
     Revert,
+    #[strum(serialize = "bisection")]
     Bisect,
 }
 
 impl UnfinishedOperation {
     /// Returns its name, for people.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Rebase => "rebase",
-            Self::RebaseOrAm => "rebase or `git am`",
-            Self::Merge => "merge",
-            Self::CherryPick => "cherry-pick",
-            Self::Revert => "revert",
-            Self::Bisect => "bisection",
-        }
+        self.into()
     }
 }
 
 /// The mark by which git was told not to look at a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum HidingMark {
     /// `git update-index --skip-worktree`, or a sparse checkout.
     SkipWorktree,
@@ -177,9 +174,6 @@ pub enum HidingMark {
 impl HidingMark {
     /// Returns its name in `git update-index`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::SkipWorktree => "skip-worktree",
-            Self::AssumeUnchanged => "assume-unchanged",
-        }
+        self.into()
     }
 }

@@ -101,23 +101,6 @@ impl TransferFailure {
         ];
         kinds.into_iter().find(|(words, _)| says(words)).map_or(Self::Unknown, |(_, kind)| kind)
     }
-
-    /// Returns a word for programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Filter => "filter",
-            Self::Ownership => "ownership",
-            Self::Refused => "refused",
-            Self::NoRepository => "no_repository",
-            Self::Unreachable => "unreachable",
-            Self::NoBranch => "no_branch",
-            Self::NoCommit => "no_commit",
-            Self::CutShort => "cut_short",
-            Self::SourceShallow => "source_shallow",
-            Self::DiskFull => "disk_full",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,17 +9,9 @@ use crate::values::{ReceiptPath, Seconds};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.git-clone/1")]
 pub struct GitCloneReceipt {
-    /// The address of the repository, without secrets.
-    pub url: String,
-    /// The clone.
-    pub dst: ReceiptPath,
-    /// The purpose of the clone.
-    #[cfg_attr(test, schemars(extend("enum" = ["dev", "ci", "history", "blobs"])))]
-    pub purpose: &'static str,
-    /// How the clone was made, and why so.
-    pub recipe: GitRecipe,
-    /// The version of git.
-    pub git: String,
+    /// The plan that was followed.
+    #[serde(flatten)]
+    pub plan: GitClonePlan,
     /// The commit that is checked out. Null in an empty repository.
     pub head: Option<String>,
     /// The number of requests to the server. Null if it is unknown.
@@ -65,14 +57,23 @@ pub struct GitSeconds {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "schema", rename = "calve.git-clone-plan/1")]
 pub struct GitClonePlanReceipt {
+    /// The plan.
+    #[serde(flatten)]
+    pub plan: GitClonePlan,
+}
+
+/// A clone, and how it is made.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct GitClonePlan {
     /// The address of the repository, without secrets.
     pub url: String,
     /// The clone.
     pub dst: ReceiptPath,
     /// The purpose of the clone.
-    #[cfg_attr(test, schemars(extend("enum" = ["dev", "ci", "history", "blobs"])))]
+    #[cfg_attr(test, schemars(extend("enum" = calve_git::remote::Purpose::NAMES)))]
     pub purpose: &'static str,
-    /// How the clone would be made, and why so.
+    /// How it is made, and why so.
     pub recipe: GitRecipe,
     /// The version of git.
     pub git: String,

@@ -115,7 +115,7 @@ pub struct EscapeFinding {
     /// The path that it names.
     pub names: ReceiptPath,
     /// The action that was taken, or would be taken.
-    #[cfg_attr(test, schemars(extend("enum" = ["repaired", "dropped", "reported"])))]
+    #[cfg_attr(test, schemars(extend("enum" = calve_git::escape::Action::NAMES)))]
     pub action: &'static str,
     /// The meaning of it, or the next step.
     pub hint: String,

@@ -8,18 +8,14 @@ use calve_git::remote::{Features, FetchReport, GitCloneReport, Notice, Property,
 use crate::wording;
 use calve_receipt::human::{counted, size};
 use calve_receipt::{
-    GitClonePlanReceipt, GitCloneReceipt, GitFetchPlan, GitFetchReceipt, GitRecipe, GitSeconds, GitWarning,
-    ServerCompliance, path,
+    GitClonePlan, GitCloneReceipt, GitFetchPlan, GitFetchReceipt, GitRecipe, GitSeconds, GitWarning, ServerCompliance,
+    path,
 };
 
 pub(crate) fn clone(report: &GitCloneReport, dst: &Path) -> GitCloneReceipt {
     let GitCloneReport { recipe, git, head, traffic, seconds, missing, verdicts, notices } = report;
     GitCloneReceipt {
-        url: recipe.url.to_string(),
-        dst: path(dst),
-        purpose: recipe.purpose.name(),
-        recipe: self::recipe(recipe, dst),
-        git: git.version.clone(),
+        plan: plan(recipe, git, dst),
         head: head.clone(),
         requests: traffic.requests,
         bytes_received: traffic.bytes_received,
@@ -38,8 +34,8 @@ pub(crate) fn clone(report: &GitCloneReport, dst: &Path) -> GitCloneReceipt {
     }
 }
 
-pub(crate) fn plan(recipe: &Recipe, git: &Features, dst: &Path) -> GitClonePlanReceipt {
-    GitClonePlanReceipt {
+pub(crate) fn plan(recipe: &Recipe, git: &Features, dst: &Path) -> GitClonePlan {
+    GitClonePlan {
         url: recipe.url.to_string(),
         dst: path(dst),
         purpose: recipe.purpose.name(),

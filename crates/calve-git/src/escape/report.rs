@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use calve_core::{CancelToken, SkippedEntry, SpareNames};
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::escape::entry::WalkEntry;
 use crate::escape::trees::Mention;
@@ -135,7 +136,8 @@ pub enum Explanation {
 }
 
 /// The treatment of a reference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Action {
     /// It names the new tree's own file now.
     Repaired,
@@ -146,18 +148,18 @@ pub enum Action {
 }
 
 impl Action {
+    /// The words of all.
+    pub const NAMES: &[&str] = Self::VARIANTS;
+
     /// Returns its word in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Repaired => "repaired",
-            Self::Dropped => "dropped",
-            Self::Reported => "reported",
-        }
+        self.into()
     }
 }
 
 /// The kinds of references.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ReferenceKind {
     /// A symlink with an absolute target in another tree.
@@ -177,6 +179,7 @@ pub enum ReferenceKind {
     /// pnpm's notes of an installation.
     Pnpm,
     /// A build directory of CMake.
+    #[strum(serialize = "cmake")]
     CMake,
     /// Caches of webpack, Next.js and the like.
     WebCache,
@@ -189,20 +192,7 @@ pub enum ReferenceKind {
 impl ReferenceKind {
     /// Returns its word in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::AbsoluteLink => "absolute-link",
-            Self::LeavingLink => "leaving-link",
-            Self::Shebang => "shebang",
-            Self::Activate => "activate",
-            Self::PyvenvCfg => "pyvenv-cfg",
-            Self::Editable => "editable",
-            Self::DistInfo => "dist-info",
-            Self::Pnpm => "pnpm",
-            Self::CMake => "cmake",
-            Self::WebCache => "web-cache",
-            Self::GitPointer => "git-pointer",
-            Self::Cargo => "cargo",
-        }
+        self.into()
     }
 }
 

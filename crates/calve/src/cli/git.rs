@@ -46,7 +46,7 @@ pub(crate) struct GitCloneArguments {
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// The purpose: dev, ci, history, blobs [default: dev; ci when the environment has CI=true]
-    #[arg(long = "for", value_name = "PURPOSE", value_parser = NameParser(&["dev", "ci", "history", "blobs"], purpose), hide_possible_values = true)]
+    #[arg(long = "for", value_name = "PURPOSE", value_parser = NameParser(Purpose::NAMES, purpose), hide_possible_values = true)]
     pub(crate) purpose: Option<Purpose>,
     /// Check out this branch or tag
     #[arg(long, value_name = "B", conflicts_with = "rev")]
@@ -106,7 +106,7 @@ pub(crate) struct GitAdviseArguments {
 }
 
 fn purpose(name: &str) -> Result<Purpose, String> {
-    name.parse()
+    name.parse().map_err(|_| "the purposes are dev, ci, history and blobs".into())
 }
 
 fn property(name: &str) -> Result<Property, String> {

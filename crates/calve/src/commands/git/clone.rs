@@ -11,13 +11,14 @@ use super::{Line, failure, prompts};
 use crate::cli::git::GitCloneArguments;
 use crate::failure::Failure;
 use crate::{git_receipt, output, wording};
+use calve_receipt::GitClonePlanReceipt;
 
 pub(crate) fn run(arguments: &GitCloneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let request = request(arguments, cancel).map_err(failure)?;
     let (recipe, git) = plan_clone(&request).map_err(failure)?;
     if arguments.dry_run {
         if arguments.json {
-            return output::json(&git_receipt::plan(&recipe, &git, &request.dst));
+            return output::json(&GitClonePlanReceipt { plan: git_receipt::plan(&recipe, &git, &request.dst) });
         }
         return output::result(&git_receipt::plan_text(&recipe, &request.dst));
     }
