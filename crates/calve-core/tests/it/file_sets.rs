@@ -241,7 +241,10 @@ fn a_journal_that_appears_meanwhile() {
 /// Neither its name nor its contents tell that it is a database, so it may have been copied when its log is found. It has two names.
 const ENCRYPTED: &str = "
 def put(name, text):
-    with open(name, 'w') as file: file.write(text)
+    # In one step: a file that is emptied first may be copied while it is empty, as it is.
+    file = os.open(name, os.O_WRONLY | os.O_CREAT)
+    os.pwrite(file, text.zfill(12).encode(), 0)
+    os.close(file)
 put('odd', '0')
 put('odd-wal', '0')
 if LINK: os.link('odd', '../odd')
@@ -266,8 +269,9 @@ fn a_database_that_nothing_but_its_log_tells_of() {
         return;
     }
     let Some(volume) = Volume::with_size(FileSystem::Ext4, 2 << 30) else { return };
-    for link in ["False", "True"] {
-        let writer = ENCRYPTED.replace("LINK", link);
+    // The name elsewhere is copied long before the log, so that a copy is whole only if nothing is written for as long.
+    for (link, pause) in [("False", "0.5"), ("True", "3")] {
+        let writer = ENCRYPTED.replace("LINK", link).replace("0.5", pause);
         copies_are_whole_or_named(&volume, rounds(100), "odd", &writer, CHECK_ENCRYPTED);
     }
 }

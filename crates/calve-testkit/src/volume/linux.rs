@@ -76,7 +76,8 @@ pub(super) fn make(builder: &VolumeBuilder, scratch: &Scratch) {
     let args = args
         .iter()
         .map(|arg| if builder.reflinks { arg } else { arg.strip_suffix("=1").map_or(*arg, |_| "reflink=0") });
-    run(Command::new(program(mkfs)).args(args).args(&builder.mkfs).arg(&image));
+    // mkfs.btrfs asks each loop device for its file, and fails if one goes at that moment, which may be another test's.
+    despite_others(Command::new(program(mkfs)).args(args).args(&builder.mkfs).arg(&image), "cannot check mount status");
 }
 
 pub(super) fn mount(builder: &VolumeBuilder, scratch: &Scratch) {
@@ -91,17 +92,21 @@ pub(super) fn mount(builder: &VolumeBuilder, scratch: &Scratch) {
     let mut command = Command::new(program("mount"));
     command.args(["-t", builder.file_system.name(), "-o", &options.join(",")]).arg(source).arg(scratch.mount_point());
     // Finding a free loop device and claiming it are two steps, so tests that mount at the same time collide.
+    despite_others(&mut command, "loop device");
+}
+
+/// Runs a command again for as long as it complains of what others do with loop devices, for 30 seconds at most.
+fn despite_others(command: &mut Command, complaint: &str) {
     let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(30) {
-        let output = must(command.output(), "run", Path::new("mount"));
+    loop {
+        let output = must(command.output(), "run", Path::new(command.get_program()));
         if output.status.success() {
             return;
         }
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(complaint.contains("loop device"), "{command:?} failed: {complaint}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(complaint) && started.elapsed() < Duration::from_secs(30), "{command:?} failed: {said}");
         thread::sleep(Duration::from_millis(50));
     }
-    panic!("{command:?} found no free loop device in 30 seconds");
 }
 
 /// Changes how a volume may be used.
