@@ -93,6 +93,7 @@ DATABASE_REMEDIES = {
     "list_servers": "it has ended, or was stopped: start another one",
     "stop_server": "choose another name, or stop the server that has it",
     "reset_server": "reset it again, to its template or a mark, or stop it",
+    "restart_server": "save what you need of it, then stop it",
     "start_new_server": "stop this server, and start another one",
     "install_server": "install the server, or start a template that was made from an image",
     "install_runtime": "install podman or docker",

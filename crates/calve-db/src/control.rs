@@ -9,7 +9,6 @@ use rustix::process::Signal;
 
 use crate::error::{Error, Result};
 use crate::messages::{Answer, Request, receive, send};
-use crate::operation::Operation;
 use crate::registry::Home;
 use crate::registry::{self, Record};
 use crate::server::wait_for_word;
@@ -90,8 +89,7 @@ pub(crate) fn ask(record: &Record, request: Request, cancel: &CancelToken) -> Re
     wait_for_word(&talk, cancel)?;
     match receive(&mut talk) {
         Ok(answer) => answer.ok_or_else(gone),
-        // It is alive, but its answer is unknown to this version.
-        Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::io(Operation::Talk, &record.control, error)),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(Error::OtherVersion(record.name.clone())),
         Err(_) => Err(gone()),
     }
 }

@@ -266,6 +266,9 @@ pub enum Error {
     Strategy { strategy: Strategy, reason: String },
     #[error("the process that looks after the server `{0}` ended unexpectedly")]
     SupervisorGone(String),
+    /// Its supervisor is of another version, and has done what was asked, or has refused it.
+    #[error("the server `{0}` was started by another version of Calve, whose answer cannot be read")]
+    OtherVersion(String),
     #[error("interrupted")]
     Interrupted,
 }
@@ -401,6 +404,7 @@ impl Error {
             Self::Sockets { .. } | Self::SocketPath { .. } => Remedy::ChooseRuntime,
             Self::Strategy { .. } => Remedy::DropStrategy,
             Self::SupervisorGone(_) => Remedy::Sweep,
+            Self::OtherVersion(name) => Remedy::RestartServer(name.clone()),
             Self::Interrupted => return None,
         })
     }

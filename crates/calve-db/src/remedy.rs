@@ -34,6 +34,8 @@ pub enum Remedy {
     ResetServer(String),
     /// Read the log of this server.
     ReadLog(String),
+    /// Look at what this server has, then stop it and start it again.
+    RestartServer(String),
     /// Start a new server from the template, and stop the old one.
     StartNewServer,
     /// Install the server, or name its directory.

@@ -1,7 +1,7 @@
 //! When servers end.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -241,5 +241,38 @@ fn nobody_keeps_a_supervisor_waiting() {
     let mut answer = String::new();
     BufReader::new(slow).read_line(&mut answer).unwrap();
     assert!(answer.contains("Stopped"), "{answer}");
+    world.nothing_left();
+}
+
+/// The supervisor of a server that runs while Calve is replaced is the old one, and nothing that the server has may be lost for that.
+#[test]
+fn a_supervisor_of_another_version_is_named() {
+    let Some(world) = World::new() else { return };
+    world.template(Postgres);
+    let server = world.start("a");
+    let record = fs_err::read(world.home().join("db/servers/a/server.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let control = record["control"].as_str().unwrap();
+    let aside = format!("{control}.aside");
+    for answer in [r#"{"Ready":{"record":{}}}"#, r#""SomethingNew""#] {
+        for question in [&["reset", "a"][..], &["mark", "a", "m"], &["unmark", "a", "m"]] {
+            fs_err::rename(control, &aside).unwrap();
+            let listener = UnixListener::bind(control).unwrap();
+            let other = std::thread::spawn(move || {
+                let (mut asking, _) = listener.accept().unwrap();
+                BufReader::new(&asking).read_line(&mut String::new()).unwrap();
+                asking.write_all(answer.as_bytes()).unwrap();
+            });
+            let said = [
+                "the server `a` was started by another version of Calve",
+                "hint: save what you need of it, then stop it: calve db stop a",
+            ];
+            world.db(question).fails(1, &said);
+            other.join().unwrap();
+            fs_err::rename(&aside, control).unwrap();
+            assert_eq!(world.rows(Postgres, &server), "1000");
+        }
+    }
+    world.db(["stop", "a"]).succeeds();
     world.nothing_left();
 }

@@ -72,6 +72,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::DropStrategy => "leave --strategy out: the best one is then taken".into(),
         Remedy::Sweep => "run `calve db gc`, then try again".into(),
+        Remedy::RestartServer(name) => format!("save what you need of it, then stop it: calve db stop {name}"),
         Remedy::NameEngine => format!("name one with --engine: {}", calve_db::engines().join(", ")),
         Remedy::NameOneSource => "name either --from or --base".into(),
         Remedy::CreateAccount(names) => format!("create one of these accounts: {}", names.join(", ")),
