@@ -100,7 +100,7 @@ fn left_in_trash(path: &Path, error: Error) -> Failure {
     let Error::Io { path: place, .. } = &error else { return error.into() };
     let is_trash = |above: &&Path| above.file_name().is_some_and(|name| is_trash(name.as_encoded_bytes()));
     let Some(trash) = place.ancestors().find(is_trash).filter(|trash| *trash != path) else { return error.into() };
-    let text = format!("`{}` is out of sight, but not all of it could be deleted: {error}", ShownPath(path));
+    let text = format!("`{}` was moved to the trash, but deleting it there failed: {error}", ShownPath(path));
     let trash = word(trash);
     let hint = if error.remedy() == Some(Remedy::RunAsOwnerOrClearImmutable) && is_root() {
         let place = word(place);

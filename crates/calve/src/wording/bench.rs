@@ -40,7 +40,7 @@ fn fixed(remedy: &Remedy) -> &'static str {
         Remedy::NameRepositoryWithHistory => "name a repository with a history",
         Remedy::TryCloningUrl => "try `git clone` with that URL yourself: the bench asks for no password",
         Remedy::TryCloningDirectory => "try `git clone --bare --no-local` with it yourself",
-        Remedy::CheckOutBranch => "check a branch out in it, or name a clone of it that has one",
+        Remedy::CheckOutBranch => "check out a branch there, or name a clone that has one checked out",
         Remedy::NameMainWorktree => "name the directory that has `.git` in it with `--repository`",
 
         Remedy::Install(source) => match source {

@@ -349,7 +349,7 @@ fn what_is_immutable_is_told() {
     let ran = rm().args(["--wait", "tree"]).within(&spot).fails(1);
     let trash = leftovers(&spot).into_iter().find(|name| !name.ends_with(".lock")).unwrap();
     ran.says(&[
-        "`tree` is out of sight, but not all of it could be deleted",
+        "`tree` was moved to the trash, but deleting it there failed",
         &format!("hint: it may be marked as immutable or append-only (lsattr); clear that: chattr -ia ./{trash}/d/a; "),
         &format!("then calve rm --wait ./{trash}\n"),
     ]);

@@ -291,7 +291,7 @@ fn what_cannot_be_deleted_is_told_and_tried_again() {
     plant("waited");
     let ran = guest.runs(rm().args(["--wait", "waited"])).fails(1);
     ran.says(&[
-        "`waited` is out of sight, but not all of it could be deleted",
+        "`waited` was moved to the trash, but deleting it there failed",
         "sudo calve rm --wait",
         ".calve-trash-",
     ]);

@@ -41,7 +41,8 @@ fn promote(
         return Ok(DbPromotedTemplate { template: template.clone(), promoted: false });
     }
     if !arguments.yes && !consent::can_ask() {
-        let text = format!("nobody is there to say whether the template `{template}` may be replaced");
+        let text =
+            format!("replacing the template `{template}` has to be confirmed, and there is no terminal to ask on");
         return Err(Failure::stated(REFUSED, text, "`--yes` replaces it"));
     }
     if !arguments.yes && !consent::yes(&format!("Replace the template `{template}` by {what}?")) {

@@ -147,7 +147,7 @@ fn remove_all(
 
 fn asked(worktrees: usize) -> Result<bool, Failure> {
     if !consent::can_ask() {
-        let text = "nobody is there to say whether they may be removed";
+        let text = "removing them has to be confirmed, and there is no terminal to ask on";
         return Err(Failure::stated(REFUSED, text, "`--yes` removes them; `-n` only lists them"));
     }
     let _ = std::io::stderr().flush();

@@ -48,7 +48,7 @@ fn a_source_without_a_branch_checked_out_is_refused() {
     bench_git(".", ["--repo=source", "--tests=T2"])
         .within(&spot)
         .fails(1)
-        .says(&["has no branch checked out", "check a branch out in it, or name a clone of it that has one"]);
+        .says(&["has no branch checked out", "check out a branch there, or name a clone that has one checked out"]);
     git(&*spot, ["-C", "source", "checkout", "-q", "main"]);
     let report = bench_git(".", ["--repo=source", "--tests=T1,T7", "--json"]).within(&spot).succeeds().json();
     assert_eq!(report["repositories"][0]["branch"], "main");

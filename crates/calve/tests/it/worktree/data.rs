@@ -24,7 +24,7 @@ fn is_promoted(engine: &'static str) {
     let planned = db(&["promote", "-n", "--json", "one"]).succeeds();
     assert_eq!(planned.json()["templates"], json!([{ "template": "shop", "promoted": false }]));
     planned.says(&["would make the data of `db` in `one` the template `shop`"]);
-    db(&["promote", "one"]).fails(3).says(&["nobody is there to say"]).hints();
+    db(&["promote", "one"]).fails(3).says(&["has to be confirmed, and there is no terminal to ask on"]).hints();
     for (answer, is_promoted) in [("\n", false), ("y\n", true)] {
         assert_eq!(added(&format!("before-{is_promoted}")), [1, 2, 3]);
         let mut terminal = Terminal::new(&db(&["promote", "one"]).command());
