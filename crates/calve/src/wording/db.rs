@@ -81,7 +81,6 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         }
         Remedy::ForceRemoval => "keep the worktree, or remove it with its data: calve worktree remove -f".into(),
         Remedy::TryAgain => "try again in a moment".into(),
-        Remedy::ChooseProgramTemplate => "name a template that was made without --image".into(),
         Remedy::StartThrowaway => "start a server of its own for that: calve db start TEMPLATE".into(),
         other => of_container(other).unwrap_or_else(|| "see `calve db --help`".into()),
     }
@@ -90,6 +89,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
 fn of_container(remedy: &Remedy) -> Option<String> {
     Some(match remedy {
         Remedy::InstallRuntime => "install podman or docker, or name its program with --runtime".into(),
+        Remedy::ChooseProgramTemplate => "name a template that was made without --image".into(),
         Remedy::UseLocalServer => {
             "install the database server here (Homebrew, apt) and leave --image out, or use podman or a Docker engine that runs as root on this machine".into()
         }
