@@ -105,7 +105,7 @@ pub enum UnsavedDataRule {
 }
 
 /// Ends its server in order, and returns whether one ran. The data stays. A server that was asked to end does so, also if `cancel` ends the
-/// wait for it.
+/// wait for it, unless it cannot write everything and may not lose it.
 pub fn stop(home: &Home, name: &str, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<bool> {
     let (_turn, service) = take_turn(home, name, cancel)?;
     end(home, &service, unsaved, cancel)

@@ -57,7 +57,7 @@ fn engines_of_each_kind_have_the_same_life_in_a_container() {
     }
 }
 
-/// The conformance suite, by each way in which a container comes to its data.
+/// The conformance suite, by the ways in which podman and Docker come to their data there.
 #[test]
 fn on_other_file_systems() {
     for (file_system, strategy, is_docker) in [
