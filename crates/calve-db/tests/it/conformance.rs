@@ -1,4 +1,4 @@
-//! What every engine does, for root and for others: one story, on every file system for one engine of each kind.
+//! The conformance suite of each engine, for root and for others: one story, on every file system for one engine of each kind.
 
 use calve_testkit::{FileSystem, few_rounds, fingerprint, require_program};
 
