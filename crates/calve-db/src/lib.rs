@@ -53,6 +53,7 @@ pub use bare::{BareServer, BareServers, PreparedBareServer};
 pub use build::{
     BuildEvent, BuiltTemplate, Caller, CommandEnd, CreateOptions, NameLock, ReceiveOptions, ReceiveOutcome,
     ReceivePaths, TemplateToSend, create as create_template, hold_to_send, promote, receive, remove as remove_template,
+    remove_unused as remove_unused_templates,
 };
 pub use container::RUNTIMES;
 pub use control::{ResetReport, StopReport, mark, reset, stop, unmark};
@@ -67,13 +68,13 @@ pub use remedy::Remedy;
 pub use server::{OwnedServer, first_process, memory_bytes};
 pub use service::{
     DoomedService, NewService, Service, ServiceData, ServiceOrigin, UnsavedDataRule, WrittenDataRule,
-    check_template as check_service_template, create as create_service, doom, find as find_service, is_written,
-    new_keeper_id, reset as reset_service, services, set_keeper, start as start_service, stop as stop_service,
-    sweep_doomed,
+    create as create_service, doom, find as find_service, is_written, new_keeper_id, reset as reset_service, services,
+    set_keeper, start as start_service, stop as stop_service, sweep_doomed, usable_template as service_template,
 };
 pub use standby::{Pool, PoolLifetime, PoolLimit, PoolOptions, fill_pool, has_pool, pools, set_pool, want_pool};
 pub use start::{Ownership, StartOptions, start};
 pub use supervise::supervise;
 pub use sweep::{ServerSweepReport, delete_trash, sweep};
 pub use sys::ProcessEnd;
+pub use template::key::recipe_word;
 pub use template::{DatabaseTemplate, ImageOrigin, list as list_templates};

@@ -26,6 +26,8 @@ pub enum Hook {
     PostAdd,
     /// A worktree is about to go.
     PreRemove,
+    /// The template of a service is being made: the command fills the database.
+    Create,
 }
 
 impl Hook {
@@ -34,6 +36,16 @@ impl Hook {
         match self {
             Self::PostAdd => "post-add",
             Self::PreRemove => "pre-remove",
+            Self::Create => "create",
+        }
+    }
+
+    /// Returns what people call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::PostAdd => "post-add hook",
+            Self::PreRemove => "pre-remove hook",
+            Self::Create => "create command",
         }
     }
 }
@@ -60,7 +72,7 @@ impl Approvals {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|error| {
             io::Error::new(error.kind(), format!("failed to create directory `{}`: {error}", self.directory.display()))
         })?;
-        let file = self.file(&give_word(repository, WORD, &new_word()?)?, hook, text);
+        let file = self.file(&word_of(repository)?, hook, text);
         // Its contents are for people; the name is what counts.
         let mut options = fs_err::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -88,6 +100,14 @@ impl Approvals {
             hasher.update(part);
         }
         self.directory.join(hasher.finalize().to_hex().as_str())
+    }
+}
+
+/// Returns the word that tells this repository (the directory that all its worktrees share) from others, wherever it is moved.
+pub fn word_of(repository: &Path) -> Result<String> {
+    match read_word(repository, WORD)? {
+        Some(word) => Ok(word),
+        None => give_word(repository, WORD, &new_word()?),
     }
 }
 

@@ -23,7 +23,7 @@ mod trust;
 mod unsaved_item;
 pub mod worktree;
 
-pub use config::{Config, Hooks, Secrets, ServiceConfig, SparesRequest};
+pub use config::{Config, Hooks, SHARED as SHARED_CONFIG, Secrets, ServiceConfig, SparesRequest, TemplateRecipe};
 pub use error::{Error, Result};
 pub use git::Git;
 pub use nesting::Nesting;

@@ -31,11 +31,13 @@ pub(crate) fn require(repository: &Path, hook: Hook, text: &str) -> Result<(), F
     if can_ask() && ask(hook, text) {
         return approvals.add(repository, hook, text).map_err(failed);
     }
-    Err(Failure::stated(
-        REFUSED,
-        format!("the {} hook of this project is not approved", hook.name()),
-        "`calve hook approve` shows it and approves it; `--yes` runs it once, `--no-hooks` goes without",
-    ))
+    let hint = match hook {
+        Hook::Create => "`calve hook approve` shows it and approves it",
+        Hook::PostAdd | Hook::PreRemove => {
+            "`calve hook approve` shows it and approves it; `--yes` runs it once, `--no-hooks` goes without"
+        }
+    };
+    Err(Failure::stated(REFUSED, format!("the {} of this project is not approved", hook.title()), hint))
 }
 
 /// Returns whether somebody is there to answer.
@@ -59,7 +61,7 @@ pub(crate) fn yes(question: &str) -> bool {
 
 /// Prints a hook, with escapes in place of characters that could fool a terminal or a reader.
 pub(crate) fn show(hook: Hook, text: &str) {
-    output::say(&format!("The {} hook of this project:", hook.name()));
+    output::say(&format!("The {} of this project:", hook.title()));
     for line in text.lines() {
         let harmless: String = line.chars().flat_map(plain).collect();
         output::say(&format!("    {harmless}"));
@@ -96,7 +98,9 @@ pub(crate) fn run(hook: Hook, text: &str, surroundings: &HookEnvironment, cancel
         FAILED,
         text,
         match hook {
-            Hook::PostAdd => "the worktree is there; put right what the hook said, and run its commands in it yourself",
+            Hook::PostAdd | Hook::Create => {
+                "the worktree is there; put right what the hook said, and run its commands in it yourself"
+            }
             Hook::PreRemove => "the worktree is still there; put right what the hook said, or use `--no-hooks`",
         },
     ))

@@ -84,7 +84,7 @@ pub fn create(home: &Home, wanted: NewService<'_>, data: ServiceData) -> Result<
 
 /// Clones a template's data into `place`.
 pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &CancelToken) -> Result<Service> {
-    let template = usable(home, template)?;
+    let template = usable_template(home, template)?;
     let _held = template::lock(&template.place)?;
     template::check_files(&template.place)?;
     let data = place.join(DATA);
@@ -164,12 +164,8 @@ pub(crate) fn copy_running(spec: &Spec, server: &Address, to: &str, cancel: &Can
     Ok(placed.strategy)
 }
 
-/// Fails unless data for a service can be cloned from the template of this name.
-pub fn check_template(home: &Home, name: &str) -> Result<()> {
-    usable(home, name).map(|_| ())
-}
-
-fn usable(home: &Home, name: &str) -> Result<DatabaseTemplate> {
+/// Returns the template of this name. Fails unless data for a service can be cloned from it.
+pub fn usable_template(home: &Home, name: &str) -> Result<DatabaseTemplate> {
     let template = template::load(home, name)?;
     match template.image() {
         Some(_) => Err(Error::ServiceFromImage(template.name)),

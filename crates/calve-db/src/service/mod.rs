@@ -11,7 +11,7 @@ mod run;
 
 pub(crate) use copy::start_copy;
 pub(crate) use create::copy_running;
-pub use create::{NewService, ServiceData, ServiceOrigin, check_template, create};
+pub use create::{NewService, ServiceData, ServiceOrigin, create, usable_template};
 pub use doom::{DoomedService, WrittenDataRule, doom, sweep_doomed};
 pub use reset::reset;
 pub(crate) use run::hold;

@@ -8,12 +8,12 @@ use crate::error::Result;
 use crate::files::{private, trash};
 use crate::registry::{Home, unix_now};
 
-/// Replaces the data by a new clone of its template. A server that runs ends first, and none is started. Its URL stays the same.
-pub fn reset(home: &Home, name: &str, cancel: &CancelToken) -> Result<Service> {
+/// Replaces the data by a new clone of its template, or of `template`. A server that runs ends first, and none is started. Its URL stays the same.
+pub fn reset(home: &Home, name: &str, template: Option<&str>, cancel: &CancelToken) -> Result<Service> {
     home.prepare()?;
     let staged = StagedData::make(home, name)?;
     let (_turn, former) = take_turn(home, name, cancel)?;
-    let cloned = from_template(home, &former.template, &staged.place, cancel)?;
+    let cloned = from_template(home, template.unwrap_or(&former.template), &staged.place, cancel)?;
     let service = Service {
         name: former.name.clone(),
         service: former.service.clone(),

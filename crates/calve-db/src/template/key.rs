@@ -14,6 +14,14 @@ use crate::template::manifest::names;
 /// Raised when templates are made in another way.
 const FORMAT: &str = "calve.template/1";
 
+/// Returns a word for what a template is made of: texts, and the files below a directory that patterns mean.
+pub fn recipe_word(texts: &[&str], inputs: &[String], directory: &Path) -> Result<String> {
+    let mut key = Key::new();
+    texts.iter().for_each(|text| key.add(text));
+    key.add_own_inputs(inputs, directory)?;
+    Ok(key.finish())
+}
+
 /// The ingredients of a template. Each part is hashed with its length, so that parts cannot run together.
 pub(crate) struct Key(blake3::Hasher);
 
@@ -47,8 +55,10 @@ impl Key {
             self.add(pattern);
             for file in files {
                 self.add(file.strip_prefix(directory).unwrap_or(&file).as_os_str().as_bytes());
-                let text = fs_err::read(&file).map_err(|error| Error::io(Operation::Read, &file, error))?;
-                self.add(blake3::hash(&text).as_bytes());
+                let mut hasher = blake3::Hasher::new();
+                let read = fs_err::File::open(&file).and_then(|file| hasher.update_reader(file).map(drop));
+                read.map_err(|error| Error::io(Operation::Read, &file, error))?;
+                self.add(hasher.finalize().as_bytes());
             }
         }
         Ok(())
@@ -65,6 +75,25 @@ impl Key {
             self.add(format!("{} {}.{}", found.len(), found.mtime(), found.mtime_nsec()));
         }
         Ok(())
+    }
+
+    /// Adds them as [`Key::add_inputs`] does, but none that a link outside of `directory` leads to.
+    fn add_own_inputs(&mut self, patterns: &[String], directory: &Path) -> Result<()> {
+        let real = |path: &Path| fs_err::canonicalize(path).map_err(|error| Error::io(Operation::Find, path, error));
+        let root = real(directory)?;
+        for pattern in patterns {
+            let plain = pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{']));
+            let start = plain.fold(directory.to_path_buf(), |path, part| path.join(part));
+            if start.exists() && !real(&start)?.starts_with(&root) {
+                return Err(Error::NoInput(pattern.clone()));
+            }
+            for link in matching(pattern, directory)?.iter().filter(|file| file.is_symlink()) {
+                if !real(link)?.starts_with(&root) {
+                    return Err(Error::NoInput(pattern.clone()));
+                }
+            }
+        }
+        self.add_inputs(patterns, directory)
     }
 
     pub(crate) fn finish(self) -> String {

@@ -57,7 +57,16 @@ pub(crate) const KEYS: [(&str, &[(&str, Say)]); 5] = [
     (DATABASE, &[("standby", Say::Holds)]),
     // Its keys are names that the project chooses.
     ("ports", &[]),
-    (SERVICE, &[("template", Say::Holds), ("env", Say::Holds)]),
+    (
+        SERVICE,
+        &[
+            ("template", Say::Holds),
+            ("env", Say::Holds),
+            ("engine", Say::Holds),
+            ("create", Say::Proposes),
+            ("inputs", Say::Holds),
+        ],
+    ),
 ];
 pub(crate) const SERVICE: &str = "services.NAME";
 pub(crate) const DATABASE: &str = "db.NAME";
@@ -88,9 +97,13 @@ mod tests {
 
     #[test]
     fn a_repository_decides_nothing_that_leads_out_of_it_or_runs() {
-        for (table, key) in
-            [("worktree", "path"), ("worktree", "spares"), ("hooks", "post-add"), ("hooks", "pre-remove")]
-        {
+        for (table, key) in [
+            ("worktree", "path"),
+            ("worktree", "spares"),
+            ("hooks", "post-add"),
+            ("hooks", "pre-remove"),
+            (SERVICE, "create"),
+        ] {
             assert!(!holds(Author::Repository, table, key), "[{table}] {key}");
             assert!(holds(Author::User, table, key), "[{table}] {key}");
         }

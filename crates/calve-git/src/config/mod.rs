@@ -2,6 +2,7 @@
 
 mod keys;
 mod path;
+mod recipe;
 mod text;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ use crate::trust;
 
 pub(crate) use keys::Author;
 use path::PathTemplate;
+use recipe::RecipeParts;
+pub use recipe::TemplateRecipe;
 pub(crate) use text::read_bytes;
 
 /// The file that a project keeps in its repository.
@@ -62,6 +65,8 @@ pub struct ServiceConfig {
     pub template: String,
     /// `env`: the variable with its URL; by default `NAME_URL`.
     pub variable: String,
+    /// `engine`, `create` and `inputs`: how its template is made, if nobody else makes it.
+    pub recipe: Option<TemplateRecipe>,
 }
 
 /// How many spares of a worktree should be ready.
@@ -226,10 +231,23 @@ impl Config {
             }
             let default = format!("{}_URL", name.to_ascii_uppercase().replace('-', "_"));
             let known = self.services.remove(name.as_ref());
-            let mut service = known.unwrap_or_else(|| ServiceConfig { template: name.to_string(), variable: default });
+            let mut service =
+                known.unwrap_or_else(|| ServiceConfig { template: name.to_string(), variable: default, recipe: None });
+            let mut parts = RecipeParts::default();
+            let mut is_named = false;
             for (key, value) in at.table(value, SERVICE)? {
                 match key.get_ref().as_ref() {
-                    "template" => service.template = at.string(value, "template")?,
+                    "template" => (service.template, is_named) = (at.string(value, "template")?, true),
+                    "engine" => parts.engine = Some(at.string(value, "engine")?),
+                    "create" => parts.command = Some(at.string(value, "create")?),
+                    "inputs" => {
+                        let inputs = at.strings(value, "inputs")?;
+                        if let Some(outside) = inputs.iter().find(|pattern| !recipe::is_below(pattern)) {
+                            let reason = format!("`inputs` are below the root of the worktree, but `{outside}` is not");
+                            return Err(at.error(Some(value.span()), &reason));
+                        }
+                        parts.inputs = Some(inputs);
+                    }
                     "env" => {
                         service.variable = at.string(value, "env")?;
                         if !is_url_variable(&service.variable) {
@@ -240,6 +258,12 @@ impl Config {
                     other => return Err(at.unknown_key(key.span(), SERVICE, other)),
                 }
             }
+            // A template that is named is there, or made by somebody else.
+            service.recipe = match (is_named, parts.is_empty()) {
+                (true, true) => None,
+                (true, false) => return Err(wrong("`template` is a template that is there; `engine` makes one")),
+                (false, _) => parts.after(service.recipe).map_err(wrong)?,
+            };
             if let Some((other, _)) = self.services.iter().find(|(_, other)| other.variable == service.variable) {
                 return Err(wrong(&format!("`{name}` has the same variable as `{other}`: {}", service.variable)));
             }
@@ -322,8 +346,11 @@ mod tests {
         assert_eq!(config.ports, BTreeMap::from([("admin-2".into(), 8000), ("web".into(), 4000)]));
         config.take(SHARED, "[services.db]\ntemplate = 'shop'\nenv = 'DATABASE_URL'\n[services.job-queue]").unwrap();
         config.take(LOCAL, "services.db.template = 'small'").unwrap();
-        let service =
-            |template: &str, variable: &str| ServiceConfig { template: template.into(), variable: variable.into() };
+        let service = |template: &str, variable: &str| ServiceConfig {
+            template: template.into(),
+            variable: variable.into(),
+            recipe: None,
+        };
         assert_eq!(config.services["db"], service("small", "DATABASE_URL"));
         assert_eq!(config.services["job-queue"], service("job-queue", "JOB_QUEUE_URL"));
         config.take(LOCAL, "worktree.include = []\nhooks.pre-remove = 'true'").unwrap();

@@ -5,7 +5,6 @@ use std::thread::JoinHandle;
 
 use calve_core::CancelToken;
 use calve_db::{Error, Home, Service, ServiceData, ServiceOrigin};
-use calve_git::ServiceConfig;
 
 use super::db;
 
@@ -21,11 +20,16 @@ pub(crate) enum Source {
 
 impl Source {
     /// Returns what one of `donated` has of the same template, or else the template.
-    pub(crate) fn of(name: &str, config: &ServiceConfig, donated: &[Service]) -> Self {
-        match donated.iter().find(|donor| donor.service == name && donor.template == config.template) {
+    pub(crate) fn of(name: &str, template: &str, donated: &[Service]) -> Self {
+        match donated.iter().find(|donor| donor.service == name && donor.template == template) {
             Some(donor) => Self::Service(donor.name.clone()),
-            None => Self::Template(config.template.clone()),
+            None => Self::Template(template.to_owned()),
         }
+    }
+
+    /// Returns whether it is the data of this service.
+    pub(crate) fn is(&self, service: &Service) -> bool {
+        matches!(self, Self::Service(name) if *name == service.name)
     }
 
     pub(crate) fn clone_data(&self, home: &Home, service: &str, cancel: &CancelToken) -> CloneOutcome {

@@ -144,23 +144,25 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
         let hint = "run it in a worktree of your own; if you have read the pull request, `--trust` trusts its commit from now on";
         return Err(Failure::stated(REFUSED, text, hint));
     }
-    let hooks = Config::of_worktree(&root)?.hooks;
-    let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)];
-    let hooks: Vec<(Hook, String)> = hooks.into_iter().filter_map(|(hook, text)| Some((hook, text?))).collect();
+    let Config { hooks, services, .. } = Config::of_worktree(&root)?;
+    let creations =
+        services.into_values().map(|service| (Hook::Create, service.recipe.and_then(|recipe| recipe.command)));
+    let hooks = [(Hook::PostAdd, hooks.post_add), (Hook::PreRemove, hooks.pre_remove)].into_iter().chain(creations);
+    let hooks: Vec<(Hook, String)> = hooks.filter_map(|(hook, text)| Some((hook, text?))).collect();
     if hooks.is_empty() {
         output::say(&format!("`{}` has no hooks in .calve.toml", ShownPath(&root)));
         return Ok(());
     }
     let approvals = consent::approvals()?;
     for (hook, text) in hooks {
-        let name = hook.name();
+        let title = hook.title();
         if arguments.revoke {
             approvals.remove(&repository, hook, &text).map_err(consent::failed)?;
-            output::say(&format!("the {name} hook is not approved any more"));
+            output::say(&format!("the {title} is not approved any more"));
             continue;
         }
         if approvals.has(&repository, hook, &text).map_err(consent::failed)? {
-            output::say(&format!("the {name} hook is approved"));
+            output::say(&format!("the {title} is approved"));
             continue;
         }
         if arguments.yes {
@@ -170,10 +172,10 @@ fn approve(arguments: &ApproveArguments) -> Result<(), Failure> {
                 consent::show(hook, &text);
             }
             let hint = "run it on a terminal and answer `y`, or give `--yes`";
-            return Err(Failure::stated(REFUSED, format!("the {name} hook is not approved"), hint));
+            return Err(Failure::stated(REFUSED, format!("the {title} is not approved"), hint));
         }
         approvals.add(&repository, hook, &text).map_err(consent::failed)?;
-        output::say(&format!("the {name} hook is approved"));
+        output::say(&format!("the {title} is approved"));
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ pub(crate) mod reap;
 mod registry;
 pub(crate) mod rm;
 pub(crate) mod run;
+pub(crate) mod service_template;
 pub(crate) mod services;
 pub(crate) mod shell_init;
 pub(crate) mod spares;

@@ -12,16 +12,32 @@ use calve_git::worktree::{self, UnsavedItem, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, ServiceState, path};
 
 use super::ahead::{DataRequest, EarlyClones, Source};
+use super::service_template::{self, Consent};
 use super::{db, du};
 use crate::cli::worktree::DataFrom;
 use crate::failure::{FAILED, Failure};
 use crate::output;
+
+/// The source of a service's data, for people.
+pub(crate) enum DataOrigin {
+    Template(String),
+    Worktree {
+        path: Option<PathBuf>,
+        runs: bool,
+        /// Its data was made before the template that there is now.
+        is_older: bool,
+    },
+}
 
 /// Those that a configuration names, and those that a worktree has data of.
 #[derive(Default)]
 pub(crate) struct Services {
     wanted: BTreeMap<String, ServiceConfig>,
     made: BTreeMap<String, Service>,
+    /// Where the data comes from that was cloned now.
+    origins: BTreeMap<String, DataOrigin>,
+    /// Those that got no data, and why.
+    lacking: Vec<(String, Failure)>,
     /// `None` where nothing is wanted.
     home: Option<Home>,
 }
@@ -36,15 +52,17 @@ impl Services {
         let home = db::unswept_home()?;
         let made = keeper.map_or(Ok(Vec::new()), |keeper| kept(&home, &keeper))?;
         let made = made.into_iter().map(|service| (service.service.clone(), service)).collect();
-        Ok(Self { wanted, made, home: Some(home) })
+        Ok(Self { wanted, made, home: Some(home), ..Self::default() })
     }
 
-    /// Clones the data of those that have none, from those of `donor` that come from the same template; what was cloned ahead is taken.
+    /// Clones the data of those that have none, from those of a donor that come from the same template; what was cloned ahead is taken.
+    /// One without a template gets none, which stops no other.
     pub(crate) fn make(
         &mut self,
         root: &Path,
-        donor: Option<&Path>,
+        donor_root: Option<&Path>,
         mut ahead: EarlyClones,
+        consent: Consent,
         cancel: &CancelToken,
     ) -> Result<(), Failure> {
         let Some(home) = &self.home else { return Ok(()) };
@@ -57,24 +75,51 @@ impl Services {
             None => Keeper::make(root, &calve_db::new_keeper_id()?)?,
         };
         // Without a donor, a command that was killed may have left a note of it.
-        let donor = match (donor, data_source(root)?) {
+        let donor = match (donor_root, data_source(root)?) {
             (Some(donor), _) => Keeper::of(donor)?,
             (None, Some(source)) => noted(root, &source)?,
             (None, None) => None,
         };
         let donated = donor.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?;
         for (name, config) in missing {
-            let source = Source::of(name, config, &donated);
+            let from = |template: &str| Source::of(name, template, &donated);
+            let source = match service_template::name(root, name, config).map(|template| from(&template)) {
+                Ok(source @ Source::Service(_)) => Ok(source),
+                Ok(Source::Template(_)) => {
+                    service_template::ready(home, root, (name, config), consent, cancel).map(|template| from(&template))
+                }
+                Err(failure) => Err(failure),
+            };
+            let source = match source {
+                Ok(source) => source,
+                Err(failure) if cancel.is_cancelled() => return Err(failure),
+                Err(failure) => {
+                    self.lacking.push((name.clone(), failure));
+                    continue;
+                }
+            };
+            let origin = match (&source, donated.iter().find(|donor| source.is(donor))) {
+                (Source::Template(template), _) => DataOrigin::Template(template.clone()),
+                (Source::Service(_), donor) => DataOrigin::Worktree {
+                    path: donor_root.map(Path::to_path_buf),
+                    runs: donor.is_some_and(|donor| donor.server(home).is_some()),
+                    is_older: donor.is_some_and(|donor| {
+                        calve_db::service_template(home, &donor.template)
+                            .is_ok_and(|template| template.made_unix_s > donor.made_unix_s)
+                    }),
+                },
+            };
             let data = ahead.take(name, &source).unwrap_or_else(|| source.clone_data(home, name, cancel))?;
             let wanted = NewService { service: name, keeper_id: &keeper.id, keeper: keeper.entry.clone().into() };
             self.made.insert(name.clone(), calve_db::create_service(home, wanted, data)?);
+            self.origins.insert(name.clone(), origin);
         }
         Ok(())
     }
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, root: &Path, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
-        self.make(root, None, EarlyClones::default(), cancel)?;
+        self.make(root, None, EarlyClones::default(), Consent::ToApproved, cancel)?;
         forget_data_source(root)?;
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut started = Vec::new();
@@ -114,9 +159,42 @@ impl Services {
         has_data.map(variable).collect()
     }
 
-    /// Returns the names of the wanted services that have no data.
-    pub(crate) fn without_data(&self) -> impl Iterator<Item = &String> {
-        self.wanted.keys().filter(|name| !self.made.contains_key(*name))
+    /// Returns where the data of a service comes from that was cloned now.
+    pub(crate) fn origin(&self, name: &str) -> Option<&DataOrigin> {
+        self.origins.get(name)
+    }
+
+    /// Says which got no data, and why.
+    pub(crate) fn say_lacking(&self) {
+        for (name, failure) in &self.lacking {
+            let Some(receipt) = failure.receipt() else { continue };
+            let hint = receipt.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            output::say(&format!("the service `{name}` has no data: {}{hint}", receipt.message));
+        }
+    }
+
+    /// Takes out the first failure of a command that was to make a template, which is like that of a hook.
+    pub(crate) fn failed(&mut self) -> Option<Failure> {
+        let is_failure = |(_, failure): &(String, Failure)| matches!(failure, Failure::Stated { code: FAILED, .. });
+        self.lacking.iter().position(is_failure).map(|at| self.lacking.remove(at).1)
+    }
+
+    /// Fails if one of them got no data.
+    pub(crate) fn complete(&mut self) -> Result<(), Failure> {
+        self.lacking.drain(..).next().map_or(Ok(()), |(_, failure)| Err(failure))
+    }
+
+    /// Says which of the wanted services have no data, and how they get it.
+    pub(crate) fn say_without_data(&self) {
+        let Some(home) = &self.home else { return };
+        for (name, config) in self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name)) {
+            let missing = match config.recipe {
+                Some(_) => None,
+                None => calve_db::service_template(home, &config.template).err(),
+            };
+            let how = missing.map_or("`calve up` clones it".into(), |error| error.to_string());
+            output::say(&format!("the service `{name}` has no data yet; {how}"));
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -128,9 +206,10 @@ impl Services {
         self.chosen(name).map(Service::log)
     }
 
-    /// Puts the data of one, or of the only one, back to its template. A server that ran is started again. Returns its name.
+    /// Puts the data of one, or of the only one, back to its template, or to that of its present inputs. A server that ran is started again. Returns its name.
     pub(crate) fn reset(
         &mut self,
+        root: &Path,
         name: Option<&str>,
         consent: impl FnOnce(&str) -> Result<(), Failure>,
         cancel: &CancelToken,
@@ -141,7 +220,14 @@ impl Services {
             consent(&service.service)?;
         }
         let was_running = service.server(&home).is_some();
-        let reset = calve_db::reset_service(&home, &service.name, cancel)?;
+        let template = match self.wanted.get(&service.service).filter(|wanted| wanted.recipe.is_some()) {
+            // The one for what its inputs are now.
+            Some(wanted) => {
+                Some(service_template::ready(&home, root, (&service.service, wanted), Consent::ToApproved, cancel)?)
+            }
+            None => None,
+        };
+        let reset = calve_db::reset_service(&home, &service.name, template.as_deref(), cancel)?;
         if was_running {
             calve_db::start_service(&home, &service.name, &db::supervisor()?, cancel)?;
         }
@@ -231,7 +317,8 @@ fn measured(receipt: ServiceReceipt, home: &Home, made: Option<&Service>) -> Ser
 }
 
 impl DataFrom {
-    /// Returns what may be cloned ahead for the services, from the data of `source` or a template. Fails unless there is data for each.
+    /// Returns what may be cloned ahead for the services, from the data of `source` or a template. Fails if the user has named a source that
+    /// has none.
     pub(crate) fn check(
         &self,
         wanted: &BTreeMap<String, ServiceConfig>,
@@ -244,21 +331,28 @@ impl DataFrom {
         sweep(&home)?;
         let keeper = source.map_or(Ok(None), Keeper::of)?;
         let donated = keeper.map_or(Ok(Vec::new()), |keeper| kept(&home, &keeper))?;
+        let mut requests = Vec::new();
         for (name, config) in wanted {
-            let has_data = donated.iter().any(|found| found.service == *name && found.template == config.template);
-            match self {
-                _ if has_data => {}
-                Self::Worktree(worktree) => {
-                    let (worktree, template) = (ShownPath(worktree), &config.template);
+            // The files that say which template it is are those of the new worktree.
+            if config.recipe.is_some() {
+                continue;
+            }
+            let source = Source::of(name, &config.template, &donated);
+            match (&source, self) {
+                (Source::Template(template), Self::Worktree(worktree)) => {
+                    let worktree = ShownPath(worktree);
                     let text =
                         format!("`{worktree}` has no data of the service `{name}` from the template `{template}`");
                     return Err(Failure::stated(FAILED, text, "run `calve up` there, or leave --data-from out"));
                 }
-                _ => calve_db::check_service_template(&home, &config.template)?,
+                (Source::Template(template), Self::Template) => _ = calve_db::service_template(&home, template)?,
+                // The worktree is made without its data then.
+                (Source::Template(template), _) if calve_db::service_template(&home, template).is_err() => continue,
+                _ => {}
             }
+            requests.push((name.clone(), source));
         }
-        let request = |(name, config): (&String, &ServiceConfig)| (name.clone(), Source::of(name, config, &donated));
-        Ok(wanted.iter().map(request).collect())
+        Ok(requests)
     }
 
     /// Returns the root of the worktree that data is cloned from.

@@ -19,7 +19,8 @@ const NONE: &str = "this worktree has no services: `[services.NAME]` in .calve.t
 pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let (root, mut services) = here()?;
     let started = services.start(&root, cancel)?;
-    report(&root, &services, arguments, "started", &started)
+    report(&root, &services, arguments, "started", &started)?;
+    services.complete()
 }
 
 pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -38,7 +39,7 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
         let text = format!("the data of the service `{name}` may have been written to");
         Err(Failure::stated(REFUSED, text, "`--yes` puts it back to its template all the same"))
     };
-    let reset = services.reset(arguments.service.as_deref(), consent, cancel)?;
+    let reset = services.reset(&root, arguments.service.as_deref(), consent, cancel)?;
     let printed = ServicesArguments { json: arguments.json };
     report(&root, &services, &printed, "reset", &[reset])
 }

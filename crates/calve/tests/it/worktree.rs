@@ -24,6 +24,7 @@ mod ports;
 mod provenance;
 mod remove;
 mod repo;
+mod service_templates;
 mod services;
 mod services_killed;
 mod spares;

@@ -13,7 +13,7 @@ pub(crate) mod run;
 mod start;
 mod stop;
 pub(crate) mod supervise;
-mod template;
+pub(super) mod template;
 mod url;
 
 use std::env;
@@ -74,19 +74,20 @@ pub(super) fn unswept_home() -> Result<Home, Failure> {
 /// Returns a user's command whose environment leads to the server and to no other.
 fn command_for(address: &Address, line: &[OsString]) -> calve_db::Result<Option<Command>> {
     let [program, words @ ..] = line else { return Ok(None) };
-    calve_db::check_option_files(address, env::var_os("HOME").map(PathBuf::from).as_deref())?;
     let mut command = Command::new(program);
     command.args(words);
-    introduce(address, &mut command);
+    introduce(address, &mut command)?;
     Ok(Some(command))
 }
 
 /// Lets the command find the server, and no other one.
-fn introduce(address: &Address, command: &mut Command) {
+pub(super) fn introduce(address: &Address, command: &mut Command) -> calve_db::Result<()> {
+    calve_db::check_option_files(address, env::var_os("HOME").map(PathBuf::from).as_deref())?;
     for name in address.foreign_variables() {
         command.env_remove(name);
     }
     command.envs(address.environment());
+    Ok(())
 }
 
 /// Returns the names of the programs that run containers, the best first.

@@ -52,7 +52,7 @@ pub(crate) fn create(arguments: &TemplateCreateArguments, cancel: &CancelToken) 
 }
 
 /// Says the events of making the template `name`.
-pub(super) fn saying(name: &str) -> impl FnMut(BuildEvent) {
+pub(crate) fn saying(name: &str) -> impl FnMut(BuildEvent) {
     move |said| {
         let text = match said {
             BuildEvent::Waiting => format!("waiting for another process that makes the template `{name}`"),

@@ -11,8 +11,9 @@ use calve_receipt::human;
 use crate::cli::hook::WorktreeSetupArguments;
 use crate::commands::ahead::EarlyClones;
 use crate::commands::env;
+use crate::commands::service_template::Consent;
 use crate::commands::services::Services;
-use crate::commands::worktree::add::UNTRUSTED;
+use crate::commands::worktree::add::lines::UNTRUSTED;
 use crate::failure::Failure;
 use crate::{clone_receipt, consent, home, output};
 
@@ -51,7 +52,8 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     let ports = env::leased(root, &config)?;
     let mut services = Services::of(root, config.services)?;
     let donor = Some(filled.donor.as_path()).filter(|_| !filled.provenance.is_untrusted());
-    services.make(root, donor, EarlyClones::default(), cancel)?;
+    services.make(root, donor, EarlyClones::default(), Consent::ToApproved, cancel)?;
+    services.say_lacking();
     forget_data_source(root)?;
     let variables = env::variables(&ports, &services)?;
     for (name, value) in &variables {

@@ -1,23 +1,23 @@
 //! `calve worktree add`.
 
-use calve_receipt::human;
+pub(crate) mod lines;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
+use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
 use calve_git::environment::{EnvFile, Keeper, Port, follow_env_file, forget_data_source, write_env_file};
-use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
-    self, AddIntent, AddOptions, AddPlan, AddReport, Dependency, IgnoredEntries, LeftBehindReason, LeftEntry,
-    NotClonedReason, Trust, UncommittedChanges,
+    self, AddIntent, AddOptions, AddPlan, AddReport, Dependency, IgnoredEntries, LeftEntry, Trust, UncommittedChanges,
 };
 
 use crate::cli::worktree::{AddArguments, DataFrom};
 use crate::commands::ahead::EarlyClones;
+use crate::commands::service_template::Consent;
 use crate::commands::services::{LeavingServices, Services};
 use crate::commands::worktree::agent::{self, AgentAnswer};
 use crate::commands::{db, env, protected, reap, spares};
@@ -25,8 +25,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress_bar::Watch;
 use crate::wording::{self, unsaved};
-use crate::{clone_receipt, consent, home, sys};
-use calve_receipt::human::{count, duration};
+use crate::{consent, home, sys};
 use calve_receipt::{
     CloneReceipt, EnvFileReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan,
     WorktreeAddReceipt, WorktreeDependency, WorktreePlanReceipt, path, paths,
@@ -38,7 +37,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     if arguments.dry_run {
         let planned = worktree::plan(&options)?;
         if !output::is_quiet() {
-            say_plan(&planned);
+            lines::say_plan(&planned);
         }
         return if arguments.json { output::json(&plan_receipt(&planned)) } else { Ok(()) };
     }
@@ -77,9 +76,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     }
     added.elapsed = started.elapsed();
     if !output::is_quiet() {
-        say(&added, arguments.detach);
-        let clones = std::iter::once(&added.clone).chain(&added.spares);
-        clones.filter_map(|clone| clone_receipt::changed(&clone.changed)).for_each(|line| output::say(&line));
+        lines::say(&added, arguments.detach);
         proposed.iter().for_each(|proposed| output::say(proposed));
     }
     if let Some(hook) = &added.post_checkout {
@@ -88,11 +85,13 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
             output::say("warning: git's hook post-checkout failed; the worktree is complete all the same");
         }
     }
-    let environment = environment
-        .map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure) } else { failure })?;
+    let taken_back = |failure| if arguments.for_agent.is_some() { taken_back(&added, failure) } else { failure };
+    let mut environment = environment.map_err(taken_back)?;
+    let failed = environment.services.failed();
     if !output::is_quiet() {
-        say_environment(&environment)?;
+        lines::say_environment(&environment)?;
     }
+    failed.map_or(Ok(()), Err).map_err(taken_back)?;
     if let Some((text, main)) = hook {
         let mut surroundings = HookEnvironment::of(&added.path);
         surroundings.main = main;
@@ -101,7 +100,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
         surroundings.commit = Some(added.head.clone().into());
         surroundings.variables = env::variables(&environment.ports, &environment.services)?;
         let done = consent::run(Hook::PostAdd, &text, &surroundings, cancel);
-        done.map_err(|failure| if arguments.for_agent.is_some() { taken_back(&added, failure) } else { failure })?;
+        done.map_err(taken_back)?;
     }
     if let Some(maker) = &arguments.for_agent {
         worktree::finish_for_agent(&added.path, maker)?;
@@ -115,6 +114,8 @@ struct Environment {
     ports: Vec<Port>,
     services: Services,
     files: Vec<(PathBuf, EnvFile)>,
+    /// The source has a configuration, and the commit of this one has none.
+    lacks_configuration: bool,
 }
 
 /// Leases the worktree's ports, clones the data of its services, and writes the files that are to have its variables.
@@ -136,19 +137,19 @@ fn environment(
     let ports = env::leased(&added.path, &config)?;
     let mut services = Services::of(&added.path, config.services)?;
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
+        let consent = if arguments.yes { Consent::ToAll } else { Consent::ToApproved };
         // The data in somebody's database are not for a pull request that he does not trust.
-        services.make(&added.path, source.filter(|_| !added.provenance.is_untrusted()), ahead, cancel)?;
+        services.make(&added.path, source.filter(|_| !added.provenance.is_untrusted()), ahead, consent, cancel)?;
     }
     forget_data_source(&added.path)?;
     let files = env_files(added, arguments.env_file.as_deref(), &env::variables(&ports, &services)?)?;
-    Ok(Environment { ports, services, files })
+    let lacks_configuration = !has_configuration(&added.path) && has_configuration(&added.donor);
+    Ok(Environment { ports, services, files, lacks_configuration })
 }
 
-fn say_environment(environment: &Environment) -> Result<(), Failure> {
-    say_ports(&environment.ports);
-    say_services(&environment.services)?;
-    environment.files.iter().for_each(|(file, outcome)| env::say_file(file, *outcome));
-    Ok(())
+/// Returns whether the project's configuration is in a worktree.
+fn has_configuration(root: &Path) -> bool {
+    root.join(calve_git::SHARED_CONFIG).symlink_metadata().is_ok()
 }
 
 /// Returns the text of the project's hook and the main worktree, or `None` without a hook to run. Fails if the user does not approve the
@@ -220,139 +221,6 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
     Ok(options)
 }
 
-fn written(added: &AddReport) -> u64 {
-    added.tracked_written.values().sum()
-}
-
-/// Says why git wrote all tracked files.
-fn none_cloned(why: NotClonedReason) -> &'static str {
-    match why {
-        NotClonedReason::OtherVersion => "the commit has other versions of them",
-        NotClonedReason::Uncommitted => "they are changed there and not committed",
-        NotClonedReason::Converted => {
-            "git converts them on checkout (`core.autocrlf`, or `eol`, `filter` or `ident` in .gitattributes)"
-        }
-        NotClonedReason::SplitIndex => {
-            "git's index is split there; `git config core.splitIndex false && git update-index --no-split-index` makes it whole"
-        }
-        NotClonedReason::StaleIndex => "git's index is not up to date there; `git status` refreshes it",
-        _ => "git is told not to look at them there, or they are submodules",
-    }
-}
-
-/// Says what is checked out.
-fn on(branch: Option<&str>, is_new: bool, head: &str) -> String {
-    match branch {
-        Some(branch) if is_new => format!("on the new branch `{}`", ShownPath(branch)),
-        Some(branch) => format!("on `{}`", ShownPath(branch)),
-        None => format!("detached at {}", &head[..head.len().min(12)]),
-    }
-}
-
-pub(crate) const UNTRUSTED: &str = "this worktree is from a pull request and not trusted: it gets no secrets, and its hooks do not run; \
-    `calve hook approve --trust PATH` trusts it later";
-
-fn say(added: &AddReport, is_detached: bool) {
-    let branch = on(added.branch.as_deref(), added.is_new_branch, &added.head);
-    let entries = added.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
-    output::say(&format!(
-        "added `{}` {branch} by {}{}: {} cloned, {} written by git, in {}",
-        ShownPath(&added.path),
-        added.clone.strategy,
-        entries.unwrap_or_default(),
-        human::counted(added.tracked_cloned, "tracked file"),
-        count(written(added)),
-        duration(added.elapsed),
-    ));
-    for clone in &added.spares {
-        if let Some(spare) = &clone.spare {
-            output::say(&format!(
-                "`{}` was a spare; {} of it brought up to date",
-                ShownPath(&clone.dst),
-                human::entries(spare.entries_updated)
-            ));
-        }
-    }
-    if added.tracked_cloned == 0
-        && let Some((why, _)) = added.tracked_written.iter().max_by_key(|(_, files)| **files)
-    {
-        output::say(&format!("no tracked file was cloned: {}", none_cloned(*why)));
-    }
-    if added.branch.is_none() && !is_detached {
-        output::say("the name is a tag or a commit, so no branch is checked out; `git switch -c NAME` makes one there");
-    }
-    if added.provenance.is_untrusted() {
-        output::say(UNTRUSTED);
-    }
-    if added.uncommitted > 0 {
-        let stay = if added.uncommitted == 1 { "stays" } else { "stay" };
-        output::say(&format!(
-            "{} {stay} in `{}`; `calve worktree add --dirty` takes them along",
-            human::counted(added.uncommitted, "uncommitted change"),
-            ShownPath(&added.donor)
-        ));
-    }
-    say_left(&added.left);
-    say_dependencies(&added.dependencies, &added.donor);
-    say_audit(&added.audit);
-    for warning in &added.warnings {
-        output::say(&format!("warning: {}", wording::git::warning(warning)));
-    }
-    if could_be_a_snapshot(added) {
-        let donor = ShownPath(&added.donor);
-        output::say(&format!(
-            "`calve worktree convert {donor}`, once and from outside of it, makes the next one a snapshot"
-        ));
-    }
-}
-
-/// Returns where worktrees are subvolumes, but that which was cloned is not one.
-fn could_be_a_snapshot(added: &AddReport) -> bool {
-    let is_subvolume = |path: &Path| calve_core::is_subvolume(path).ok();
-    ![Strategy::Snapshot, Strategy::Spare].contains(&added.clone.strategy)
-        && is_subvolume(&added.path) == Some(true)
-        && is_subvolume(&added.donor) == Some(false)
-}
-
-/// Says which references pointed back: the numbers, and each that is still there.
-fn say_audit(audit: &AuditReport) {
-    let count = |action| audit.findings.iter().filter(|found| found.action == action).count();
-    let (repaired, dropped) = (count(Action::Repaired), count(Action::Dropped));
-    if repaired + dropped > 0 {
-        output::say(&format!("of what pointed out of the new worktree, {repaired} repaired and {dropped} dropped"));
-    }
-    for found in audit.findings.iter().filter(|found| found.action == Action::Reported) {
-        let (path, names) = (ShownPath(&found.path), ShownPath(&found.names));
-        output::say(&format!("warning: `{path}` still names `{names}`: {}", wording::git::explanation(found)));
-    }
-}
-
-/// Returns whether nobody misses such an entry, so that only `--json` has it.
-fn is_expected(reason: LeftBehindReason) -> bool {
-    matches!(
-        reason,
-        LeftBehindReason::Engine(SkipReason::Socket | SkipReason::CalvesOwn)
-            | LeftBehindReason::NestedWorktree
-            | LeftBehindReason::Runtime
-    )
-}
-
-fn say_ports(ports: &[Port]) {
-    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
-    if !words.is_empty() {
-        output::say(&format!("ports: {} (`calve env` prints them)", words.join(", ")));
-    }
-}
-
-fn say_services(services: &Services) -> Result<(), Failure> {
-    for service in services.receipts()? {
-        if let (Some(variable), Some(url)) = (service.variable, service.url) {
-            output::say(&format!("service: {variable}={url} (`calve up` starts it)"));
-        }
-    }
-    Ok(())
-}
-
 /// Writes the variables where they are wanted, and where the donor has its own.
 fn env_files(
     added: &AddReport,
@@ -384,56 +252,6 @@ fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
     EnvFileReceipt { path: path(file), outcome: code, ignored }
 }
 
-fn say_left(left: &[LeftEntry]) {
-    let told: Vec<&LeftEntry> = left.iter().filter(|left| !is_expected(left.reason)).collect();
-    let mut reasons: Vec<LeftBehindReason> = told.iter().map(|left| left.reason).collect();
-    reasons.sort_unstable();
-    reasons.dedup();
-    for reason in reasons {
-        let mut of: Vec<&&LeftEntry> = told.iter().filter(|left| left.reason == reason).collect();
-        let first = of.remove(0);
-        let more = if of.is_empty() { String::new() } else { format!(" and {} more", count(of.len() as u64)) };
-        output::say(&format!("left out `{}`{more}: {}", ShownPath(&first.path), reason.text()));
-    }
-}
-
-fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
-    for dependency in dependencies {
-        if dependency.from != donor {
-            output::say(&format!("`{}` comes from `{}`", ShownPath(&dependency.path), ShownPath(&dependency.from)));
-        }
-        if !dependency.is_current {
-            output::say(&format!(
-                "`{}` does not fit `{}`: an install is still needed",
-                ShownPath(&dependency.path),
-                ShownPath(&dependency.lockfile)
-            ));
-        }
-    }
-}
-
-fn say_plan(planned: &AddPlan) {
-    let branch = on(planned.branch.as_deref(), planned.is_new_branch, &planned.head);
-    output::say(&format!(
-        "would add `{}` {branch}, from `{}`: {} the same, {} not",
-        ShownPath(&planned.path),
-        ShownPath(&planned.donor),
-        human::counted(planned.tracked_same, "tracked file"),
-        count(planned.tracked_other),
-    ));
-    if planned.provenance.is_untrusted() {
-        output::say("the worktree would not be trusted: it would get no secrets and run no hooks");
-    }
-    for path in &planned.carried {
-        let secret = if planned.secrets.contains(path) { " (looks like a secret)" } else { "" };
-        output::say(&format!("would carry `{}`{secret}", ShownPath(path)));
-    }
-    for left in &planned.left {
-        output::say(&format!("would leave `{}`: {}", ShownPath(&left.path), left.reason.text()));
-    }
-    say_dependencies(&planned.dependencies, &planned.donor);
-}
-
 fn left(left: &[LeftEntry]) -> Vec<SkippedEntry> {
     left.iter().map(|left| SkippedEntry { path: path(&left.path), reason: left.reason.text().into() }).collect()
 }
@@ -446,6 +264,10 @@ fn dependencies(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {
         install_needed: !one.is_current,
     };
     dependencies.iter().map(one).collect()
+}
+
+fn written(added: &AddReport) -> u64 {
+    added.tracked_written.values().sum()
 }
 
 fn add_receipt(added: &AddReport, environment: &Environment) -> Result<WorktreeAddReceipt, Failure> {

@@ -405,12 +405,18 @@ fn a_worktree_without_its_data_gets_that_which_it_was_to_get() {
 }
 
 #[test]
-fn a_template_that_is_unknown_is_told_before_anything_is_made() {
+fn a_template_that_is_unknown_stops_nothing_but_the_data() {
     let Some(shop) = Shop::new(POSTGRES) else { return };
-    shop.repo.write(".calve.local.toml", "services.db.template = 'shoes'\n");
-    shop.repo.adding("one").fails(1).says(&["there is no template `shoes`"]).hints();
-    assert_eq!(shop.repo.worktrees().len(), 1);
-    assert_eq!(shop.repo.git(["branch", "--list", "one"]), "");
+    shop.repo.write(".calve.toml", "[services.db]\ntemplate = 'shoes'\n[services.shop]\n");
+    shop.repo.commit("services");
+    shop.repo
+        .adding("one")
+        .succeeds()
+        .says(&["the service `db` has no data: there is no template `shoes`", "SHOP_URL="]);
+    // Who names the template cannot do without it.
+    shop.repo.adding("two").args(["--data-from", "template"]).fails(1).hints();
+    assert_eq!(shop.repo.worktrees().len(), 2);
+    shop.within(&shop.repo.path, &["up"]).fails(1).says(&["started `shop`"]);
     shop.within(&shop.repo.path, &["up"]).fails(1).says(&["there is no template `shoes`"]).hints();
 }
 
@@ -424,7 +430,7 @@ fn a_template_from_an_image_is_refused() {
     fs_err::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     fs_err::write(&file, template.to_string()).unwrap();
     let hint = "name a template that was made without --image";
-    shop.repo.adding("one").fails(1).says(&["the template `shop` runs from an image", hint]);
+    shop.repo.adding("one").succeeds().says(&["the template `shop` runs from an image", hint]);
     shop.within(&shop.repo.path, &["up"]).fails(1);
 }
 
