@@ -252,6 +252,12 @@ pub struct ServiceReceipt {
     pub server: Option<String>,
     /// The data directory. Null without data.
     pub data_directory: Option<ReceiptPath>,
+    /// The worktree whose data was cloned (`calve worktree add` only). Absent if it is that of the template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_from: Option<ReceiptPath>,
+    /// Why it got no data (`calve worktree add` and `up` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_data_because: Option<String>,
     /// The memory of its server's processes, what they share counted once (`calve worktree list` and `status` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,

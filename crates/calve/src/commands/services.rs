@@ -272,7 +272,16 @@ impl Services {
         let mut names: Vec<&String> = self.wanted.keys().chain(self.made.keys()).collect();
         names.sort_unstable();
         names.dedup();
-        let one = |name: &String| receipt(home, name, self.wanted.get(name), self.made.get(name));
+        let one = |name: &String| {
+            let data_from = self.origins.get(name).and_then(|origin| match origin {
+                DataOrigin::Worktree { path: Some(from), .. } => Some(path(from)),
+                _ => None,
+            });
+            let lacking = self.lacking.iter().find(|(lacking, _)| lacking == name);
+            let no_data_because = lacking.and_then(|(_, failure)| failure.receipt()).map(|receipt| receipt.message);
+            let receipt = receipt(home, name, self.wanted.get(name), self.made.get(name))?;
+            Ok(ServiceReceipt { data_from, no_data_because, ..receipt })
+        };
         names.into_iter().map(one).collect()
     }
 }
@@ -300,6 +309,8 @@ fn receipt(
         url: made.map(|made| made.address(home)).transpose()?.map(|address| address.url),
         server: made.map(|made| made.name.clone()),
         data_directory: made.map(|made| path(made.data_directory())),
+        data_from: None,
+        no_data_because: None,
         memory_bytes: None,
         disk_bytes: None,
     })

@@ -84,6 +84,8 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     let lacks =
         "the service `db` has no data: the create command of this project is not approved; `calve hook approve`";
     recipe.add(&["one"]).succeeds().says(&[lacks]);
+    let receipt = recipe.add(&["json", "--json"]).succeeds().json();
+    assert_eq!(receipt["services"][0]["no_data_because"], "the create command of this project is not approved");
     let refused = recipe.within(main, &["up"]).fails(3).hints();
     refused.says(&["the create command of this project is not approved"]);
     assert_eq!((recipe.runs(), recipe.templates().len()), (0, 0));
