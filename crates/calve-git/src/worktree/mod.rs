@@ -19,6 +19,7 @@ pub use add::ignored::{LeftBehindReason, LeftEntry};
 pub use add::post_checkout::HookRun;
 pub use add::spares::of_worktree as spare_of_worktree;
 pub use add::{
+pub use add::target::BranchStart;
     AddIntent, AddOptions, AddPlan, AddReport, AddWarning, IgnoredEntries, Trust, UncommittedChanges, add, add_after,
     plan,
 };

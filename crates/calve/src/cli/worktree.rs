@@ -27,7 +27,8 @@ pub(crate) enum WorktreeCommand {
 /// worktrees share blocks on disk and nothing else. The new worktree appears under its name, and in git's list, only when it
 /// is complete. Prints its path.
 ///
-/// BRANCH is checked out when it exists, here or on one remote, and otherwise made. Directories of dependencies come from the worktree
+/// BRANCH is checked out when it exists, here or on one remote, and otherwise made; a name that can only be meant for something else, such as
+/// origin/typo, is refused. Directories of dependencies come from the worktree
 /// whose lockfile is that of BRANCH. pr/123 fetches the head of a pull request. Without --trust it gets no secrets, and calve never runs
 /// its hooks or programs.
 #[derive(Debug, Args)]

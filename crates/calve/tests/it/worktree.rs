@@ -17,6 +17,7 @@ mod lost;
 mod mcp;
 mod merged;
 mod messages;
+mod names;
 mod outlived;
 mod parallel;
 mod partial;

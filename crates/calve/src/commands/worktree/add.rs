@@ -12,8 +12,8 @@ use calve_git::environment::{EnvFile, Keeper, Port, follow_env_file, forget_data
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
-    self, AddIntent, AddOptions, AddPlan, AddReport, Dependency, IgnoredEntries, LeftBehindReason, LeftEntry,
-    NotClonedReason, Trust, UncommittedChanges,
+    self, AddIntent, AddOptions, AddPlan, AddReport, BranchStart, Dependency, IgnoredEntries, LeftBehindReason,
+    LeftEntry, NotClonedReason, Trust, UncommittedChanges,
 };
 
 use crate::cli::worktree::{AddArguments, DataFrom};
@@ -240,12 +240,18 @@ fn none_cloned(why: NotClonedReason) -> &'static str {
     }
 }
 
-/// Says what is checked out.
-fn on(branch: Option<&str>, is_new: bool, head: &str) -> String {
-    match branch {
-        Some(branch) if is_new => format!("on the new branch `{}`", ShownPath(branch)),
-        Some(branch) => format!("on `{}`", ShownPath(branch)),
-        None => format!("detached at {}", &head[..head.len().min(12)]),
+/// Says what is checked out, and what a new branch begins at.
+fn on(branch: Option<&str>, is_new: bool, start: Option<&BranchStart>, head: &str) -> String {
+    match (branch, start) {
+        (Some(branch), Some(start)) => {
+            let unasked = start.unasked.as_ref().map(|remote| {
+                format!(" (the server of `{}` could not be asked whether it has that branch)", ShownPath(remote))
+            });
+            let (branch, start) = (ShownPath(branch), ShownPath(&start.name));
+            format!("on the new branch `{branch}`, from `{start}`{}", unasked.unwrap_or_default())
+        }
+        (Some(branch), None) => format!("on {}`{}`", if is_new { "the new branch " } else { "" }, ShownPath(branch)),
+        (None, _) => format!("detached at {}", &head[..head.len().min(12)]),
     }
 }
 
@@ -253,7 +259,7 @@ pub(crate) const UNTRUSTED: &str = "this worktree is from a pull request and not
     `calve hook approve --trust PATH` trusts it later";
 
 fn say(added: &AddReport, is_detached: bool) {
-    let branch = on(added.branch.as_deref(), added.is_new_branch, &added.head);
+    let branch = on(added.branch.as_deref(), added.is_new_branch, added.start.as_ref(), &added.head);
     let entries = added.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
     output::say(&format!(
         "added `{}` {branch} by {}{}: {} cloned, {} written by git, in {}",
@@ -413,7 +419,7 @@ fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
 }
 
 fn say_plan(planned: &AddPlan) {
-    let branch = on(planned.branch.as_deref(), planned.is_new_branch, &planned.head);
+    let branch = on(planned.branch.as_deref(), planned.is_new_branch, planned.start.as_ref(), &planned.head);
     output::say(&format!(
         "would add `{}` {branch}, from `{}`: {} the same, {} not",
         ShownPath(&planned.path),
