@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
 use calve_core::ShownPath;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::environment::{Holder, Port, Presence, presence};
+use crate::environment::{Holder, Port, Presence, is_other, presence};
 use crate::error::{Error, Result};
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
@@ -38,6 +38,17 @@ struct Lease {
     entry: PathBuf,
 }
 
+impl Lease {
+    /// Returns whether it is this worktree's, and not a former one's at its place.
+    fn is_of(&self, holder: &Holder) -> bool {
+        self.entry == holder.entry && self.inode == holder.inode
+    }
+
+    fn is_linked(&self) -> bool {
+        self.entry.parent().is_some_and(|all| all.ends_with("worktrees"))
+    }
+}
+
 impl Leases {
     /// Returns the leases that are kept in `directory`, which need not exist.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
@@ -59,27 +70,42 @@ impl Leases {
         if ports.len() == wanted.len() {
             return Ok(ports);
         }
+        self.change(|all| {
+            settle(all, Some(holder));
+            fill(all, holder, wanted, &BTreeSet::new())
+        })
+    }
+
+    /// Returns the ports of a worktree that was just made. A former one of its name may have had some, on which its programs still listen.
+    pub fn lease_anew(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<Vec<Port>> {
+        self.change(|all| {
+            settle(all, None);
+            all.retain(|lease| lease.entry != holder.entry);
+            fill(all, holder, wanted, &BTreeSet::new())
+        })
+    }
+
+    /// Gives back the ports of a worktree, and leases others. Returns them with the former ones.
+    pub fn renew(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<(Vec<Port>, Vec<Port>)> {
+        let mut former = Vec::new();
+        let ports = self.change(|all| {
+            settle(all, Some(holder));
+            former = held(all, holder, wanted);
+            all.retain(|lease| !lease.is_of(holder));
+            fill(all, holder, wanted, &former.iter().map(|port| port.number).collect())
+        })?;
+        Ok((former, ports))
+    }
+
+    /// Changes the file under the lock. Nothing is written if that fails.
+    fn change(&self, change: impl FnOnce(&mut Vec<Lease>) -> Result<Vec<Port>>) -> Result<Vec<Port>> {
         let turn = self.lock()?;
         let mut all = self.read()?;
-        all.retain(|lease| presence(&lease.entry) != Presence::Gone);
-        follow(&mut all, holder);
-        for (name, &first) in wanted {
-            if has(&all, holder, name, first).is_some() {
-                continue;
-            }
-            all.retain(|lease| lease.entry != holder.entry || lease.name != *name);
-            let number = free(&mut all, holder, first, wanted).ok_or_else(|| {
-                let last = last(first);
-                let reason =
-                    format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
-                Error::refused(reason, Remedy::FreePorts)
-            })?;
-            all.push(Lease { number, name: name.clone(), inode: holder.inode, entry: holder.entry.clone() });
-        }
+        let ports = change(&mut all)?;
         self.write(&all)?;
         // After a crash of the machine, too, nobody else is to get them.
         turn.sync_all()?;
-        Ok(held(&all, holder, wanted))
+        Ok(ports)
     }
 
     /// Returns what each of these worktrees has, whatever its configuration wants now.
@@ -89,6 +115,7 @@ impl Leases {
             let own =
                 if *is_main { Holder::of(path).ok().map(|holder| holder.entry) } else { entry.as_deref().map(real) };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
+            let own = own.filter(|lease| !is_other(&lease.entry, lease.inode));
             let mut own: Vec<_> = own.map(|lease| Port { name: lease.name.clone(), number: lease.number }).collect();
             own.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             own
@@ -161,7 +188,7 @@ fn last(first: u16) -> u16 {
 
 /// Returns the worktree's port of that name, unless the range has changed meanwhile.
 fn has(all: &[Lease], holder: &Holder, name: &str, first: u16) -> Option<u16> {
-    let mut own = all.iter().filter(|lease| lease.entry == holder.entry && lease.name == name);
+    let mut own = all.iter().filter(|lease| lease.is_of(holder) && lease.name == name);
     own.find(|lease| (first..=last(first)).contains(&lease.number)).map(|lease| lease.number)
 }
 
@@ -171,30 +198,84 @@ fn held(all: &[Lease], holder: &Holder, wanted: &BTreeMap<String, u16>) -> Vec<P
     wanted.iter().filter_map(port).collect()
 }
 
-/// Gives the worktree of a repository that was moved what it had. If the inode number is that of another one, that one is away, and
-/// loses only what would be given to others anyway.
-fn follow(all: &mut [Lease], holder: &Holder) {
-    if all.iter().any(|lease| lease.entry == holder.entry) {
-        return;
+/// Leases what the worktree lacks, but none of the numbers in `except`. Returns what it has then.
+fn fill(
+    all: &mut Vec<Lease>,
+    holder: &Holder,
+    wanted: &BTreeMap<String, u16>,
+    except: &BTreeSet<u16>,
+) -> Result<Vec<Port>> {
+    for (name, &first) in wanted {
+        if has(all, holder, name, first).is_some() {
+            continue;
+        }
+        all.retain(|lease| lease.entry != holder.entry || lease.name != *name);
+        let number = free(all, holder, first, wanted, except).ok_or_else(|| {
+            let last = last(first);
+            let reason = format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
+            Error::refused(reason, Remedy::FreePorts)
+        })?;
+        all.push(Lease { number, name: name.clone(), inode: holder.inode, entry: holder.entry.clone() });
     }
-    let moved = all.iter().find(|lease| lease.inode == holder.inode && presence(&lease.entry) == Presence::Away);
-    if let Some(former) = moved.map(|lease| lease.entry.clone()) {
-        all.iter_mut().filter(|lease| lease.entry == former).for_each(|lease| lease.entry.clone_from(&holder.entry));
+    Ok(held(all, holder, wanted))
+}
+
+/// Lets leases follow the repositories that were moved, and drops those of worktrees that are gone.
+///
+/// `moved` may have been moved from anywhere. A main worktree in whose place another one is now is looked for beside it. If an inode number
+/// is that of another one, that one is away, and loses only what would be given to others anyway.
+fn settle(all: &mut Vec<Lease>, moved: Option<&Holder>) {
+    let is_replaced = |lease: &&Lease| !lease.is_linked() && is_other(&lease.entry, lease.inode);
+    let is_away = |lease: &&Lease| presence(&lease.entry, lease.inode) == Presence::Away || is_replaced(lease);
+    let own = moved.and_then(|holder| {
+        let former = all.iter().find(|lease| lease.inode == holder.inode && is_away(lease))?;
+        Some((former.entry.clone(), holder.entry.clone()))
+    });
+    for (from, to) in own.into_iter().chain(all.iter().filter(is_replaced).filter_map(beside)).collect::<Vec<_>>() {
+        for lease in all.iter_mut() {
+            let Ok(rest) = lease.entry.strip_prefix(&from) else { continue };
+            // Joined with nothing, a path would end with a slash.
+            let there: PathBuf = to.iter().chain(rest).collect();
+            if fs_err::metadata(&there).is_ok_and(|found| found.ino() == lease.inode) {
+                lease.entry = there;
+            }
+        }
     }
+    all.retain(|lease| presence(&lease.entry, lease.inode) != Presence::Gone);
+}
+
+/// Finds the main worktree of a lease, in whose place another one is now, in the directories beside it. Returns its former entry and its own.
+fn beside(lease: &Lease) -> Option<(PathBuf, PathBuf)> {
+    let (root, name) = (lease.entry.parent()?, lease.entry.file_name()?);
+    let others = fs_err::read_dir(root.parent()?).ok()?.flatten().map(|other| other.path().join(name));
+    let mut found = others.filter(|other| fs_err::metadata(other).is_ok_and(|found| found.ino() == lease.inode));
+    Some((lease.entry.clone(), found.next()?))
 }
 
 /// Returns the first number that can be leased. If there is none, worktrees that are away lose theirs.
-fn free(all: &mut Vec<Lease>, holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
-    if let Some(number) = next(all, holder, first, wanted) {
+fn free(
+    all: &mut Vec<Lease>,
+    holder: &Holder,
+    first: u16,
+    wanted: &BTreeMap<String, u16>,
+    except: &BTreeSet<u16>,
+) -> Option<u16> {
+    if let Some(number) = next(all, holder, first, wanted, except) {
         return Some(number);
     }
     let (before, range) = (all.len(), first..=last(first));
-    all.retain(|lease| !range.contains(&lease.number) || presence(&lease.entry) != Presence::Away);
-    if all.len() < before { next(all, holder, first, wanted) } else { None }
+    all.retain(|lease| !range.contains(&lease.number) || presence(&lease.entry, lease.inode) != Presence::Away);
+    if all.len() < before { next(all, holder, first, wanted, except) } else { None }
 }
 
-fn next(all: &[Lease], holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
-    let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).collect();
+fn next(
+    all: &[Lease],
+    holder: &Holder,
+    first: u16,
+    wanted: &BTreeMap<String, u16>,
+    except: &BTreeSet<u16>,
+) -> Option<u16> {
+    let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).chain(except.iter().copied()).collect();
     // The program that listens there is most probably this worktree's own server.
     if !holder.is_linked && !taken.contains(&first) {
         return Some(first);

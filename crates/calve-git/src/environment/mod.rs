@@ -65,12 +65,15 @@ enum Presence {
     Here,
     /// Its files or its repository are not where they were: moved, deleted, or on a disk that is not mounted.
     Away,
-    /// The repository is there and has forgotten it.
+    /// The repository is there and has forgotten it, or another worktree is in its place.
     Gone,
 }
 
-fn presence(entry: &Path) -> Presence {
+fn presence(entry: &Path, inode: u64) -> Presence {
     if !is_missing(entry) {
+        if is_other(entry, inode) {
+            return Presence::Gone;
+        }
         let Ok(named) = fs_err::read(entry.join("gitdir")) else { return Presence::Here };
         // It may be relative to the entry.
         let pointer = entry.join(path_of(named.trim_ascii_end()));
@@ -80,6 +83,11 @@ fn presence(entry: &Path) -> Presence {
         Some(repository) if !is_missing(&repository.join("HEAD")) => Presence::Gone,
         _ => Presence::Away,
     }
+}
+
+/// Returns whether something else is at `path` than what had this inode number.
+fn is_other(path: &Path, inode: u64) -> bool {
+    fs_err::metadata(path).is_ok_and(|found| found.ino() != inode)
 }
 
 fn is_missing(path: &Path) -> bool {

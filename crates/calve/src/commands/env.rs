@@ -17,7 +17,7 @@ use crate::{home, output, sys};
 pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
     let config = Config::of_worktree(&root)?;
-    let ports = leased(&root, &config)?;
+    let ports = if arguments.renew { renewed(&root, &config)? } else { leased(&root, &config)? };
     let services = Services::of(&root, config.services)?;
     for name in services.without_data() {
         output::say(&format!("the service `{name}` has no data yet; `calve up` clones it"));
@@ -65,6 +65,30 @@ pub(crate) fn leased(root: &Path, config: &Config) -> Result<Vec<Port>, Failure>
         return Ok(Vec::new());
     }
     Ok(leases()?.lease(&Holder::of(root)?, &config.ports)?)
+}
+
+/// Leases the ports of a worktree that was just made.
+pub(crate) fn leased_anew(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
+    if config.ports.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(leases()?.lease_anew(&Holder::of(root)?, &config.ports)?)
+}
+
+/// Gives the worktree other ports, and says which, and what to restart.
+fn renewed(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
+    if config.ports.is_empty() {
+        output::say("this worktree has no ports: `[ports]` in .calve.toml names them");
+        return Ok(Vec::new());
+    }
+    let (former, ports) = leases()?.renew(&Holder::of(root)?, &config.ports)?;
+    for port in &ports {
+        let was = former.iter().find(|former| former.name == port.name);
+        let was = was.map(|was| format!(", and was {}", was.number)).unwrap_or_default();
+        output::say(&format!("{} is {} now{was}", port.variable(), port.number));
+    }
+    output::say("restart the programs of this worktree that use them, and write files of variables again");
+    Ok(ports)
 }
 
 /// Returns those of the wanted ports that the worktree has already.

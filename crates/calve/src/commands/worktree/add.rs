@@ -133,7 +133,7 @@ fn environment(
         }
         other => other?,
     };
-    let ports = env::leased(&added.path, &config)?;
+    let ports = env::leased_anew(&added.path, &config)?;
     let mut services = Services::of(&added.path, config.services)?;
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
         // The data in somebody's database are not for a pull request that he does not trust.
