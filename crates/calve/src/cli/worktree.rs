@@ -35,7 +35,7 @@ pub(crate) enum WorktreeCommand {
 #[command(after_help = "\
 Examples:
   calve worktree add feature-x
-  cd \"$(calve worktree add --base main fix/typo)\"
+  worktree=$(calve worktree add --base main fix/typo) && cd \"$worktree\"
   calve worktree add -n pr/123                     say what would be carried, and what not
 
 .calve.toml, at the root of the repository:
@@ -132,7 +132,8 @@ pub(crate) struct ListArguments {
 /// Without -f, refuses to lose anything that exists nowhere else, and names it: uncommitted changes, untracked files, commits that no
 /// branch or tag has, an unfinished rebase, data of services that may have been written to. This includes repositories inside it, ignored
 /// or not. Ignored files that only it has, up to 100 MB, need no -f: they are moved to .git/calve/kept for seven days, except
-/// dependencies and build outputs. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an untrusted pull
+/// dependencies and build outputs. Processes that are inside it or listen on its ports are named, and on a terminal ended if you
+/// want. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an untrusted pull
 /// request.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RemoveWorktreeArguments {

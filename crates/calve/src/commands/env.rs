@@ -6,7 +6,7 @@ use std::process::Command;
 use calve_core::{CancelToken, ShownPath};
 use calve_git::Config;
 use calve_git::environment::{EnvFile, Holder, Leases, Port, env_file_text, root_of};
-use calve_git::worktree::WorktreeInfo;
+use calve_git::worktree::{Worktree, WorktreeInfo};
 use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
 
 use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
@@ -139,6 +139,12 @@ fn leases() -> Result<Leases, Failure> {
     })?;
     Ok(Leases::at(home.join("ports")))
 }
+/// Returns the ports of a worktree that goes. Faults of theirs must not keep it.
+pub(crate) fn of_worktree(worktree: &Worktree) -> Vec<Port> {
+    let found = leases().ok().and_then(|leases| leases.of_worktrees([worktree]).ok()?.pop());
+    found.unwrap_or_default()
+}
+
 
 pub(crate) fn receipts(ports: &[Port]) -> Vec<PortReceipt> {
     let one = |port: &Port| PortReceipt { name: port.name.clone(), variable: port.variable(), port: port.number };

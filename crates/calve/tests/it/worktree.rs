@@ -22,6 +22,7 @@ mod outlived;
 mod parallel;
 mod partial;
 mod ports;
+mod processes;
 mod provenance;
 mod remove;
 mod repo;
