@@ -106,6 +106,13 @@ pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(Stri
     Ok(all)
 }
 
+pub(crate) fn say_ports(ports: &[Port]) {
+    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
+    if !words.is_empty() {
+        output::say(&format!("ports: {} (`calve env` prints them)", words.join(", ")));
+    }
+}
+
 /// Says what happened to an env file.
 pub(crate) fn say_file(file: &Path, outcome: EnvFile) {
     let file = ShownPath(file);
@@ -132,6 +139,12 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<Port>> {
     })
 }
 
+/// Returns the ports of a worktree that goes. Faults of theirs must not keep it.
+pub(crate) fn of_worktree(worktree: &Worktree) -> Vec<Port> {
+    let found = leases().ok().and_then(|leases| leases.of_worktrees([worktree]).ok()?.pop());
+    found.unwrap_or_default()
+}
+
 fn leases() -> Result<Leases, Failure> {
     let home = home::directory().map_err(|why| {
         let text = format!("it is not known which worktree has which port: {why}");
@@ -139,12 +152,6 @@ fn leases() -> Result<Leases, Failure> {
     })?;
     Ok(Leases::at(home.join("ports")))
 }
-/// Returns the ports of a worktree that goes. Faults of theirs must not keep it.
-pub(crate) fn of_worktree(worktree: &Worktree) -> Vec<Port> {
-    let found = leases().ok().and_then(|leases| leases.of_worktrees([worktree]).ok()?.pop());
-    found.unwrap_or_default()
-}
-
 
 pub(crate) fn receipts(ports: &[Port]) -> Vec<PortReceipt> {
     let one = |port: &Port| PortReceipt { name: port.name.clone(), variable: port.variable(), port: port.number };

@@ -145,7 +145,7 @@ fn environment(
 }
 
 fn say_environment(environment: &Environment) -> Result<(), Failure> {
-    say_ports(&environment.ports);
+    env::say_ports(&environment.ports);
     say_services(&environment.services)?;
     environment.files.iter().for_each(|(file, outcome)| env::say_file(file, *outcome));
     Ok(())
@@ -341,13 +341,6 @@ fn is_expected(reason: LeftBehindReason) -> bool {
             | LeftBehindReason::NestedWorktree
             | LeftBehindReason::Runtime
     )
-}
-
-fn say_ports(ports: &[Port]) {
-    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
-    if !words.is_empty() {
-        output::say(&format!("ports: {} (`calve env` prints them)", words.join(", ")));
-    }
 }
 
 fn say_services(services: &Services) -> Result<(), Failure> {
