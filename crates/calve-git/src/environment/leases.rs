@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use calve_core::ShownPath;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::environment::{Holder, Port, Presence, is_other, presence};
+use crate::environment::{Holder, Identity, Port, Presence, presence};
 use crate::error::{Error, Result};
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
@@ -21,7 +21,7 @@ use crate::repository::Worktree;
 /// How many numbers a port can be leased from, beginning with the one in `.calve.toml`.
 const RANGE: u16 = 2000;
 
-/// The first line of the file. After it each lease is `PORT NAME INODE PATH` and a zero byte, because a path may have anything else in it.
+/// The first line of the file. After it each lease is `PORT NAME INODE.MADE PATH` and a zero byte, because a path may have anything else in it.
 const HEADING: &[u8] = b"calve ports 1\n";
 
 /// The leases of one user.
@@ -34,14 +34,18 @@ pub struct Leases {
 struct Lease {
     number: u16,
     name: String,
-    inode: u64,
+    identity: Identity,
     entry: PathBuf,
 }
 
 impl Lease {
     /// Returns whether it is this worktree's, and not a former one's at its place.
     fn is_of(&self, holder: &Holder) -> bool {
-        self.entry == holder.entry && self.inode == holder.inode
+        self.entry == holder.entry && self.identity.is(&holder.identity)
+    }
+
+    fn presence(&self) -> Presence {
+        presence(&self.entry, self.identity)
     }
 
     fn is_linked(&self) -> bool {
@@ -115,7 +119,7 @@ impl Leases {
             let own =
                 if *is_main { Holder::of(path).ok().map(|holder| holder.entry) } else { entry.as_deref().map(real) };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
-            let own = own.filter(|lease| !is_other(&lease.entry, lease.inode));
+            let own = own.filter(|lease| !lease.identity.is_replaced_at(&lease.entry));
             let mut own: Vec<_> = own.map(|lease| Port { name: lease.name.clone(), number: lease.number }).collect();
             own.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             own
@@ -153,8 +157,8 @@ impl Leases {
 
     fn write(&self, all: &[Lease]) -> Result<()> {
         let mut bytes = HEADING.to_vec();
-        for Lease { number, name, inode, entry } in all {
-            bytes.extend_from_slice(format!("{number} {name} {inode} ").as_bytes());
+        for Lease { number, name, identity: Identity { inode, made }, entry } in all {
+            bytes.extend_from_slice(format!("{number} {name} {inode}.{made} ").as_bytes());
             bytes.extend_from_slice(entry.as_os_str().as_bytes());
             bytes.push(0);
         }
@@ -178,8 +182,11 @@ fn parse(bytes: &[u8]) -> Option<Vec<Lease>> {
 fn parse_lease(record: &[u8]) -> Option<Lease> {
     let mut parts = record.splitn(4, |&byte| byte == b' ');
     let mut text = || std::str::from_utf8(parts.next()?).ok();
-    let (number, name, inode) = (text()?.parse().ok()?, text()?.to_owned(), text()?.parse().ok()?);
-    Some(Lease { number, name, inode, entry: path_of(parts.next()?) })
+    let (number, name, identity) = (text()?.parse().ok()?, text()?.to_owned(), text()?);
+    // Earlier versions wrote the inode number alone.
+    let (inode, made) = identity.split_once('.').unwrap_or((identity, "0"));
+    let identity = Identity { inode: inode.parse().ok()?, made: made.parse().ok()? };
+    Some(Lease { number, name, identity, entry: path_of(parts.next()?) })
 }
 
 fn last(first: u16) -> u16 {
@@ -215,7 +222,7 @@ fn fill(
             let reason = format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
             Error::refused(reason, Remedy::FreePorts)
         })?;
-        all.push(Lease { number, name: name.clone(), inode: holder.inode, entry: holder.entry.clone() });
+        all.push(Lease { number, name: name.clone(), identity: holder.identity, entry: holder.entry.clone() });
     }
     Ok(held(all, holder, wanted))
 }
@@ -225,10 +232,10 @@ fn fill(
 /// `moved` may have been moved from anywhere. A main worktree in whose place another one is now is looked for beside it. If an inode number
 /// is that of another one, that one is away, and loses only what would be given to others anyway.
 fn settle(all: &mut Vec<Lease>, moved: Option<&Holder>) {
-    let is_replaced = |lease: &&Lease| !lease.is_linked() && is_other(&lease.entry, lease.inode);
-    let is_away = |lease: &&Lease| presence(&lease.entry, lease.inode) == Presence::Away || is_replaced(lease);
+    let is_replaced = |lease: &&Lease| !lease.is_linked() && lease.identity.is_replaced_at(&lease.entry);
+    let is_away = |lease: &&Lease| lease.presence() == Presence::Away || is_replaced(lease);
     let own = moved.and_then(|holder| {
-        let former = all.iter().find(|lease| lease.inode == holder.inode && is_away(lease))?;
+        let former = all.iter().find(|lease| lease.identity.is(&holder.identity) && is_away(lease))?;
         Some((former.entry.clone(), holder.entry.clone()))
     });
     for (from, to) in own.into_iter().chain(all.iter().filter(is_replaced).filter_map(beside)).collect::<Vec<_>>() {
@@ -236,19 +243,19 @@ fn settle(all: &mut Vec<Lease>, moved: Option<&Holder>) {
             let Ok(rest) = lease.entry.strip_prefix(&from) else { continue };
             // Joined with nothing, a path would end with a slash.
             let there: PathBuf = to.iter().chain(rest).collect();
-            if fs_err::metadata(&there).is_ok_and(|found| found.ino() == lease.inode) {
+            if lease.identity.is_at(&there) {
                 lease.entry = there;
             }
         }
     }
-    all.retain(|lease| presence(&lease.entry, lease.inode) != Presence::Gone);
+    all.retain(|lease| lease.presence() != Presence::Gone);
 }
 
 /// Finds the main worktree of a lease, in whose place another one is now, in the directories beside it. Returns its former entry and its own.
 fn beside(lease: &Lease) -> Option<(PathBuf, PathBuf)> {
     let (root, name) = (lease.entry.parent()?, lease.entry.file_name()?);
     let others = fs_err::read_dir(root.parent()?).ok()?.flatten().map(|other| other.path().join(name));
-    let mut found = others.filter(|other| fs_err::metadata(other).is_ok_and(|found| found.ino() == lease.inode));
+    let mut found = others.filter(|other| lease.identity.is_at(other));
     Some((lease.entry.clone(), found.next()?))
 }
 
@@ -264,7 +271,7 @@ fn free(
         return Some(number);
     }
     let (before, range) = (all.len(), first..=last(first));
-    all.retain(|lease| !range.contains(&lease.number) || presence(&lease.entry, lease.inode) != Presence::Away);
+    all.retain(|lease| !range.contains(&lease.number) || lease.presence() != Presence::Away);
     if all.len() < before { next(all, holder, first, wanted, except) } else { None }
 }
 

@@ -39,7 +39,7 @@ impl Port {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     entry: PathBuf,
-    inode: u64,
+    identity: Identity,
     is_linked: bool,
 }
 
@@ -47,9 +47,41 @@ impl Holder {
     /// Returns the worktree with this root as a holder.
     pub fn of(root: &Path) -> Result<Holder> {
         let entry = trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git")));
-        let inode = fs_err::metadata(&entry)?.ino();
+        let identity = Identity::of(&entry)?;
         let is_linked = entry.join("commondir").exists();
-        Ok(Holder { entry, inode, is_linked })
+        Ok(Holder { entry, identity, is_linked })
+    }
+}
+
+/// Tells git's directory of a worktree from a former or a later one at the same path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    inode: u64,
+    /// When git has made a linked worktree, in nanoseconds: ext4 gives the inode number of one that was removed to the next. 0: unknown.
+    made: u64,
+}
+
+impl Identity {
+    fn of(entry: &Path) -> std::io::Result<Identity> {
+        // Git writes it once.
+        let made = fs_err::metadata(entry.join("commondir"));
+        let nanoseconds =
+            |file: std::fs::Metadata| file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec());
+        let made = made.map_or(0, nanoseconds).unsigned_abs();
+        Ok(Identity { inode: fs_err::metadata(entry)?.ino(), made })
+    }
+
+    fn is(&self, other: &Identity) -> bool {
+        self.inode == other.inode && (self.made == other.made || self.made == 0 || other.made == 0)
+    }
+
+    fn is_at(&self, entry: &Path) -> bool {
+        Identity::of(entry).is_ok_and(|found| found.is(self))
+    }
+
+    /// Returns whether something else is at `entry`.
+    fn is_replaced_at(&self, entry: &Path) -> bool {
+        Identity::of(entry).is_ok_and(|found| !found.is(self))
     }
 }
 
@@ -69,9 +101,9 @@ enum Presence {
     Gone,
 }
 
-fn presence(entry: &Path, inode: u64) -> Presence {
+fn presence(entry: &Path, identity: Identity) -> Presence {
     if !is_missing(entry) {
-        if is_other(entry, inode) {
+        if identity.is_replaced_at(entry) {
             return Presence::Gone;
         }
         let Ok(named) = fs_err::read(entry.join("gitdir")) else { return Presence::Here };
@@ -83,11 +115,6 @@ fn presence(entry: &Path, inode: u64) -> Presence {
         Some(repository) if !is_missing(&repository.join("HEAD")) => Presence::Gone,
         _ => Presence::Away,
     }
-}
-
-/// Returns whether something else is at `path` than what had this inode number.
-fn is_other(path: &Path, inode: u64) -> bool {
-    fs_err::metadata(path).is_ok_and(|found| found.ino() != inode)
 }
 
 fn is_missing(path: &Path) -> bool {

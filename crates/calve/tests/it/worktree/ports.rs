@@ -195,16 +195,15 @@ fn random_changes_never_give_one_port_to_two_worktrees() {
             let name = format!("n{}", random.below(4));
             let at = here.iter().position(|(_, of)| *of == name);
             match (random.below(5), at) {
-                (0, None) => {
-                    let path = repo.added(&name);
+                (action @ (0 | 1), None) => {
+                    let path = repo.spot.join(format!("proj.{name}"));
+                    match action {
+                        0 => assert_eq!(repo.added(&name), path),
+                        _ => drop(repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()])),
+                    }
                     let number = repo.env_of(&path).trim_end().rsplit('=').next().unwrap().parse().unwrap();
                     let bound = TcpListener::bind(("127.0.0.1", number)).expect("nobody listens on a new one's port");
                     listening.extend(Some(bound).filter(|_| random.below(2) == 0));
-                    here.push((path, name));
-                }
-                (1, None) => {
-                    let path = repo.spot.join(format!("proj.{name}"));
-                    repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()]);
                     here.push((path, name));
                 }
                 (2, Some(at)) => {
