@@ -28,7 +28,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
                 false => format!("git remote set-branches --add {remote} {branch} && "),
             };
             format!(
-                "`{follow}git fetch {remote} {branch}` gets it from there; `--base HEAD` makes a new branch instead"
+                "`{follow}git fetch {remote} {branch}` gets it if it is there; `--base HEAD` makes a new branch instead"
             )
         }
         Remedy::FinishElsewhere(operation) => format!(

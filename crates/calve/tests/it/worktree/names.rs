@@ -59,7 +59,8 @@ fn what_reads_like_something_of_elsewhere_is_no_new_branch() {
     repo.git(["tag", "t1"]);
     let branches = repo.git(["branch", "--list"]);
     for (name, remote) in [("origin/typo", "origin"), ("deep/er/typo", "deep/er"), ("remotes/origin/typo", "origin")] {
-        let hint = format!("`git fetch {remote} typo` gets it from there; `--base HEAD` makes a new branch instead");
+        let hint =
+            format!("`git fetch {remote} typo` gets it if it is there; `--base HEAD` makes a new branch instead");
         repo.calve(["add", name]).fails(1).says(&[&hint, &format!("there is no branch, tag or commit `{name}`")]);
     }
     let id = "1234567890".repeat(4);
