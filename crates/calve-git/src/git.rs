@@ -3,16 +3,17 @@
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::getpgrp;
+use rustix::process::{Pid, Signal, getpgrp, kill_process_group};
 
 use crate::error::{Error, Result};
 use crate::nesting::Nesting;
@@ -180,6 +181,37 @@ impl Git {
             true => Err(Error::refused(ENDLESS, Remedy::Transfer(TransferFailure::SourceShallow))),
             false => self.judged(arguments, output).map(|_| ()),
         }
+    }
+
+    /// Returns what git prints when it asks a server something short. `None`: it failed, or took longer than `at_most`. Asks the user nothing,
+    /// and runs in a process group of its own, which ends with it.
+    pub(crate) fn ask_server<A: AsRef<OsStr>>(&self, arguments: &[A], at_most: Duration) -> Result<Option<String>> {
+        let start = Error::start(&self.directory);
+        let mut printed = tempfile::tempfile()?;
+        let mut command = self.command();
+        command.args(arguments).stdout(printed.try_clone()?).stderr(Stdio::null()).process_group(0);
+        // ssh would ask on the terminal, whatever its input is.
+        command.env("GIT_ASKPASS", "false").env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
+        let mut child = command.spawn().map_err(start)?;
+        let give_up = Instant::now() + at_most;
+        let ended = loop {
+            match child.try_wait().map_err(start)? {
+                None if Instant::now() < give_up => std::thread::sleep(Duration::from_millis(5)),
+                ended => break ended,
+            }
+        };
+        if ended.is_none() {
+            let group = Pid::from_child(&child);
+            let _ = kill_process_group(group, Signal::KILL);
+            child.wait().map_err(start)?;
+        }
+        if !ended.is_some_and(|status| status.success()) {
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        printed.rewind()?;
+        printed.read_to_end(&mut text)?;
+        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
     }
 
     /// Runs git as [`Git::run`] does, with `lock` as git's input, which git does not read: the lock is held until git has ended, even if

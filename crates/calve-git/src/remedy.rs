@@ -60,6 +60,17 @@ pub enum Remedy {
     DropBaseOrRename,
     DropBase,
     FindCommit,
+    /// Name the branch with its remote, or have git prefer this remote.
+    NameRemote(String),
+    /// Fetch the branch, or give a base for a new one of its name.
+    FetchBranch {
+        remote: String,
+        branch: String,
+        /// Whether the remote's refspecs have it.
+        is_followed: bool,
+    },
+    /// Fetch it, or give a base for a new branch of its name.
+    FetchOrBase,
     NameBranch,
     /// Look which pull requests this remote has.
     ListPullRequests(String),

@@ -6,6 +6,7 @@ pub(crate) mod db;
 pub(crate) mod env;
 pub(crate) mod git;
 mod groups;
+pub(crate) mod habits;
 pub(crate) mod hook;
 pub(crate) mod mcp;
 pub(crate) mod prompt;

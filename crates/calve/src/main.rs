@@ -40,7 +40,9 @@ fn main() -> ExitCode {
     if asked.as_ref().and_then(|word| word.to_str()).and_then(|word| parser.find_subcommand(word)).is_none() {
         parser = cli::with_all_commands(parser);
     }
-    let matches = parser.get_matches_mut();
+    let line: Vec<_> = std::env::args_os().collect();
+    let matches = parser.try_get_matches_from_mut(&line);
+    let matches = matches.unwrap_or_else(|error| cli::habits::explain(error, &line).exit());
     wording::fitting::note_options(&parser, &matches);
     let wants_json = cli::wants_json(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

@@ -12,7 +12,7 @@ use calve_core::ShownPath;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::fs::{FlockOperation, flock};
 
-use crate::environment::{Holder, Port, Presence, presence};
+use crate::environment::{Holder, Identity, Port, Presence, presence};
 use crate::error::{Error, Result};
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
@@ -21,7 +21,7 @@ use crate::repository::Worktree;
 /// How many numbers a port can be leased from, beginning with the one in `.calve.toml`.
 const RANGE: u16 = 2000;
 
-/// The first line of the file. After it each lease is `PORT NAME INODE PATH` and a zero byte, because a path may have anything else in it.
+/// The first line of the file. After it each lease is `PORT NAME INODE.MADE PATH` and a zero byte, because a path may have anything else in it.
 const HEADING: &[u8] = b"calve ports 1\n";
 
 /// The leases of one user.
@@ -34,8 +34,23 @@ pub struct Leases {
 struct Lease {
     number: u16,
     name: String,
-    inode: u64,
+    identity: Identity,
     entry: PathBuf,
+}
+
+impl Lease {
+    /// Returns whether it is this worktree's, and not a former one's at its place.
+    fn is_of(&self, holder: &Holder) -> bool {
+        self.entry == holder.entry && self.identity.is(&holder.identity)
+    }
+
+    fn presence(&self) -> Presence {
+        presence(&self.entry, self.identity)
+    }
+
+    fn is_linked(&self) -> bool {
+        self.entry.parent().is_some_and(|all| all.ends_with("worktrees"))
+    }
 }
 
 impl Leases {
@@ -59,27 +74,42 @@ impl Leases {
         if ports.len() == wanted.len() {
             return Ok(ports);
         }
+        self.change(|all| {
+            settle(all, Some(holder));
+            fill(all, holder, wanted, &BTreeSet::new())
+        })
+    }
+
+    /// Returns the ports of a worktree that was just made. A former one of its name may have had some, on which its programs still listen.
+    pub fn lease_anew(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<Vec<Port>> {
+        self.change(|all| {
+            settle(all, None);
+            all.retain(|lease| lease.entry != holder.entry);
+            fill(all, holder, wanted, &BTreeSet::new())
+        })
+    }
+
+    /// Gives back the ports of a worktree, and leases others. Returns them with the former ones.
+    pub fn renew(&self, holder: &Holder, wanted: &BTreeMap<String, u16>) -> Result<(Vec<Port>, Vec<Port>)> {
+        let mut former = Vec::new();
+        let ports = self.change(|all| {
+            settle(all, Some(holder));
+            former = held(all, holder, wanted);
+            all.retain(|lease| !lease.is_of(holder));
+            fill(all, holder, wanted, &former.iter().map(|port| port.number).collect())
+        })?;
+        Ok((former, ports))
+    }
+
+    /// Changes the file under the lock. Nothing is written if that fails.
+    fn change(&self, change: impl FnOnce(&mut Vec<Lease>) -> Result<Vec<Port>>) -> Result<Vec<Port>> {
         let turn = self.lock()?;
         let mut all = self.read()?;
-        all.retain(|lease| presence(&lease.entry) != Presence::Gone);
-        follow(&mut all, holder);
-        for (name, &first) in wanted {
-            if has(&all, holder, name, first).is_some() {
-                continue;
-            }
-            all.retain(|lease| lease.entry != holder.entry || lease.name != *name);
-            let number = free(&mut all, holder, first, wanted).ok_or_else(|| {
-                let last = last(first);
-                let reason =
-                    format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
-                Error::refused(reason, Remedy::FreePorts)
-            })?;
-            all.push(Lease { number, name: name.clone(), inode: holder.inode, entry: holder.entry.clone() });
-        }
+        let ports = change(&mut all)?;
         self.write(&all)?;
         // After a crash of the machine, too, nobody else is to get them.
         turn.sync_all()?;
-        Ok(held(&all, holder, wanted))
+        Ok(ports)
     }
 
     /// Returns what each of these worktrees has, whatever its configuration wants now.
@@ -89,6 +119,7 @@ impl Leases {
             let own =
                 if *is_main { Holder::of(path).ok().map(|holder| holder.entry) } else { entry.as_deref().map(real) };
             let own = all.iter().filter(|lease| Some(&lease.entry) == own.as_ref());
+            let own = own.filter(|lease| !lease.identity.is_replaced_at(&lease.entry));
             let mut own: Vec<_> = own.map(|lease| Port { name: lease.name.clone(), number: lease.number }).collect();
             own.sort_unstable_by(|one, other| one.name.cmp(&other.name));
             own
@@ -126,8 +157,8 @@ impl Leases {
 
     fn write(&self, all: &[Lease]) -> Result<()> {
         let mut bytes = HEADING.to_vec();
-        for Lease { number, name, inode, entry } in all {
-            bytes.extend_from_slice(format!("{number} {name} {inode} ").as_bytes());
+        for Lease { number, name, identity: Identity { inode, made }, entry } in all {
+            bytes.extend_from_slice(format!("{number} {name} {inode}.{made} ").as_bytes());
             bytes.extend_from_slice(entry.as_os_str().as_bytes());
             bytes.push(0);
         }
@@ -151,8 +182,11 @@ fn parse(bytes: &[u8]) -> Option<Vec<Lease>> {
 fn parse_lease(record: &[u8]) -> Option<Lease> {
     let mut parts = record.splitn(4, |&byte| byte == b' ');
     let mut text = || std::str::from_utf8(parts.next()?).ok();
-    let (number, name, inode) = (text()?.parse().ok()?, text()?.to_owned(), text()?.parse().ok()?);
-    Some(Lease { number, name, inode, entry: path_of(parts.next()?) })
+    let (number, name, identity) = (text()?.parse().ok()?, text()?.to_owned(), text()?);
+    // Earlier versions wrote the inode number alone.
+    let (inode, made) = identity.split_once('.').unwrap_or((identity, "0"));
+    let identity = Identity { inode: inode.parse().ok()?, made: made.parse().ok()? };
+    Some(Lease { number, name, identity, entry: path_of(parts.next()?) })
 }
 
 fn last(first: u16) -> u16 {
@@ -161,7 +195,7 @@ fn last(first: u16) -> u16 {
 
 /// Returns the worktree's port of that name, unless the range has changed meanwhile.
 fn has(all: &[Lease], holder: &Holder, name: &str, first: u16) -> Option<u16> {
-    let mut own = all.iter().filter(|lease| lease.entry == holder.entry && lease.name == name);
+    let mut own = all.iter().filter(|lease| lease.is_of(holder) && lease.name == name);
     own.find(|lease| (first..=last(first)).contains(&lease.number)).map(|lease| lease.number)
 }
 
@@ -171,30 +205,84 @@ fn held(all: &[Lease], holder: &Holder, wanted: &BTreeMap<String, u16>) -> Vec<P
     wanted.iter().filter_map(port).collect()
 }
 
-/// Gives the worktree of a repository that was moved what it had. If the inode number is that of another one, that one is away, and
-/// loses only what would be given to others anyway.
-fn follow(all: &mut [Lease], holder: &Holder) {
-    if all.iter().any(|lease| lease.entry == holder.entry) {
-        return;
+/// Leases what the worktree lacks, but none of the numbers in `except`. Returns what it has then.
+fn fill(
+    all: &mut Vec<Lease>,
+    holder: &Holder,
+    wanted: &BTreeMap<String, u16>,
+    except: &BTreeSet<u16>,
+) -> Result<Vec<Port>> {
+    for (name, &first) in wanted {
+        if has(all, holder, name, first).is_some() {
+            continue;
+        }
+        all.retain(|lease| lease.entry != holder.entry || lease.name != *name);
+        let number = free(all, holder, first, wanted, except).ok_or_else(|| {
+            let last = last(first);
+            let reason = format!("no port is free for `{name}`: worktrees or programs have all of {first} to {last}");
+            Error::refused(reason, Remedy::FreePorts)
+        })?;
+        all.push(Lease { number, name: name.clone(), identity: holder.identity, entry: holder.entry.clone() });
     }
-    let moved = all.iter().find(|lease| lease.inode == holder.inode && presence(&lease.entry) == Presence::Away);
-    if let Some(former) = moved.map(|lease| lease.entry.clone()) {
-        all.iter_mut().filter(|lease| lease.entry == former).for_each(|lease| lease.entry.clone_from(&holder.entry));
+    Ok(held(all, holder, wanted))
+}
+
+/// Lets leases follow the repositories that were moved, and drops those of worktrees that are gone.
+///
+/// `moved` may have been moved from anywhere. A main worktree in whose place another one is now is looked for beside it. If an inode number
+/// is that of another one, that one is away, and loses only what would be given to others anyway.
+fn settle(all: &mut Vec<Lease>, moved: Option<&Holder>) {
+    let is_replaced = |lease: &&Lease| !lease.is_linked() && lease.identity.is_replaced_at(&lease.entry);
+    let is_away = |lease: &&Lease| lease.presence() == Presence::Away || is_replaced(lease);
+    let own = moved.and_then(|holder| {
+        let former = all.iter().find(|lease| lease.identity.is(&holder.identity) && is_away(lease))?;
+        Some((former.entry.clone(), holder.entry.clone()))
+    });
+    for (from, to) in own.into_iter().chain(all.iter().filter(is_replaced).filter_map(beside)).collect::<Vec<_>>() {
+        for lease in all.iter_mut() {
+            let Ok(rest) = lease.entry.strip_prefix(&from) else { continue };
+            // Joined with nothing, a path would end with a slash.
+            let there: PathBuf = to.iter().chain(rest).collect();
+            if lease.identity.is_at(&there) {
+                lease.entry = there;
+            }
+        }
     }
+    all.retain(|lease| lease.presence() != Presence::Gone);
+}
+
+/// Finds the main worktree of a lease, in whose place another one is now, in the directories beside it. Returns its former entry and its own.
+fn beside(lease: &Lease) -> Option<(PathBuf, PathBuf)> {
+    let (root, name) = (lease.entry.parent()?, lease.entry.file_name()?);
+    let others = fs_err::read_dir(root.parent()?).ok()?.flatten().map(|other| other.path().join(name));
+    let mut found = others.filter(|other| lease.identity.is_at(other));
+    Some((lease.entry.clone(), found.next()?))
 }
 
 /// Returns the first number that can be leased. If there is none, worktrees that are away lose theirs.
-fn free(all: &mut Vec<Lease>, holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
-    if let Some(number) = next(all, holder, first, wanted) {
+fn free(
+    all: &mut Vec<Lease>,
+    holder: &Holder,
+    first: u16,
+    wanted: &BTreeMap<String, u16>,
+    except: &BTreeSet<u16>,
+) -> Option<u16> {
+    if let Some(number) = next(all, holder, first, wanted, except) {
         return Some(number);
     }
     let (before, range) = (all.len(), first..=last(first));
-    all.retain(|lease| !range.contains(&lease.number) || presence(&lease.entry) != Presence::Away);
-    if all.len() < before { next(all, holder, first, wanted) } else { None }
+    all.retain(|lease| !range.contains(&lease.number) || lease.presence() != Presence::Away);
+    if all.len() < before { next(all, holder, first, wanted, except) } else { None }
 }
 
-fn next(all: &[Lease], holder: &Holder, first: u16, wanted: &BTreeMap<String, u16>) -> Option<u16> {
-    let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).collect();
+fn next(
+    all: &[Lease],
+    holder: &Holder,
+    first: u16,
+    wanted: &BTreeMap<String, u16>,
+    except: &BTreeSet<u16>,
+) -> Option<u16> {
+    let mut taken: BTreeSet<u16> = all.iter().map(|lease| lease.number).chain(except.iter().copied()).collect();
     // The program that listens there is most probably this worktree's own server.
     if !holder.is_linked && !taken.contains(&first) {
         return Some(first);

@@ -39,7 +39,7 @@ impl Port {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     entry: PathBuf,
-    inode: u64,
+    identity: Identity,
     is_linked: bool,
 }
 
@@ -47,9 +47,41 @@ impl Holder {
     /// Returns the worktree with this root as a holder.
     pub fn of(root: &Path) -> Result<Holder> {
         let entry = trust::entry_of(root)?.unwrap_or_else(|| real(&root.join(".git")));
-        let inode = fs_err::metadata(&entry)?.ino();
+        let identity = Identity::of(&entry)?;
         let is_linked = entry.join("commondir").exists();
-        Ok(Holder { entry, inode, is_linked })
+        Ok(Holder { entry, identity, is_linked })
+    }
+}
+
+/// Tells git's directory of a worktree from a former or a later one at the same path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    inode: u64,
+    /// When git has made a linked worktree, in nanoseconds: ext4 gives the inode number of one that was removed to the next. 0: unknown.
+    made: u64,
+}
+
+impl Identity {
+    fn of(entry: &Path) -> std::io::Result<Identity> {
+        // Git writes it once.
+        let made = fs_err::metadata(entry.join("commondir"));
+        let nanoseconds =
+            |file: std::fs::Metadata| file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec());
+        let made = made.map_or(0, nanoseconds).unsigned_abs();
+        Ok(Identity { inode: fs_err::metadata(entry)?.ino(), made })
+    }
+
+    fn is(&self, other: &Identity) -> bool {
+        self.inode == other.inode && (self.made == other.made || self.made == 0 || other.made == 0)
+    }
+
+    fn is_at(&self, entry: &Path) -> bool {
+        Identity::of(entry).is_ok_and(|found| found.is(self))
+    }
+
+    /// Returns whether something else is at `entry`.
+    fn is_replaced_at(&self, entry: &Path) -> bool {
+        Identity::of(entry).is_ok_and(|found| !found.is(self))
     }
 }
 
@@ -65,12 +97,15 @@ enum Presence {
     Here,
     /// Its files or its repository are not where they were: moved, deleted, or on a disk that is not mounted.
     Away,
-    /// The repository is there and has forgotten it.
+    /// The repository is there and has forgotten it, or another worktree is in its place.
     Gone,
 }
 
-fn presence(entry: &Path) -> Presence {
+fn presence(entry: &Path, identity: Identity) -> Presence {
     if !is_missing(entry) {
+        if identity.is_replaced_at(entry) {
+            return Presence::Gone;
+        }
         let Ok(named) = fs_err::read(entry.join("gitdir")) else { return Presence::Here };
         // It may be relative to the entry.
         let pointer = entry.join(path_of(named.trim_ascii_end()));

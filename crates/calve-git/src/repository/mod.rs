@@ -5,6 +5,7 @@ mod logs;
 pub(crate) mod operation;
 pub(crate) mod origins;
 pub(crate) mod references;
+mod remote_branches;
 mod remotes;
 mod rewritten;
 pub(crate) mod state;
@@ -22,6 +23,8 @@ use crate::git::Git;
 use crate::paths::{path_of, real};
 use crate::remedy::Remedy;
 use crate::repository::origins::{Origins, of_commit, settle};
+use crate::repository::references::Refspec;
+pub(crate) use crate::repository::remote_branches::RemoteBranch;
 use crate::settings::settings_of;
 use crate::trust::{self, Provenance};
 
@@ -73,6 +76,8 @@ pub(crate) struct Repository {
     pub(crate) own: PathBuf,
     pub(crate) worktrees: Vec<Worktree>,
     settings: HashMap<String, String>,
+    /// The remotes' refspecs, each with its remote, in git's order.
+    refspecs: Vec<(String, Refspec)>,
     /// What `git for-each-ref` has printed: an object and a reference on each line.
     references: String,
     origins: Origins,
@@ -117,6 +122,7 @@ impl Repository {
             worktrees,
             start: here.clone().unwrap_or_else(|| start.to_path_buf()),
             asked_from: start.to_path_buf(),
+            refspecs: remote_branches::refspecs(&settings),
             settings: settings.into_iter().collect(),
             common,
             own,
@@ -152,6 +158,12 @@ impl Repository {
     /// Returns the references that there were when it was opened, with the object of each.
     pub(crate) fn references(&self) -> impl Iterator<Item = (&str, &str)> {
         self.references.lines().filter_map(|line| line.split_once(' '))
+    }
+
+    /// Returns the object of the reference `name` below `prefix`, such as `refs/heads/`.
+    pub(crate) fn object_of(&self, prefix: &str, name: &str) -> Option<&str> {
+        let mut references = self.references();
+        references.find(|(_, reference)| reference.strip_prefix(prefix) == Some(name)).map(|(oid, _)| oid)
     }
 
     /// Returns the last value of a setting; its name is in lower case, but for what is between two dots.

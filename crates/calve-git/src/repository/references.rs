@@ -157,8 +157,19 @@ impl Refspec {
         Some(Refspec { source: completed(source), destination })
     }
 
+    /// Returns where a fetch puts the server's reference `source`; `None` if it does not fetch it.
+    pub(crate) fn destination_of(&self, source: &str) -> Option<String> {
+        match self.source.split_once('*') {
+            None => (source == self.source).then(|| self.destination.clone()),
+            Some((begin, end)) => {
+                let middle = source.strip_prefix(begin)?.strip_suffix(end)?;
+                Some(self.destination.replacen('*', middle, 1))
+            }
+        }
+    }
+
     /// Returns the server's reference that a fetch puts into `reference`; `None` if it puts none there.
-    fn source_of(&self, reference: &str) -> Option<String> {
+    pub(crate) fn source_of(&self, reference: &str) -> Option<String> {
         match self.destination.split_once('*') {
             None => (reference == self.destination).then(|| self.source.clone()),
             Some((begin, end)) => {

@@ -10,6 +10,7 @@ use crate::git::Git;
 use crate::paths::path_of;
 use crate::remedy::Remedy;
 use crate::repository::Repository;
+use crate::worktree::processes::check_idle;
 use crate::worktree::tracked::index::Index;
 
 /// A worktree that is a subvolume now.
@@ -96,48 +97,4 @@ fn restat(repository: &Repository, old: &Path, new: &Path) -> Result<()> {
         }
     }
     index.save(&at).map(|_| ())
-}
-
-/// Fails if a process is inside `path`: by its working directory, root, program, an open file or a mapping that can be written to.
-/// Processes of other users cannot be seen without privilege.
-pub(super) fn check_idle(path: &Path) -> Result<()> {
-    let me = std::process::id().to_string();
-    let Ok(processes) = fs_err::read_dir("/proc") else { return Ok(()) };
-    for process in processes.flatten() {
-        let name = process.file_name().to_string_lossy().into_owned();
-        if name == me || !name.bytes().all(|byte| byte.is_ascii_digit()) {
-            continue;
-        }
-        if let Some(what) = inside(&process.path(), path) {
-            let command = fs_err::read_to_string(process.path().join("comm")).unwrap_or_default();
-            return Err(Error::refused(
-                format!("the process {name} ({}) is inside: `{}`", ShownPath(command.trim()), ShownPath(&what)),
-                Remedy::LeaveDirectory,
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the part of a process that is below `path`.
-fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
-    let links = ["cwd", "root", "exe"].map(|name| process.join(name));
-    let open = fs_err::read_dir(process.join("fd")).ok().into_iter().flatten().flatten().map(|entry| entry.path());
-    links
-        .into_iter()
-        .chain(open)
-        .filter_map(|link| fs_err::read_link(link).ok())
-        .find(|target| target.starts_with(path))
-        .or_else(|| mapped(process, path))
-}
-
-/// Finds a file below `path` that a process writes to as memory (proc_pid_maps(5)). It may be closed by then.
-fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
-    let maps = fs_err::read(process.join("maps")).ok()?;
-    let files = maps.split(|&byte| byte == b'\n').filter_map(|line| {
-        let permissions = line.split(|&byte| byte == b' ').nth(1)?;
-        let file = line.iter().position(|&byte| byte == b'/')?;
-        matches!(permissions, [_, b'w', _, b's']).then(|| path_of(&line[file..]))
-    });
-    files.into_iter().find(|file| file.starts_with(path))
 }

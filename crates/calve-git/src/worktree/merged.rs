@@ -11,7 +11,7 @@ use crate::git::Git;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::unsaved_item::UnsavedItem;
-use crate::worktree::convert::check_idle;
+use crate::worktree::processes::check_idle;
 use crate::worktree::remove::{NoSteps, RemoveWorktreeOptions, plan_in};
 use crate::worktree::unsaved::reflog;
 

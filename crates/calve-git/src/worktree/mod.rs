@@ -6,6 +6,7 @@ mod agent_turn;
 mod convert;
 mod list;
 mod merged;
+mod processes;
 mod prune;
 mod registration;
 mod remove;
@@ -18,6 +19,7 @@ pub use add::ignored::dependencies::Dependency;
 pub use add::ignored::{LeftBehindReason, LeftEntry};
 pub use add::post_checkout::HookRun;
 pub use add::spares::of_worktree as spare_of_worktree;
+pub use add::target::BranchStart;
 pub use add::{
     AddIntent, AddOptions, AddPlan, AddReport, AddWarning, IgnoredEntries, Trust, UncommittedChanges, add, add_after,
     plan,
@@ -27,6 +29,7 @@ pub use agent_turn::AgentTurn;
 pub use convert::{ConvertReport, convert};
 pub use list::{WorktreeInfo, list};
 pub use merged::{MergedWorktree, is_still_merged, merged};
+pub use processes::{WorktreeProcess, processes};
 pub use prune::{KeptEntry, PruneReport, plan_prune, prune};
 pub use remove::{
     BranchFate, GoingBranch, Meanwhile, NoSteps, RemovalPlan, RemovalSteps, RemoveWorktreeOptions,

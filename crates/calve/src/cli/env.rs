@@ -27,6 +27,9 @@ pub(crate) struct EnvArguments {
     /// The format of the lines: sh, fish, dotenv, direnv, mise
     #[arg(long, value_name = "FORMAT", value_parser = NameParser(&["sh", "fish", "dotenv", "direnv", "mise"], format), default_value = "sh", hide_possible_values = true)]
     pub(crate) format: EnvFormat,
+    /// Give the worktree other ports first, because programs elsewhere use those that it has
+    #[arg(long)]
+    pub(crate) renew: bool,
     /// Print the environment as JSON on stdout (schema calve.environment/1)
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
@@ -35,11 +38,11 @@ pub(crate) struct EnvArguments {
 /// Run a command with the environment of this worktree
 ///
 /// Starts the worktree's services first. CMD then takes the place of calve, so that signals and the exit code are its own. It runs in the
-/// current directory, with the variables that `calve env` prints.
+/// current directory, with the variables that `calve env` prints. `--` before it is needed only if it begins with a dash.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArguments {
     /// The command to run
-    #[arg(value_name = "CMD", last = true, required = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
     pub(crate) command: Vec<OsString>,
 }
 

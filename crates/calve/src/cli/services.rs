@@ -5,6 +5,9 @@ use clap::Args;
 // No doc comment: it would be the help of `calve up`.
 #[derive(Debug, Args)]
 pub(crate) struct ServicesArguments {
+    /// The services [default: all]
+    #[arg(value_name = "SERVICE")]
+    pub(crate) names: Vec<String>,
     /// Print the services as JSON on stdout (schema calve.services/1)
     #[arg(long)]
     pub(crate) json: bool,

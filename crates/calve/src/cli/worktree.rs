@@ -27,14 +27,15 @@ pub(crate) enum WorktreeCommand {
 /// worktrees share blocks on disk and nothing else. The new worktree appears under its name, and in git's list, only when it
 /// is complete. Prints its path.
 ///
-/// BRANCH is checked out when it exists, here or on one remote, and otherwise made. Directories of dependencies come from the worktree
+/// BRANCH is checked out when it exists, here or on one remote, and otherwise made; a name that can only be meant for something else, such as
+/// origin/typo, is refused. Directories of dependencies come from the worktree
 /// whose lockfile is that of BRANCH. pr/123 fetches the head of a pull request. Without --trust it gets no secrets, and calve never runs
 /// its hooks or programs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   calve worktree add feature-x
-  cd \"$(calve worktree add --base main fix/typo)\"
+  worktree=$(calve worktree add --base main fix/typo) && cd \"$worktree\"
   calve worktree add -n pr/123                     say what would be carried, and what not
 
 .calve.toml, at the root of the repository:
@@ -131,7 +132,8 @@ pub(crate) struct ListArguments {
 /// Without -f, refuses to lose anything that exists nowhere else, and names it: uncommitted changes, untracked files, commits that no
 /// branch or tag has, an unfinished rebase, data of services that may have been written to. This includes repositories inside it, ignored
 /// or not. Ignored files that only it has, up to 100 MB, need no -f: they are moved to .git/calve/kept for seven days, except
-/// dependencies and build outputs. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an untrusted pull
+/// dependencies and build outputs. Processes that are inside it or listen on its ports are named, and on a terminal ended if you
+/// want. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an untrusted pull
 /// request.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RemoveWorktreeArguments {

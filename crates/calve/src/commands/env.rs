@@ -6,7 +6,7 @@ use std::process::Command;
 use calve_core::{CancelToken, ShownPath};
 use calve_git::Config;
 use calve_git::environment::{EnvFile, Holder, Leases, Port, env_file_text, root_of};
-use calve_git::worktree::WorktreeInfo;
+use calve_git::worktree::{Worktree, WorktreeInfo};
 use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
 
 use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
@@ -17,7 +17,7 @@ use crate::{home, output, sys};
 pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
     let config = Config::of_worktree(&root)?;
-    let ports = leased(&root, &config)?;
+    let ports = if arguments.renew { renewed(&root, &config)? } else { leased(&root, &config)? };
     let services = Services::of(&root, config.services)?;
     services.say_without_data();
     if arguments.json {
@@ -66,6 +66,30 @@ pub(crate) fn leased(root: &Path, config: &Config) -> Result<Vec<Port>, Failure>
     Ok(leases()?.lease(&Holder::of(root)?, &config.ports)?)
 }
 
+/// Leases the ports of a worktree that was just made.
+pub(crate) fn leased_anew(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
+    if config.ports.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(leases()?.lease_anew(&Holder::of(root)?, &config.ports)?)
+}
+
+/// Gives the worktree other ports, and says which, and what to restart.
+fn renewed(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
+    if config.ports.is_empty() {
+        output::say("this worktree has no ports: `[ports]` in .calve.toml names them");
+        return Ok(Vec::new());
+    }
+    let (former, ports) = leases()?.renew(&Holder::of(root)?, &config.ports)?;
+    for port in &ports {
+        let was = former.iter().find(|former| former.name == port.name);
+        let was = was.map(|was| format!(", and was {}", was.number)).unwrap_or_default();
+        output::say(&format!("{} is {} now{was}", port.variable(), port.number));
+    }
+    output::say("restart the programs of this worktree that use them, and write files of variables again");
+    Ok(ports)
+}
+
 /// Returns those of the wanted ports that the worktree has already.
 pub(crate) fn held(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
     if config.ports.is_empty() {
@@ -79,6 +103,13 @@ pub(crate) fn variables(ports: &[Port], services: &Services) -> Result<Vec<(Stri
     let mut all: Vec<_> = ports.iter().map(|port| (port.variable(), port.number.to_string())).collect();
     all.extend(services.variables()?);
     Ok(all)
+}
+
+pub(crate) fn say_ports(ports: &[Port]) {
+    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
+    if !words.is_empty() {
+        output::say(&format!("ports: {} (`calve env` prints them)", words.join(", ")));
+    }
 }
 
 /// Says what happened to an env file.
@@ -105,6 +136,12 @@ pub(crate) fn of_worktrees(all: &[WorktreeInfo]) -> Vec<Vec<Port>> {
         output::say(&format!("warning: no ports are shown: {error}"));
         vec![Vec::new(); all.len()]
     })
+}
+
+/// Returns the ports of a worktree that goes. Faults of theirs must not keep it.
+pub(crate) fn of_worktree(worktree: &Worktree) -> Vec<Port> {
+    let found = leases().ok().and_then(|leases| leases.of_worktrees([worktree]).ok()?.pop());
+    found.unwrap_or_default()
 }
 
 fn leases() -> Result<Leases, Failure> {

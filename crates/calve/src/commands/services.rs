@@ -1,6 +1,6 @@
 //! The services of a worktree: databases of its own, whose data goes with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use calve_core::{CancelToken, ShownPath};
@@ -38,6 +38,8 @@ pub(crate) struct Services {
     origins: BTreeMap<String, DataOrigin>,
     /// Those that got no data, and why.
     lacking: Vec<(String, Failure)>,
+    /// The names of those to start or stop; all when there are none.
+    only: Vec<String>,
     /// `None` where nothing is wanted.
     home: Option<Home>,
 }
@@ -55,6 +57,26 @@ impl Services {
         Ok(Self { wanted, made, home: Some(home), ..Self::default() })
     }
 
+    /// Limits what is started or stopped to these, unless there are none.
+    pub(crate) fn choose(&mut self, names: &[String]) -> Result<(), Failure> {
+        let is_known = |name: &String| self.wanted.contains_key(name) || self.made.contains_key(name);
+        if let Some(name) = names.iter().find(|name| !is_known(name)) {
+            let known: BTreeSet<&str> = self.wanted.keys().chain(self.made.keys()).map(String::as_str).collect();
+            let hint = match known.is_empty() {
+                true => "name services in .calve.toml first".to_owned(),
+                false => format!("name one of them: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+            };
+            let text = format!("this worktree has no service `{}`", name.escape_default());
+            return Err(Failure::stated(FAILED, text, hint));
+        }
+        self.only = names.to_vec();
+        Ok(())
+    }
+
+    pub(crate) fn is_chosen(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
+
     /// Clones the data of those that have none, from those of a donor that come from the same template; what was cloned ahead is taken.
     /// One without a template gets none, which stops no other.
     pub(crate) fn make(
@@ -66,7 +88,8 @@ impl Services {
         cancel: &CancelToken,
     ) -> Result<(), Failure> {
         let Some(home) = &self.home else { return Ok(()) };
-        let missing: Vec<_> = self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name)).collect();
+        let missing: Vec<_> =
+            self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name) && self.is_chosen(name)).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -120,10 +143,15 @@ impl Services {
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, root: &Path, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
         self.make(root, None, EarlyClones::default(), Consent::ToApproved, cancel)?;
-        forget_data_source(root)?;
+        if self.wanted.keys().all(|name| self.made.contains_key(name)) {
+            forget_data_source(root)?;
+        }
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut started = Vec::new();
-        for (name, service) in self.made.iter().filter(|(name, _)| self.wanted.contains_key(*name)) {
+        for (name, service) in &self.made {
+            if !self.wanted.contains_key(name) || !self.is_chosen(name) {
+                continue;
+            }
             let was_running = service.server(home).is_some();
             match calve_db::start_service(home, &service.name, &db::supervisor()?, cancel) {
                 Ok(_) if was_running => {}
@@ -142,7 +170,7 @@ impl Services {
     pub(crate) fn stop(&self, unsaved: UnsavedDataRule, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
         let Some(home) = &self.home else { return Ok(Vec::new()) };
         let mut stopped = Vec::new();
-        for (name, service) in &self.made {
+        for (name, service) in self.made.iter().filter(|(name, _)| self.is_chosen(name)) {
             if calve_db::stop_service(home, &service.name, unsaved, cancel)? {
                 stopped.push(name.clone());
             }

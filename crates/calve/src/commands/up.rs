@@ -7,9 +7,10 @@ use calve_db::UnsavedDataRule;
 use calve_git::Config;
 use calve_git::environment::root_of;
 use calve_receipt::human::size;
-use calve_receipt::{ServiceReceipt, ServicesReceipt, path};
+use calve_receipt::{ServiceReceipt, ServiceState, ServicesReceipt, path};
 
 use crate::cli::services::{DownArguments, LogsArguments, ResetServiceArguments, ServicesArguments, StatusArguments};
+use crate::commands::env;
 use crate::commands::services::Services;
 use crate::failure::{Failure, REFUSED};
 use crate::{consent, output};
@@ -17,21 +18,43 @@ use crate::{consent, output};
 const NONE: &str = "this worktree has no services: `[services.NAME]` in .calve.toml names them";
 
 pub(crate) fn up(arguments: &ServicesArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let (root, mut services) = here()?;
+    let (root, config, mut services) = here()?;
+    services.choose(&arguments.names)?;
+    let ports = env::leased(&root, &config)?;
     let started = services.start(&root, cancel)?;
-    report(&root, &services, arguments, "started", &started)?;
+    if !output::is_quiet() {
+        for service in services.receipts()?.iter().filter(|service| services.is_chosen(&service.name)) {
+            let url = service.url.as_deref().unwrap_or_default();
+            match (started.contains(&service.name), service.state) {
+                (true, _) => output::say(&format!("started `{}`: {url}", service.name)),
+                (false, ServiceState::Running) => output::say(&format!("`{}` runs already: {url}", service.name)),
+                (false, _) => {}
+            }
+        }
+        env::say_ports(&ports);
+    }
+    finish(&root, &services, arguments.json)?;
     services.complete()
 }
 
 pub(crate) fn down(arguments: &DownArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let (root, services) = here()?;
+    let (root, _, mut services) = here()?;
+    services.choose(&arguments.common.names)?;
     let unsaved = if arguments.force { UnsavedDataRule::Lose } else { UnsavedDataRule::Refuse };
     let stopped = services.stop(unsaved, cancel)?;
-    report(&root, &services, &arguments.common, "stopped", &stopped)
+    if !output::is_quiet() {
+        for service in services.receipts()?.iter().filter(|service| services.is_chosen(&service.name)) {
+            output::say(&match stopped.contains(&service.name) {
+                true => format!("stopped `{}`", service.name),
+                false => format!("`{}` did not run", service.name),
+            });
+        }
+    }
+    finish(&root, &services, arguments.common.json)
 }
 
 pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> Result<(), Failure> {
-    let (root, mut services) = here()?;
+    let (root, _, mut services) = here()?;
     let consent = |name: &str| {
         if arguments.yes || consent::can_ask() && consent::yes(&format!("Lose what was written to `{name}` here?")) {
             return Ok(());
@@ -40,12 +63,12 @@ pub(crate) fn reset(arguments: &ResetServiceArguments, cancel: &CancelToken) -> 
         Err(Failure::stated(REFUSED, text, "`--yes` puts it back to its template all the same"))
     };
     let reset = services.reset(&root, arguments.service.as_deref(), consent, cancel)?;
-    let printed = ServicesArguments { json: arguments.json };
-    report(&root, &services, &printed, "reset", &[reset])
+    output::note(&format!("reset `{reset}`"));
+    finish(&root, &services, arguments.json)
 }
 
 pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
-    let (root, services) = here()?;
+    let (root, _, services) = here()?;
     let receipts = services.measured()?;
     if arguments.json {
         return output::json(&ServicesReceipt { path: path(&root), services: receipts });
@@ -72,33 +95,26 @@ pub(crate) fn taken(service: &ServiceReceipt) -> Option<String> {
 }
 
 pub(crate) fn logs(arguments: &LogsArguments) -> Result<(), Failure> {
-    let (_, services) = here()?;
+    let (_, _, services) = here()?;
     // Clients choose part of what is in it.
     let is_plain = |c: &char| !c.is_control() || "\n\t".contains(*c);
     output::result(&services.log(arguments.service.as_deref())?.chars().filter(is_plain).collect::<String>())
 }
 
-/// Returns the worktree around the current directory, and its services.
-fn here() -> Result<(PathBuf, Services), Failure> {
+/// Returns the worktree around the current directory, its configuration, and its services.
+fn here() -> Result<(PathBuf, Config, Services), Failure> {
     let root = root_of(&std::env::current_dir()?)?;
-    let services = Services::of(&root, Config::of_worktree(&root)?.services)?;
-    Ok((root, services))
+    let config = Config::of_worktree(&root)?;
+    let services = Services::of(&root, config.services.clone())?;
+    Ok((root, config, services))
 }
 
-fn report(
-    root: &Path,
-    services: &Services,
-    arguments: &ServicesArguments,
-    done: &str,
-    names: &[String],
-) -> Result<(), Failure> {
-    if !output::is_quiet() {
-        if services.is_empty() {
-            output::say(NONE);
-        }
-        names.iter().for_each(|name| output::say(&format!("{done} `{name}`")));
+/// Says so if the worktree has no services. Prints them as JSON if that is wanted.
+fn finish(root: &Path, services: &Services, json: bool) -> Result<(), Failure> {
+    if services.is_empty() {
+        output::note(NONE);
     }
-    if !arguments.json {
+    if !json {
         return Ok(());
     }
     output::json(&ServicesReceipt { path: path(root), services: services.receipts()? })

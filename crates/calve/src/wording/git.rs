@@ -17,6 +17,20 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::ListPullRequests(remote) => {
             format!("`git ls-remote {} 'refs/pull/*/head' 'refs/merge-requests/*/head'` lists them", ShownPath(remote))
         }
+        Remedy::NameRemote(remote) => format!(
+            "name one of them as it is written here, or have git prefer a remote: `git config checkout.defaultRemote {}`",
+            ShownPath(remote)
+        ),
+        Remedy::FetchBranch { remote, branch, is_followed } => {
+            let (remote, branch) = (ShownPath(remote), ShownPath(branch));
+            let follow = match is_followed {
+                true => String::new(),
+                false => format!("git remote set-branches --add {remote} {branch} && "),
+            };
+            format!(
+                "`{follow}git fetch {remote} {branch}` gets it if it is there; `--base HEAD` makes a new branch instead"
+            )
+        }
         Remedy::FinishElsewhere(operation) => format!(
             "finish that, or abandon it with `{}`; `--detach` checks out the commit without the branch",
             abort(*operation)
@@ -109,6 +123,10 @@ fn add(remedy: &Remedy) -> Option<&'static str> {
         Remedy::DropBaseOrRename => "leave `--base` out to check it out as it is, or name another branch",
         Remedy::DropBase => "leave `--base` out",
         Remedy::FindCommit => "`git log --all` shows the commits there are; `git fetch` gets new ones",
+        Remedy::FetchOrBase => {
+            "check the spelling, or fetch it first: `git fetch REMOTE NAME`, or `git fetch --tags`; `--base HEAD` makes a new branch of \
+             that name"
+        }
         Remedy::NameBranch => "name the branch; `git branch` lists them",
         Remedy::AddRemote => "`git remote add origin URL` first",
         Remedy::ChooseAnotherBranch => {

@@ -4,6 +4,7 @@ pub(crate) mod fill;
 pub(crate) mod ignored;
 pub(crate) mod known;
 pub(crate) mod location;
+pub(crate) mod meaning;
 pub(crate) mod post_checkout;
 pub(crate) mod selector;
 pub(crate) mod spares;
@@ -30,6 +31,7 @@ use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::post_checkout::{HookRun, post_checkout};
 use crate::worktree::add::spares::SpareRoots;
 use crate::worktree::add::survey::{AddRequest, Survey, rules_below, selection, survey};
+use crate::worktree::add::target::BranchStart;
 use crate::worktree::registration::{Registration, sweep};
 use crate::worktree::status::Status;
 use crate::worktree::tracked::index::Index;
@@ -118,6 +120,8 @@ pub struct AddReport {
     pub branch: Option<String>,
     /// Whether the branch was made for it.
     pub is_new_branch: bool,
+    /// What the new branch begins at. None for a pull request's.
+    pub start: Option<BranchStart>,
     /// The branch that the new one follows.
     pub upstream: Option<String>,
     /// The hash of the commit.
@@ -170,6 +174,8 @@ pub struct AddPlan {
     pub branch: Option<String>,
     /// Whether the branch would be made.
     pub is_new_branch: bool,
+    /// What the new branch would begin at. None for a pull request's.
+    pub start: Option<BranchStart>,
     /// The hash of the commit.
     pub head: String,
     /// The worktree that the files would come from.
@@ -270,6 +276,7 @@ fn make(options: &AddOptions, mut request: AddRequest, started: Instant) -> Resu
         path: request.path,
         branch: request.target.branch,
         is_new_branch: request.target.is_new,
+        start: request.target.start,
         upstream: request.target.upstream,
         head: request.target.oid,
         donor: request.donor,
@@ -480,6 +487,7 @@ pub fn plan(options: &AddOptions) -> Result<AddPlan> {
         path: request.path,
         branch: request.target.branch,
         is_new_branch: request.target.is_new,
+        start: request.target.start,
         head: request.target.oid,
         donor: request.donor,
         provenance: request.provenance,

@@ -8,6 +8,7 @@ use crate::remedy::Remedy;
 use crate::repository::{Repository, Worktree};
 use crate::transfer_failure::TransferFailure;
 use crate::trust::{Provenance, note_fetch};
+use crate::worktree::add::meaning::{Meaning, branch_name, check_name, check_servers};
 
 /// A commit, and how HEAD names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,10 +18,34 @@ pub(crate) struct Target {
     pub(crate) branch: Option<String>,
     /// The branch is to be made.
     pub(crate) is_new: bool,
+    /// What the new branch begins at; a pull request says it by itself.
+    pub(crate) start: Option<BranchStart>,
     /// The branch that a new one follows: `origin/x`.
     pub(crate) upstream: Option<String>,
     /// The number of the pull request whose head this is.
     pub(crate) pull_request: Option<u64>,
+}
+
+/// What a new branch begins at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BranchStart {
+    /// As the user names it: a branch, `origin/x`, or the beginning of a commit's id.
+    pub name: String,
+    /// A remote that could not be asked whether it has the branch, and that is not followed in full.
+    pub unasked: Option<String>,
+}
+
+impl Target {
+    /// Returns a commit without a branch.
+    fn at(oid: String) -> Target {
+        Target { oid, branch: None, is_new: false, start: None, upstream: None, pull_request: None }
+    }
+
+    fn new_branch(branch: &str, oid: String, start: &str) -> Target {
+        let start = Some(BranchStart { name: start.to_owned(), unasked: None });
+        Target { branch: Some(branch.to_owned()), is_new: true, start, ..Target::at(oid) }
+    }
 }
 
 pub(crate) struct TargetRequest<'a> {
@@ -41,84 +66,47 @@ pub(crate) fn resolve(repository: &Repository, asked: &TargetRequest<'_>) -> Res
     if asked.is_detached {
         return detached(&git, asked);
     }
-    let name = asked.branch.strip_prefix("refs/heads/").unwrap_or(asked.branch);
-    check_name(&git, name)?;
-    let known = Branches::of(repository, name);
-    if let Some(oid) = known.local {
-        if asked.base.is_some() {
-            return Err(Error::refused(
-                format!("the branch `{}` exists already, and only a new branch takes a base", ShownPath(name)),
-                Remedy::DropBaseOrRename,
-            ));
+    if let Some(base) = asked.base {
+        return with_base(repository, &git, branch_name(asked.branch), base);
+    }
+    match Meaning::of(repository, &git, asked.branch)? {
+        Meaning::PullRequest(number) => of_pull_request(repository, &git, asked, number),
+        Meaning::Local(branch, oid) => {
+            check_free(&repository.worktrees, branch)?;
+            Ok(Target { branch: Some(branch.to_owned()), ..Target::at(oid) })
         }
-        check_free(&repository.worktrees, name)?;
-        return Ok(Target { oid, branch: Some(name.to_owned()), is_new: false, upstream: None, pull_request: None });
-    }
-    if asked.base.is_none()
-        && let Some((short, oid)) = of_remote(repository, &git, name)?
-    {
-        if let Some(local) = Branches::of(repository, short).local {
-            check_free(&repository.worktrees, short)?;
-            return Ok(Target {
-                oid: local,
-                branch: Some(short.to_owned()),
-                is_new: false,
-                upstream: None,
-                pull_request: None,
-            });
+        Meaning::Remote(found) => {
+            let upstream = found.is_followed.then(|| found.name.to_owned());
+            Ok(Target { upstream, ..Target::new_branch(found.branch, found.oid.to_owned(), found.name) })
         }
-        return Ok(Target {
-            oid,
-            branch: Some(short.to_owned()),
-            is_new: true,
-            upstream: Some(name.to_owned()),
-            pull_request: None,
-        });
+        Meaning::Commit(oid) => Ok(Target::at(oid)),
+        Meaning::Unused(name) => {
+            let oid = head.ok_or_else(|| no_commit("HEAD"))?;
+            let unasked = check_servers(repository, name)?;
+            let here = repository.worktrees.iter().find(|worktree| Some(&worktree.path) == repository.here.as_ref());
+            let start = here.and_then(|here| here.branch.clone());
+            let start = BranchStart { name: start.unwrap_or_else(|| oid[..oid.len().min(12)].to_owned()), unasked };
+            Ok(Target { start: Some(start), ..Target::new_branch(name, oid, "HEAD") })
+        }
     }
-    if let ([(upstream, oid)], None) = (known.remote.as_slice(), asked.base) {
-        let upstream = Some(upstream.clone());
-        return Ok(Target {
-            oid: oid.clone(),
-            branch: Some(name.to_owned()),
-            is_new: true,
-            upstream,
-            pull_request: None,
-        });
-    }
-    if asked.base.is_none()
-        && let Some(oid) = named_commit(&git, name, known.has_tag)?
-    {
-        return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: None });
-    }
-    let oid = match asked.base {
-        Some(base) => commit(&git, base)?.ok_or_else(|| no_commit(base))?,
-        None => head.ok_or_else(|| no_commit("HEAD"))?,
-    };
-    Ok(Target { oid, branch: Some(name.to_owned()), is_new: true, upstream: None, pull_request: None })
 }
 
-/// Returns the branch x, and its commit there, for `origin/x`: that means the branch x that follows it.
-fn of_remote<'n>(repository: &Repository, git: &Git, name: &'n str) -> Result<Option<(&'n str, String)>> {
-    let Some((remote, short)) = name.split_once('/') else { return Ok(None) };
-    if !repository.settings_below("remote.").any(|(key, _)| key == format!("{remote}.url")) {
-        return Ok(None);
+/// Returns the target of a new branch that begins at `base`.
+fn with_base(repository: &Repository, git: &Git, name: &str, base: &str) -> Result<Target> {
+    check_name(git, name)?;
+    if repository.object_of("refs/heads/", name).is_some() {
+        return Err(Error::refused(
+            format!("the branch `{}` exists already, and only a new branch takes a base", ShownPath(name)),
+            Remedy::DropBaseOrRename,
+        ));
     }
-    Ok(commit(git, &format!("refs/remotes/{name}"))?.map(|oid| (short, oid)))
+    let oid = commit(git, base)?.ok_or_else(|| no_commit(base))?;
+    Ok(Target::new_branch(name, oid, base))
 }
 
 /// Returns the branch that [`resolve`] would take a name for, without a base. `None`: it is a tag or a commit.
-pub(crate) fn branch_of<'n>(repository: &Repository, name: &'n str) -> Result<Option<&'n str>> {
-    let git = repository.git();
-    let name = name.strip_prefix("refs/heads/").unwrap_or(name);
-    let known = Branches::of(repository, name);
-    if pull_request(name).is_some() || known.local.is_some() {
-        return Ok(Some(name));
-    }
-    if let Some((short, _)) = of_remote(repository, &git, name)? {
-        return Ok(Some(short));
-    }
-    let is_commit = known.remote.len() != 1 && named_commit(&git, name, known.has_tag)?.is_some();
-    Ok(Some(name).filter(|_| !is_commit))
+pub(crate) fn branch_of<'n>(repository: &'n Repository, name: &'n str) -> Result<Option<&'n str>> {
+    Ok(Meaning::of(repository, &repository.git(), name)?.branch(name))
 }
 
 fn detached(git: &Git, asked: &TargetRequest<'_>) -> Result<Target> {
@@ -126,19 +114,7 @@ fn detached(git: &Git, asked: &TargetRequest<'_>) -> Result<Target> {
         let text = "a detached worktree has no new branch, so it takes no base";
         return Err(Error::refused(text, Remedy::NameCommitAsBranch));
     }
-    let oid = commit(git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?;
-    Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: None })
-}
-
-/// Returns the commit that a name stands for if it is a tag, a commit's id, or what `git describe` prints: git, too, makes no branch of
-/// such a name.
-fn named_commit(git: &Git, name: &str, has_tag: bool) -> Result<Option<String>> {
-    if has_tag && let Some(oid) = commit(git, &format!("refs/tags/{name}"))? {
-        return Ok(Some(oid));
-    }
-    let id = name.rsplit("-g").next().unwrap_or(name).to_ascii_lowercase();
-    let is_id = id.len() >= 4 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Ok(if is_id { commit(git, name)?.filter(|oid| oid.starts_with(&id)) } else { None })
+    Ok(Target::at(commit(git, asked.branch)?.ok_or_else(|| no_commit(asked.branch))?))
 }
 
 /// Returns the commit that is checked out where the user asks from. The list of worktrees has it already, but for a bare repository.
@@ -210,9 +186,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
         return Err(Error::refused("a pull request has its own head, so it takes no base", Remedy::DropBase));
     }
     let name = format!("pr/{number}");
-    let mut remotes: Vec<&str> =
-        repository.settings_below("remote.").filter_map(|(key, _)| key.strip_suffix(".url")).collect();
-    remotes.sort_unstable();
+    let remotes = repository.remotes();
     let remote = remotes.iter().find(|&&remote| remote == "origin").or(remotes.first());
     let Some(remote) = remote else {
         return Err(Error::refused(
@@ -240,11 +214,11 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
     let oid = commit(git, &kept)?.ok_or_else(|| no_commit(&kept))?;
     git.run(&["update-ref", "-d", &kept])?;
     if asked.is_detached {
-        return Ok(Target { oid, branch: None, is_new: false, upstream: None, pull_request: Some(number) });
+        return Ok(Target { pull_request: Some(number), ..Target::at(oid) });
     }
-    let local = Branches::of(repository, &name).local;
-    if let Some(local) = &local
-        && *local != oid
+    let local = repository.object_of("refs/heads/", &name);
+    if let Some(local) = local
+        && local != oid
     {
         let refuse = || {
             Error::refused(
@@ -257,7 +231,7 @@ fn of_pull_request(repository: &Repository, git: &Git, asked: &TargetRequest<'_>
         }
         git.run(&["update-ref", "-m", "calve: fetched", &format!("refs/heads/{name}"), &oid, local])?;
     }
-    Ok(Target { oid, branch: Some(name), is_new: local.is_none(), upstream: None, pull_request: Some(number) })
+    Ok(Target { branch: Some(name), is_new: local.is_none(), pull_request: Some(number), ..Target::at(oid) })
 }
 
 /// Refuses a branch that a worktree has checked out already: it can be checked out in one worktree only.
@@ -276,50 +250,6 @@ pub(crate) fn check_free(worktrees: &[Worktree], name: &str) -> Result<()> {
             format!("the branch `{}` is checked out in `{}`", ShownPath(name), ShownPath(&other.path)),
             Remedy::ChooseAnotherBranch,
         )),
-    }
-}
-
-fn check_name(git: &Git, name: &str) -> Result<()> {
-    let full = format!("refs/heads/{name}");
-    let is_plain = !name.starts_with('-') && name != "HEAD" && name != "@";
-    if is_plain && (is_simple(name) || git.succeeds(&["check-ref-format", &full])?) {
-        return Ok(());
-    }
-    Err(Error::refused(
-        format!("`{}` is not a name that a branch can have", ShownPath(name)),
-        Remedy::CorrectBranchName,
-    ))
-}
-
-/// Returns whether a name has nothing in it that git-check-ref-format(1) has a rule about.
-fn is_simple(name: &str) -> bool {
-    let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    name.split('/').all(|part| !part.is_empty() && part.bytes().all(is_simple))
-}
-
-/// The branches of a name, and a tag.
-struct Branches {
-    local: Option<String>,
-    has_tag: bool,
-    /// `origin/x` and its commit, for each remote that has it.
-    remote: Vec<(String, String)>,
-}
-
-impl Branches {
-    fn of(repository: &Repository, name: &str) -> Branches {
-        let mut known = Branches { local: None, has_tag: false, remote: Vec::new() };
-        for (oid, reference) in repository.references() {
-            if reference.strip_prefix("refs/heads/") == Some(name) {
-                known.local = Some(oid.to_owned());
-            } else if reference.strip_prefix("refs/tags/") == Some(name) {
-                known.has_tag = true;
-            } else if let Some(short) = reference.strip_prefix("refs/remotes/")
-                && short.split_once('/').is_some_and(|(_, rest)| rest == name)
-            {
-                known.remote.push((short.to_owned(), oid.to_owned()));
-            }
-        }
-        known
     }
 }
 

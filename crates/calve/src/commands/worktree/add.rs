@@ -134,7 +134,7 @@ fn environment(
         }
         other => other?,
     };
-    let ports = env::leased(&added.path, &config)?;
+    let ports = env::leased_anew(&added.path, &config)?;
     let mut services = Services::of(&added.path, config.services)?;
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
         let consent = if arguments.yes { Consent::ToAll } else { Consent::ToApproved };

@@ -1,6 +1,6 @@
 //! `calve worktree cd`.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
 
 use calve_core::ShownPath;
@@ -19,6 +19,10 @@ pub(crate) fn run(arguments: &CdArguments) -> Result<(), Failure> {
     if let Some(what) = &arguments.what {
         let (_, mut found) = worktree::find_all(&here, std::slice::from_ref(what))?;
         let path = found.pop().transpose()?.unwrap_or_default();
+        // The function of the shell reads the path, so that it is not printed on a terminal.
+        if std::io::stdout().is_terminal() {
+            output::note(&format!("a program cannot change the directory of its shell: {}", by_function()));
+        }
         return output::path(&path);
     }
     if !consent::can_ask() {
@@ -30,6 +34,18 @@ pub(crate) fn run(arguments: &CdArguments) -> Result<(), Failure> {
     match chosen(&all)? {
         Some(number) => output::path(&all[number].worktree.path),
         None => Err(Failure::Reported(INTERRUPTED)),
+    }
+}
+
+/// Says how the shell gets the function that goes to a worktree.
+fn by_function() -> String {
+    let shell = std::env::var("SHELL").unwrap_or_default();
+    match shell.rsplit('/').next().unwrap_or_default() {
+        "fish" => "`calve shell-init fish | source` makes this command do it".to_owned(),
+        name => {
+            let name = if name == "zsh" { name } else { "bash" };
+            format!("`eval \"$(calve shell-init {name})\"` makes this command do it")
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod cd;
 mod check;
 mod convert;
 mod list;
+mod processes;
 mod prune;
 mod remove;
 

@@ -11,6 +11,7 @@ use calve_git::worktree::{
     WorktreeRemoveReport,
 };
 
+use super::processes;
 use crate::cli::worktree::RemoveWorktreeArguments;
 use crate::commands::services::{LeavingServices, Services};
 use crate::commands::{env, protected, reap};
@@ -56,13 +57,22 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     let mut options = options(arguments, cancel)?;
     // Removing one of them goes elsewhere.
     let here = std::env::current_dir().ok();
-    let [_, _, ..] = arguments.what[..] else {
-        options.what = arguments.what.first().cloned();
+    let mut what = arguments.what.clone();
+    if let (Some(here), Some(first)) = (&here, what.first())
+        && here.join(first).is_dir()
+        && repository_of(here).is_err()
+    {
+        // Outside of a repository, a path says which one is meant.
+        options.start = here.join(first);
+        what.iter_mut().for_each(|path| *path = here.join(&*path));
+    }
+    let [_, _, ..] = what[..] else {
+        options.what = what.pop();
         let document = one(&options, arguments, here.as_deref())?;
         return if arguments.json { output::json(&document) } else { Ok(()) };
     };
     // All are looked up first: the directory that their paths are relative to may be removed with one of them.
-    let (start, found) = worktree::find_all(&options.start, &arguments.what)?;
+    let (start, found) = worktree::find_all(&options.start, &what)?;
     (options.start, options.is_found) = (start, true);
     let mut documents = Vec::new();
     let mut worst = 0;
@@ -138,9 +148,10 @@ impl RemovalSteps<Failure> for Program<'_> {
         let has_hook = hook(worktree, self.arguments, self.cancel)?;
         self.leaving = leaving;
         self.leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
+        let has_asked = !worktree.is_gone && processes::offer_to_end(worktree, self.cancel) == Meanwhile::Changes;
         // The shell's directory may go; the directory of this process would keep the engine from removing it.
         let _ = worktree.path.parent().map(std::env::set_current_dir);
-        Ok(if has_hook || self.leaving.is_some() { Meanwhile::Changes } else { Meanwhile::Nothing })
+        Ok(if has_hook || has_asked || self.leaving.is_some() { Meanwhile::Changes } else { Meanwhile::Nothing })
     }
 }
 
@@ -155,6 +166,7 @@ fn one(
         let plan = worktree::plan_removal(options, &mut program)?;
         if !output::is_quiet() {
             say_plan(&plan, options.branch);
+            processes::say(&plan.worktree);
         }
         return Ok(WorktreeRemoval::Planned(WorktreeRemovePlanReceipt {
             path: path(&plan.worktree.path),

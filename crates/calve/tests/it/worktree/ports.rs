@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use calve_testkit::{require_program, rounds};
+use calve_testkit::{SplitMix64, require_program, rounds};
 
 use super::repo::{Repo, git, with_environment};
 use crate::program::{Calve, RunningProgram, calve, carry_environment};
@@ -137,6 +137,94 @@ fn removed_worktrees_free_their_ports_and_moved_ones_keep_them() {
 }
 
 #[test]
+fn ports_go_with_the_worktree_and_not_with_its_name() {
+    let repo = with_ports(&format!("web = {}", number(140)));
+    assert_eq!((repo.env_of(&repo.path), repo.env_of(repo.added("one"))), (web(140), web(141)));
+    let listening = TcpListener::bind(("127.0.0.1", number(141))).unwrap();
+    repo.within(&repo.path, &["worktree", "remove", "one"]).succeeds();
+    assert_eq!(repo.env_of(repo.added("one")), web(142));
+    drop(listening);
+    let two = repo.added("two");
+    assert_eq!(repo.env_of(&two), web(141));
+    // Another repository in the place of one that was moved.
+    let (old, copy) = (repo.spot.join("proj.old"), repo.spot.join("copy"));
+    repo.git(["clone", "-q", ".", copy.to_str().unwrap()]);
+    fs_err::rename(&repo.path, &old).unwrap();
+    fs_err::rename(&copy, &repo.path).unwrap();
+    assert_eq!(repo.env_of(&repo.path), web(143));
+    git(&old, ["worktree", "repair", two.to_str().unwrap()]);
+    assert_eq!((repo.env_of(&two), repo.env_of(&old)), (web(141), web(140)));
+    // One that was deleted leaves its number to the next in its place.
+    fs_err::remove_dir_all(&repo.path).unwrap();
+    git(&repo.spot, ["clone", "-q", "proj.old", "proj"]);
+    assert_eq!(repo.env_of(&repo.path), web(143));
+    assert_eq!(repo.env_of(&old), web(140));
+}
+
+#[test]
+fn a_worktree_can_have_other_ports() {
+    let repo = with_ports(&format!("web = {}\napi = {}", number(160), number(161)));
+    let one = repo.added("one");
+    assert_eq!(repo.env_of(&one), format!("export API_PORT={}\n{}", number(162), web(163)));
+    let renewed = repo.within(&one, &["env", "--renew"]).succeeds();
+    assert_eq!(renewed.stdout, format!("export API_PORT={}\n{}", number(164), web(165)));
+    assert_eq!(repo.env_of(&one), renewed.stdout);
+    let was = format!("WEB_PORT is {} now, and was {}", number(165), number(163));
+    renewed.says(&[&was, "restart the programs of this worktree that use them"]);
+    // The others are free again, and the main worktree's own can be given up too.
+    assert!(repo.env_of(repo.added("two")).ends_with(&web(163)));
+    assert!(repo.env_of(&repo.path).ends_with(&web(160)));
+    let renewed = repo.within(&repo.path, &["env", "--renew", "--json"]).succeeds().json();
+    assert_eq!(
+        (&renewed["ports"][0]["port"], &renewed["ports"][1]["port"]),
+        (&number(166).into(), &number(167).into())
+    );
+    let none = Repo::anywhere();
+    none.within(&none.path, &["env", "--renew"]).succeeds().says(&["this worktree has no ports"]);
+}
+
+/// Worktrees and repositories come, go, and are moved, by Calve and by git, while programs listen.
+#[test]
+fn random_changes_never_give_one_port_to_two_worktrees() {
+    let mut random = SplitMix64::new(0x706f_7274);
+    for _ in 0..rounds(10) {
+        let repo = with_ports("web = 8100");
+        let mut here: Vec<(PathBuf, String)> = Vec::new();
+        let mut listening = Vec::new();
+        for step in 0..25 {
+            let name = format!("n{}", random.below(4));
+            let at = here.iter().position(|(_, of)| *of == name);
+            match (random.below(5), at) {
+                (action @ (0 | 1), None) => {
+                    let path = repo.spot.join(format!("proj.{name}"));
+                    match action {
+                        0 => assert_eq!(repo.added(&name), path),
+                        _ => drop(repo.git(["worktree", "add", "-q", "--detach", path.to_str().unwrap()])),
+                    }
+                    let number = repo.env_of(&path).trim_end().rsplit('=').next().unwrap().parse().unwrap();
+                    let bound = TcpListener::bind(("127.0.0.1", number)).expect("nobody listens on a new one's port");
+                    listening.extend(Some(bound).filter(|_| random.below(2) == 0));
+                    here.push((path, name));
+                }
+                (2, Some(at)) => {
+                    let (path, _) = here.remove(at);
+                    repo.git(["worktree", "remove", "--force", path.to_str().unwrap()]);
+                }
+                (3, Some(at)) => {
+                    let to = repo.spot.join(format!("moved-{step}"));
+                    repo.git(["worktree", "move", here[at].0.to_str().unwrap(), to.to_str().unwrap()]);
+                    here[at].0 = to;
+                }
+                (4, Some(at)) => drop(repo.within(&here[at].0, &["env", "--renew"]).succeeds()),
+                _ => continue,
+            }
+            let ports: BTreeSet<String> = here.iter().map(|(path, _)| repo.env_of(path)).collect();
+            assert_eq!(ports.len(), here.len(), "{here:?} have {ports:?}");
+        }
+    }
+}
+
+#[test]
 fn an_exhausted_range_is_an_error_and_takes_what_absent_worktrees_had() {
     let repo = with_ports("web = 65534");
     repo.within(&repo.path, &["worktree", "add", "one", "--env-file", ".env.local"]).succeeds();
@@ -179,6 +267,9 @@ fn a_command_runs_with_the_ports_and_its_end_is_its_own() {
     assert_eq!(ran.stdout, format!("{}\n{}\n", number(101), one.join("src").display()));
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ran.status), Some(15));
     repo.within(&one, &["exec", "--", "sh", "-c", "exit 7"]).run().ended(7);
+    // Without the two dashes, the first word is the command, and all that follow are its own.
+    let ran = repo.within(&one, &["exec", "printf", "%s,", "-q", "--json", "--", "x", "--"]).succeeds();
+    assert_eq!(ran.stdout, "-q,--json,--,x,--,");
     repo.within(&one, &["exec", "--", "no-such-program"]).fails(127).hints();
     repo.within(&one, &["exec"]).run().ended(2);
     // A hook has them too.

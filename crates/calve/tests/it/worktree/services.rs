@@ -180,12 +180,15 @@ fn a_worktree_has_data_of_its_own_until_it_is_removed() {
     assert_eq!((shop.state(&one), shop.servers().len()), ("stopped".into(), 0), "data is cloned, and nothing started");
     let environment = shop.within(&one, &["env"]).succeeds().stdout;
     assert!(environment.starts_with("export DATABASE_URL='"), "{environment}");
-    shop.within(&one, &["up"]).succeeds().says(&["started `db`"]);
-    shop.within(&one, &["up"]).succeeds();
+    let url = environment.trim_end().trim_start_matches("export DATABASE_URL=").trim_matches('\'');
+    shop.within(&one, &["up", "nosuch"]).fails(1).says(&["this worktree has no service `nosuch`"]).hints();
+    shop.within(&one, &["up", "db"]).succeeds().says(&[&format!("started `db`: {url}")]);
+    shop.within(&one, &["up"]).succeeds().says(&[&format!("`db` runs already: {url}")]);
     assert_eq!(shop.state(&one), "running");
     shop.sql(&one, "INSERT INTO t VALUES (4)");
     shop.sql(&two, "DELETE FROM t WHERE a = 1");
     shop.within(&one, &["down"]).succeeds().says(&["stopped `db`"]);
+    shop.within(&one, &["down", "db"]).succeeds().says(&["`db` did not run"]);
     shop.within(&one, &["down", "-q"]).succeeds();
     assert_eq!(shop.state(&one), "stopped");
     // What it was, with the same URL, also when the server was killed in the meantime.

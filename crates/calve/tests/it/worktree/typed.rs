@@ -86,6 +86,30 @@ fn several_worktrees_are_removed_and_this_one_without_a_name() {
 }
 
 #[test]
+fn outside_of_a_repository_a_path_names_it() {
+    let repo = Repo::anywhere();
+    let [one, two, three] = ["one", "two", "three"].map(|name| repo.add([name]));
+    repo.calve(["remove", one.to_str().unwrap()]).within(&repo.spot).succeeds();
+    repo.calve(["remove", "proj.two", three.to_str().unwrap()]).within(&repo.spot).succeeds();
+    assert!(!one.exists() && !two.exists() && !three.exists());
+    repo.calve(["remove", "nothing"]).within(&repo.spot).fails(1).says(&["not in a git repository"]).hints();
+}
+
+#[test]
+fn without_the_function_of_the_shell_cd_says_how_to_get_it() {
+    let repo = Repo::anywhere();
+    let path = repo.add(["x"]);
+    for (shell, line) in
+        [("/bin/zsh", "`eval \"$(calve shell-init zsh)\"`"), ("/usr/bin/fish", "`calve shell-init fish | source`")]
+    {
+        let said = repo.calve(["cd", "x"]).env("SHELL", shell).on_a_terminal().succeeds().stdout;
+        assert!(said.contains(path.to_str().unwrap()) && said.contains(line), "{said}");
+    }
+    let said = repo.calve(["cd", "x"]).succeeds();
+    assert_eq!((said.stdout, said.stderr), (format!("{}\n", path.display()), String::new()));
+}
+
+#[test]
 fn a_dry_run_removes_nothing_and_says_what_would_be_refused() {
     let repo = Repo::anywhere();
     repo.write(".calve.toml", "[hooks]\npre-remove = 'touch ../ran'\n");

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use calve_core::{ShownPath, SkipReason, Strategy};
-use calve_git::environment::Port;
 use calve_git::escape::{Action, AuditReport};
-use calve_git::worktree::{AddPlan, AddReport, Dependency, LeftBehindReason, LeftEntry, NotClonedReason};
+use calve_git::worktree::{AddPlan, AddReport, BranchStart, Dependency, LeftBehindReason, LeftEntry, NotClonedReason};
 use calve_receipt::human::{self, count, duration};
 
 use super::{Environment, written};
@@ -46,7 +45,7 @@ pub(super) fn say(added: &AddReport, is_detached: bool) {
 
 /// Says where the files come from, and how.
 fn say_files(added: &AddReport, is_detached: bool) {
-    let branch = on(added.branch.as_deref(), added.is_new_branch, &added.head);
+    let branch = on(added.branch.as_deref(), added.is_new_branch, added.start.as_ref(), &added.head);
     let entries = added.clone.entries.map(|entries| format!(", {}", human::entries(entries.total())));
     output::say(&format!(
         "added `{}` {branch} by {}{}: {} cloned, {} written by git, in {}",
@@ -84,7 +83,7 @@ fn say_files(added: &AddReport, is_detached: bool) {
 
 /// Says which ports and which data the worktree has, and what it lacks.
 pub(super) fn say_environment(environment: &Environment) -> Result<(), Failure> {
-    say_ports(&environment.ports);
+    env::say_ports(&environment.ports);
     say_services(&environment.services)?;
     if environment.lacks_configuration {
         output::say(
@@ -93,13 +92,6 @@ pub(super) fn say_environment(environment: &Environment) -> Result<(), Failure> 
     }
     environment.files.iter().for_each(|(file, outcome)| env::say_file(file, *outcome));
     Ok(())
-}
-
-fn say_ports(ports: &[Port]) {
-    let words: Vec<String> = ports.iter().map(|port| format!("{}={}", port.variable(), port.number)).collect();
-    if !words.is_empty() {
-        output::say(&format!("ports: {} (`calve env` prints them)", words.join(", ")));
-    }
 }
 
 fn say_services(services: &Services) -> Result<(), Failure> {
@@ -143,12 +135,18 @@ fn none_cloned(why: NotClonedReason) -> &'static str {
     }
 }
 
-/// Says what is checked out.
-fn on(branch: Option<&str>, is_new: bool, head: &str) -> String {
-    match branch {
-        Some(branch) if is_new => format!("on the new branch `{}`", ShownPath(branch)),
-        Some(branch) => format!("on `{}`", ShownPath(branch)),
-        None => format!("detached at {}", &head[..head.len().min(12)]),
+/// Says what is checked out, and what a new branch begins at.
+fn on(branch: Option<&str>, is_new: bool, start: Option<&BranchStart>, head: &str) -> String {
+    match (branch, start) {
+        (Some(branch), Some(start)) => {
+            let unasked = start.unasked.as_ref().map(|remote| {
+                format!(" (the server of `{}` could not be asked whether it has that branch)", ShownPath(remote))
+            });
+            let (branch, start) = (ShownPath(branch), ShownPath(&start.name));
+            format!("on the new branch `{branch}`, from `{start}`{}", unasked.unwrap_or_default())
+        }
+        (Some(branch), None) => format!("on {}`{}`", if is_new { "the new branch " } else { "" }, ShownPath(branch)),
+        (None, _) => format!("detached at {}", &head[..head.len().min(12)]),
     }
 }
 
@@ -212,7 +210,7 @@ fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
 }
 
 pub(super) fn say_plan(planned: &AddPlan) {
-    let branch = on(planned.branch.as_deref(), planned.is_new_branch, &planned.head);
+    let branch = on(planned.branch.as_deref(), planned.is_new_branch, planned.start.as_ref(), &planned.head);
     output::say(&format!(
         "would add `{}` {branch}, from `{}`: {} the same, {} not",
         ShownPath(&planned.path),

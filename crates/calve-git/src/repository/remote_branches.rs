@@ -1,0 +1,88 @@
+//! The branches of remotes as they were last fetched, found by the remotes' refspecs, as git finds them.
+
+use crate::repository::Repository;
+use crate::repository::references::Refspec;
+
+/// A branch of a remote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RemoteBranch<'r> {
+    pub(crate) remote: &'r str,
+    /// Its name there.
+    pub(crate) branch: &'r str,
+    /// Its name here: `origin/x`.
+    pub(crate) name: &'r str,
+    pub(crate) oid: &'r str,
+    /// A refspec keeps it up to date, so that a local branch can follow it.
+    pub(crate) is_followed: bool,
+}
+
+const TRACKING: &str = "refs/remotes/";
+
+impl Repository {
+    /// Returns the names of the remotes, sorted.
+    pub(crate) fn remotes(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.settings_below("remote.").filter_map(|(key, _)| key.strip_suffix(".url")).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn refspecs_of<'r>(&'r self, remote: &'r str) -> impl Iterator<Item = &'r Refspec> {
+        self.refspecs.iter().filter(move |(of, _)| of == remote).map(|(_, refspec)| refspec)
+    }
+
+    /// Returns whether a fetch from the remote brings anything by itself.
+    pub(crate) fn follows_some(&self, remote: &str) -> bool {
+        self.refspecs_of(remote).next().is_some()
+    }
+
+    /// Returns whether a fetch from the remote brings the branch, if the remote has it.
+    pub(crate) fn follows(&self, remote: &str, branch: &str) -> bool {
+        let reference = format!("refs/heads/{branch}");
+        self.refspecs_of(remote).any(|refspec| refspec.destination_of(&reference).is_some())
+    }
+
+    /// Returns the branch of this name of each remote that has it.
+    pub(crate) fn remotes_with<'r>(&'r self, branch: &'r str) -> Vec<RemoteBranch<'r>> {
+        self.remotes().into_iter().filter_map(|remote| self.branch_at(remote, branch)).collect()
+    }
+
+    fn branch_at<'r>(&'r self, remote: &'r str, branch: &'r str) -> Option<RemoteBranch<'r>> {
+        let found = |reference: &str| {
+            let (oid, reference) = self.references().find(|(_, known)| *known == reference)?;
+            Some((oid, reference.strip_prefix(TRACKING)?))
+        };
+        let source = format!("refs/heads/{branch}");
+        let followed = self.refspecs_of(remote).find_map(|refspec| found(&refspec.destination_of(&source)?));
+        // Fetched once, into the place where people expect it.
+        let (oid, name) = followed.or_else(|| found(&format!("{TRACKING}{remote}/{branch}")))?;
+        Some(RemoteBranch { remote, branch, name, oid, is_followed: followed.is_some() })
+    }
+
+    /// Returns the branch of a remote that has this name here: `origin/x`. `origin/HEAD` is no branch.
+    pub(crate) fn remote_branch<'r>(&'r self, name: &'r str) -> Option<RemoteBranch<'r>> {
+        let oid = self.object_of(TRACKING, name)?;
+        let of_remote = |remote: &'r str| {
+            let reference = format!("{TRACKING}{name}");
+            let source = self.refspecs_of(remote).find_map(|refspec| refspec.source_of(&reference));
+            let followed = source.as_deref().and_then(|source| source.strip_prefix("refs/heads/"));
+            let is_followed = followed.is_some_and(|branch| name.ends_with(branch));
+            let branch = match followed.filter(|_| is_followed) {
+                Some(branch) => &name[name.len() - branch.len()..],
+                None => name.strip_prefix(remote)?.strip_prefix('/')?,
+            };
+            (branch != "HEAD").then_some(RemoteBranch { remote, branch, name, oid, is_followed })
+        };
+        let found = self.remotes().into_iter().filter_map(of_remote);
+        found.max_by_key(|found| (found.is_followed, found.remote.len()))
+    }
+}
+
+/// Returns what the remotes fetch, each refspec with its remote, in the order of the settings.
+pub(super) fn refspecs(settings: &[(String, String)]) -> Vec<(String, Refspec)> {
+    let fetched = settings.iter().filter_map(|(name, value)| {
+        let remote = name.strip_prefix("remote.")?.strip_suffix(".fetch")?;
+        Some((remote.to_owned(), Refspec::new(value)?))
+    });
+    fetched.collect()
+}

@@ -1,0 +1,160 @@
+//! The meaning of a name that a worktree is asked for by: one decision for adding it, for its plan, and for agents.
+
+use std::time::Duration;
+
+use calve_core::ShownPath;
+
+use crate::error::{Error, Result};
+use crate::git::Git;
+use crate::remedy::Remedy;
+use crate::repository::{RemoteBranch, Repository};
+use crate::worktree::add::target::{commit, pull_request};
+
+/// What a name means.
+#[derive(Debug)]
+pub(crate) enum Meaning<'n> {
+    /// `pr/123`.
+    PullRequest(u64),
+    /// A local branch, and its commit.
+    Local(&'n str, String),
+    /// A branch of a remote; there is no local one of that name.
+    Remote(RemoteBranch<'n>),
+    /// Anything else for which git knows a commit: a tag, a commit's id, `FETCH_HEAD`.
+    Commit(String),
+    /// Nothing has the name, so a new branch can have it.
+    Unused(&'n str),
+}
+
+impl<'n> Meaning<'n> {
+    /// Finds out what a name means. Refuses those that git would refuse, and that are no name for a new branch: more than one remote has the
+    /// branch, or it reads like a reference or a commit that is not there.
+    pub(crate) fn of(repository: &'n Repository, git: &Git, asked: &'n str) -> Result<Meaning<'n>> {
+        if let Some(number) = pull_request(asked) {
+            return Ok(Meaning::PullRequest(number));
+        }
+        let name = branch_name(asked);
+        check_name(git, name)?;
+        if let Some(oid) = repository.object_of("refs/heads/", name) {
+            return Ok(Meaning::Local(name, oid.to_owned()));
+        }
+        if name.len() < asked.len() {
+            return Err(not_found(repository, asked));
+        }
+        let is_tag = repository.object_of("refs/tags/", name).is_some();
+        if !is_tag && let Some(found) = repository.remote_branch(name) {
+            return Ok(match repository.object_of("refs/heads/", found.branch) {
+                Some(oid) => Meaning::Local(found.branch, oid.to_owned()),
+                None => Meaning::Remote(found),
+            });
+        }
+        if let Some(oid) = commit(git, name)? {
+            return Ok(Meaning::Commit(oid));
+        }
+        if is_tag {
+            let reason = format!("the tag `{}` names no commit", ShownPath(name));
+            return Err(Error::refused(reason, Remedy::FindCommit));
+        }
+        let preferred = repository.setting("checkout.defaultremote");
+        let mut found = repository.remotes_with(name);
+        match found.iter().position(|one| found.len() == 1 || Some(one.remote) == preferred) {
+            Some(one) => Ok(Meaning::Remote(found.swap_remove(one))),
+            None if found.is_empty() && !is_reserved(repository, name) => Ok(Meaning::Unused(name)),
+            None if found.is_empty() => Err(not_found(repository, name)),
+            None => {
+                let all: Vec<String> = found.iter().map(|one| format!("`{}`", ShownPath(one.name))).collect();
+                let reason = format!("several remotes have a branch `{}`: {}", ShownPath(name), all.join(", "));
+                Err(Error::refused(reason, Remedy::NameRemote(found[0].remote.to_owned())))
+            }
+        }
+    }
+
+    /// Returns the branch that a worktree would have. `None`: it would have a commit and no branch.
+    pub(crate) fn branch(&self, asked: &'n str) -> Option<&'n str> {
+        match self {
+            Meaning::PullRequest(_) => Some(asked),
+            Meaning::Local(branch, _) | Meaning::Unused(branch) => Some(branch),
+            Meaning::Remote(found) => Some(found.branch),
+            Meaning::Commit(_) => None,
+        }
+    }
+}
+
+/// Returns the name of a branch, which may be spelled in full.
+pub(crate) fn branch_name(asked: &str) -> &str {
+    asked.strip_prefix("refs/heads/").unwrap_or(asked)
+}
+
+/// Returns whether a name that means nothing here reads like a reference or a commit of elsewhere, rather than like that of a new branch.
+fn is_reserved(repository: &Repository, name: &str) -> bool {
+    let is_id = [40, 64].contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_below = ["refs/", "heads/", "tags/", "remotes/"].iter().any(|prefix| name.starts_with(prefix));
+    is_id || is_below || name.ends_with("_HEAD") || of_remote(repository, name).is_some()
+}
+
+/// Splits a name that begins with that of a remote: `origin/x`.
+fn of_remote<'n>(repository: &'n Repository, name: &'n str) -> Option<(&'n str, &'n str)> {
+    let below = |remote| Some((remote, name.strip_prefix(remote)?.strip_prefix('/')?));
+    repository.remotes().into_iter().filter_map(below).max_by_key(|(remote, _)| remote.len())
+}
+
+fn not_found(repository: &Repository, name: &str) -> Error {
+    let reason = format!("there is no branch, tag or commit `{}`", ShownPath(name));
+    let bare = name.strip_prefix("refs/remotes/").or_else(|| name.strip_prefix("remotes/")).unwrap_or(name);
+    let remedy = match of_remote(repository, bare) {
+        Some((remote, branch)) => fetching(repository, remote, branch),
+        None => Remedy::FetchOrBase,
+    };
+    Error::refused(reason, remedy)
+}
+
+/// Returns the remedy that brings a remote's branch here.
+fn fetching(repository: &Repository, remote: &str, branch: &str) -> Remedy {
+    let (is_followed, remote, branch) = (repository.follows(remote, branch), remote.to_owned(), branch.to_owned());
+    Remedy::FetchBranch { remote, branch, is_followed }
+}
+
+/// A server that takes longer counts as out of reach.
+const ASKED_AT_MOST: Duration = Duration::from_secs(3);
+
+/// Refuses a name for a new branch that a remote has, which is not followed here. Returns the first remote that could not be asked.
+pub(crate) fn check_servers(repository: &Repository, name: &str) -> Result<Option<String>> {
+    let mut unasked = None;
+    for remote in repository.remotes() {
+        if !repository.follows_some(remote) || repository.follows(remote, name) {
+            continue;
+        }
+        let reference = format!("refs/heads/{name}");
+        let git = repository.git_to_fetch();
+        let asked = ["ls-remote", "--heads", "--end-of-options", remote, &reference];
+        match git.ask_server(&asked, ASKED_AT_MOST)? {
+            None => unasked = unasked.or_else(|| Some(remote.to_owned())),
+            // It also prints names that end with this one.
+            Some(listed) if listed.lines().any(|line| line.split('\t').nth(1) == Some(&reference)) => {
+                let (shown, from) = (ShownPath(name), ShownPath(remote));
+                let reason = format!("`{from}` has a branch `{shown}`, which is not fetched here");
+                return Err(Error::refused(reason, fetching(repository, remote, name)));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(unasked)
+}
+
+/// Refuses a name that no branch can have.
+pub(crate) fn check_name(git: &Git, name: &str) -> Result<()> {
+    let full = format!("refs/heads/{name}");
+    let is_plain = !name.starts_with('-') && name != "HEAD" && name != "@";
+    if is_plain && (is_simple(name) || git.succeeds(&["check-ref-format", &full])?) {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("`{}` is not a name that a branch can have", ShownPath(name)),
+        Remedy::CorrectBranchName,
+    ))
+}
+
+/// Returns whether a name has nothing in it that git-check-ref-format(1) has a rule about.
+fn is_simple(name: &str) -> bool {
+    let is_simple = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    name.split('/').all(|part| !part.is_empty() && part.bytes().all(is_simple))
+}

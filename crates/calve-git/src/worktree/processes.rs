@@ -1,0 +1,190 @@
+//! The processes that work in a worktree, by proc(5). Where a system has no /proc, none are found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use calve_core::{CancelToken, ShownPath};
+
+use crate::error::{Error, Result};
+use crate::paths::path_of;
+use crate::remedy::Remedy;
+
+/// Fails if a process is inside `path`: by its working directory, root, program, an open file or a mapping that can be written to.
+/// Processes of other users cannot be seen without privilege.
+pub(super) fn check_idle(path: &Path) -> Result<()> {
+    for process in all() {
+        if let Some(what) = inside(&directory(process), path) {
+            return Err(Error::refused(
+                format!("the process {process} ({}) is inside: `{}`", ShownPath(&name(process)), ShownPath(&what)),
+                Remedy::LeaveDirectory,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A process of this user's that goes on when its worktree goes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct WorktreeProcess {
+    pub pid: u32,
+    /// Of its program. It may have any characters in it.
+    pub name: String,
+    /// It is inside the worktree.
+    pub is_inside: bool,
+    /// The ports of the worktree that it listens on.
+    pub ports: Vec<u16>,
+    /// Its number cannot come to mean another one as long as this is open.
+    handle: OwnedFd,
+}
+
+/// Returns this user's processes that are inside the worktree at `path`, or listen on one of its ports. This process and those that have
+/// started it are left out.
+pub fn processes(path: &Path, ports: &[u16]) -> Vec<WorktreeProcess> {
+    let sockets = listening(ports);
+    let me = rustix::process::geteuid().as_raw();
+    let starters = starters();
+    let is_own = |process: &u32| {
+        !starters.contains(process) && fs_err::metadata(directory(*process)).is_ok_and(|found| found.uid() == me)
+    };
+    let look = |process: u32| {
+        let is_inside = inside(&directory(process), path).is_some();
+        let ports = if sockets.is_empty() { Vec::new() } else { listens(&directory(process), &sockets) };
+        (is_inside || !ports.is_empty()).then_some((is_inside, ports))
+    };
+    let found = all().filter(is_own).filter_map(|pid| {
+        look(pid)?;
+        let handle = pidfd::open(pid)?;
+        // Looked at again: until it was opened, its number could come to mean another one.
+        let (is_inside, ports) = look(pid)?;
+        Some(WorktreeProcess { pid, name: name(pid), is_inside, ports, handle })
+    });
+    found.collect()
+}
+
+impl WorktreeProcess {
+    /// Asks all of them to end (SIGTERM), and waits for that. Returns those that go on.
+    pub fn end(mut these: Vec<WorktreeProcess>, at_most: Duration, cancel: &CancelToken) -> Vec<WorktreeProcess> {
+        let give_up = Instant::now() + at_most;
+        these.iter().for_each(|process| pidfd::terminate(&process.handle));
+        loop {
+            these.retain(|process| pidfd::lives(&process.handle));
+            if these.is_empty() || Instant::now() > give_up || cancel.is_cancelled() {
+                return these;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn directory(process: u32) -> PathBuf {
+    Path::new("/proc").join(process.to_string())
+}
+
+fn name(process: u32) -> String {
+    let name = fs_err::read(directory(process).join("comm")).unwrap_or_default();
+    String::from_utf8_lossy(&name).trim_end().to_owned()
+}
+
+/// Returns the numbers of all processes but this one.
+fn all() -> impl Iterator<Item = u32> {
+    let entries = fs_err::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|process| *process != std::process::id())
+}
+
+/// Returns the processes that have started this one, by proc_pid_stat(5), field 4.
+fn starters() -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    let mut process = std::process::id();
+    while found.insert(process) {
+        let text = fs_err::read(directory(process).join("stat")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        // The second field is the program's name in brackets, in which anything may be.
+        let parent = text.rsplit(')').next().and_then(|rest| rest.split_ascii_whitespace().nth(1)?.parse().ok());
+        process = parent.unwrap_or(process);
+    }
+    found
+}
+
+/// Returns the open files of a process.
+fn open_files(process: &Path) -> impl Iterator<Item = PathBuf> {
+    let all = fs_err::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    all.filter_map(|entry| fs_err::read_link(entry.path()).ok())
+}
+
+/// Returns the part of a process that is below `path`.
+fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
+    let links = ["cwd", "root", "exe"].map(|name| process.join(name));
+    let links = links.into_iter().filter_map(|link| fs_err::read_link(link).ok());
+    links.chain(open_files(process)).find(|target| target.starts_with(path)).or_else(|| mapped(process, path))
+}
+
+/// Finds a file below `path` that a process writes to as memory (proc_pid_maps(5)). It may be closed by then.
+fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
+    let maps = fs_err::read(process.join("maps")).ok()?;
+    let files = maps.split(|&byte| byte == b'\n').filter_map(|line| {
+        let permissions = line.split(|&byte| byte == b' ').nth(1)?;
+        let file = line.iter().position(|&byte| byte == b'/')?;
+        matches!(permissions, [_, b'w', _, b's']).then(|| path_of(&line[file..]))
+    });
+    files.into_iter().find(|file| file.starts_with(path))
+}
+
+/// Returns the sockets that listen on these ports, as the links in `/proc/PID/fd` name them (proc_pid_net(5), "tcp").
+fn listening(ports: &[u16]) -> BTreeMap<PathBuf, u16> {
+    const LISTEN: &str = "0A";
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs_err::read_to_string(table).unwrap_or_default());
+    let socket = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let port = u16::from_str_radix(fields.get(1)?.rsplit(':').next()?, 16).ok()?;
+        let is_wanted = ports.contains(&port) && *fields.get(3)? == LISTEN;
+        is_wanted.then_some((PathBuf::from(format!("socket:[{}]", fields.get(9)?)), port))
+    };
+    tables.iter().flat_map(|table| table.lines().filter_map(socket)).collect()
+}
+
+fn listens(process: &Path, sockets: &BTreeMap<PathBuf, u16>) -> Vec<u16> {
+    let ports: BTreeSet<u16> = open_files(process).filter_map(|file| sockets.get(&file).copied()).collect();
+    ports.into_iter().collect()
+}
+
+/// Processes held by a descriptor.
+#[cfg(target_os = "linux")]
+mod pidfd {
+    use std::os::fd::OwnedFd;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+    pub(super) fn open(process: u32) -> Option<OwnedFd> {
+        pidfd_open(Pid::from_raw(process.try_into().ok()?)?, PidfdFlags::empty()).ok()
+    }
+
+    pub(super) fn terminate(process: &OwnedFd) {
+        let _ = pidfd_send_signal(process, Signal::TERM);
+    }
+
+    pub(super) fn lives(process: &OwnedFd) -> bool {
+        let mut ends = [PollFd::new(process, PollFlags::IN)];
+        poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod pidfd {
+    use std::os::fd::OwnedFd;
+
+    pub(super) fn open(_: u32) -> Option<OwnedFd> {
+        None
+    }
+
+    pub(super) fn terminate(_: &OwnedFd) {}
+
+    pub(super) fn lives(_: &OwnedFd) -> bool {
+        false
+    }
+}

@@ -1,0 +1,46 @@
+//! The processes that go on when their worktree is removed: naming them, and ending them if the user wants that.
+
+use std::time::Duration;
+
+use calve_core::{CancelToken, ShownPath};
+use calve_git::worktree::{Meanwhile, Worktree, WorktreeProcess, processes};
+
+use crate::commands::env;
+use crate::{consent, output};
+
+/// Programs may need a moment to end.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Names the processes in a worktree, as in "process 25357 (node) goes on in it, and listens on 3001".
+pub(super) fn say(worktree: &Worktree) -> Vec<WorktreeProcess> {
+    let ports: Vec<u16> = env::of_worktree(worktree).iter().map(|port| port.number).collect();
+    let found = processes(&worktree.path, &ports);
+    for process in &found {
+        let ports: Vec<String> = process.ports.iter().map(u16::to_string).collect();
+        let does = match (process.is_inside, ports.join(", ")) {
+            (_, ports) if ports.is_empty() => "goes on in it".to_owned(),
+            (true, ports) => format!("goes on in it, and listens on {ports}"),
+            (false, ports) => format!("listens on {ports}"),
+        };
+        output::say(&format!("`{}`: process {} {does}", ShownPath(&worktree.path), named(process)));
+    }
+    found
+}
+
+/// Names the processes in a worktree. On a terminal, ends them if the user wants that.
+pub(super) fn offer_to_end(worktree: &Worktree, cancel: &CancelToken) -> Meanwhile {
+    let found = say(worktree);
+    if found.is_empty() || !consent::can_ask() {
+        return Meanwhile::Nothing;
+    }
+    if consent::yes(if found.len() == 1 { "End it?" } else { "End them?" }) {
+        for process in WorktreeProcess::end(found, WAIT, cancel) {
+            output::say(&format!("process {} has not ended", named(&process)));
+        }
+    }
+    Meanwhile::Changes
+}
+
+fn named(process: &WorktreeProcess) -> String {
+    format!("{} ({})", process.pid, ShownPath(&process.name))
+}
