@@ -100,8 +100,10 @@ pub struct WorktreeDependency {
     pub from: ReceiptPath,
     /// Its lockfile, relative to the worktree.
     pub lockfile: ReceiptPath,
-    /// True if the lockfiles differ, so that an install is needed.
+    /// True if what is installed is not what the lockfile names, or was not installed completely.
     pub install_needed: bool,
+    /// The command that installs it, to be run beside the lockfile; null if no install is needed.
+    pub command: Option<String>,
 }
 
 /// A reference from a worktree into another tree.

@@ -13,6 +13,7 @@ use crate::commands::ahead::EarlyClones;
 use crate::commands::env;
 use crate::commands::services::Services;
 use crate::commands::worktree::add::UNTRUSTED;
+use crate::commands::worktree::dependencies;
 use crate::failure::Failure;
 use crate::{clone_receipt, consent, home, output};
 
@@ -35,6 +36,7 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
     for left in filled.left.iter().filter(|left| left.reason == LeftBehindReason::BehindLink) {
         output::say(&format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text()));
     }
+    dependencies::say(&filled.dependencies, &filled.donor);
     clone_receipt::changed(&filled.changed).iter().for_each(|line| output::say(line));
     let variables = environment(&filled, cancel)?;
     hook(&filled, variables, cancel)?;

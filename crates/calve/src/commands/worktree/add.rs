@@ -12,7 +12,7 @@ use calve_git::environment::{EnvFile, Keeper, Port, follow_env_file, forget_data
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
-    self, AddIntent, AddOptions, AddPlan, AddReport, Dependency, IgnoredEntries, LeftBehindReason, LeftEntry,
+    self, AddIntent, AddOptions, AddPlan, AddReport, IgnoredEntries, LeftBehindReason, LeftEntry,
     NotClonedReason, Trust, UncommittedChanges,
 };
 
@@ -20,6 +20,7 @@ use crate::cli::worktree::{AddArguments, DataFrom};
 use crate::commands::ahead::EarlyClones;
 use crate::commands::services::{LeavingServices, Services};
 use crate::commands::worktree::agent::{self, AgentAnswer};
+use crate::commands::worktree::dependencies;
 use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
@@ -29,7 +30,7 @@ use crate::{clone_receipt, consent, home, sys};
 use calve_receipt::human::{count, duration};
 use calve_receipt::{
     CloneReceipt, EnvFileReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan,
-    WorktreeAddReceipt, WorktreeDependency, WorktreePlanReceipt, path, paths,
+    WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
 };
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -293,7 +294,7 @@ fn say(added: &AddReport, is_detached: bool) {
         ));
     }
     say_left(&added.left);
-    say_dependencies(&added.dependencies, &added.donor);
+    dependencies::say(&added.dependencies, &added.donor);
     say_audit(&added.audit);
     for warning in &added.warnings {
         output::say(&format!("warning: {}", wording::git::warning(warning)));
@@ -397,21 +398,6 @@ fn say_left(left: &[LeftEntry]) {
     }
 }
 
-fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
-    for dependency in dependencies {
-        if dependency.from != donor {
-            output::say(&format!("`{}` comes from `{}`", ShownPath(&dependency.path), ShownPath(&dependency.from)));
-        }
-        if !dependency.is_current {
-            output::say(&format!(
-                "`{}` does not fit `{}`: an install is still needed",
-                ShownPath(&dependency.path),
-                ShownPath(&dependency.lockfile)
-            ));
-        }
-    }
-}
-
 fn say_plan(planned: &AddPlan) {
     let branch = on(planned.branch.as_deref(), planned.is_new_branch, &planned.head);
     output::say(&format!(
@@ -431,21 +417,11 @@ fn say_plan(planned: &AddPlan) {
     for left in &planned.left {
         output::say(&format!("would leave `{}`: {}", ShownPath(&left.path), left.reason.text()));
     }
-    say_dependencies(&planned.dependencies, &planned.donor);
+    dependencies::say(&planned.dependencies, &planned.donor);
 }
 
 fn left(left: &[LeftEntry]) -> Vec<SkippedEntry> {
     left.iter().map(|left| SkippedEntry { path: path(&left.path), reason: left.reason.text().into() }).collect()
-}
-
-fn dependencies(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {
-    let one = |one: &Dependency| WorktreeDependency {
-        path: path(&one.path),
-        from: path(&one.from),
-        lockfile: path(&one.lockfile),
-        install_needed: !one.is_current,
-    };
-    dependencies.iter().map(one).collect()
 }
 
 fn add_receipt(added: &AddReport, environment: &Environment) -> Result<WorktreeAddReceipt, Failure> {
@@ -467,7 +443,7 @@ fn add_receipt(added: &AddReport, environment: &Environment) -> Result<WorktreeA
         },
         carried: paths(&added.carried),
         left: left(&added.left),
-        dependencies: dependencies(&added.dependencies),
+        dependencies: dependencies::receipts(&added.dependencies),
         spares: added.spares.iter().map(CloneReceipt::from).collect(),
         ports: env::receipts(&environment.ports),
         services: environment.services.receipts()?,
@@ -493,6 +469,6 @@ fn plan_receipt(planned: &AddPlan) -> WorktreePlanReceipt {
         carried: paths(&planned.carried),
         secrets: paths(&planned.secrets),
         left: left(&planned.left),
-        dependencies: dependencies(&planned.dependencies),
+        dependencies: dependencies::receipts(&planned.dependencies),
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod add;
 mod agent;
+pub(crate) mod dependencies;
 mod cd;
 mod check;
 mod convert;

@@ -1,0 +1,31 @@
+//! pnpm: `node_modules/.pnpm/lock.yaml`, its copy of the lockfile that it has installed, against `pnpm-lock.yaml`.
+
+use super::installed::{Installed, TOGETHER_SECONDS, Time};
+use super::installers::Fit;
+
+pub(super) const WITNESS: &str = ".modules.yaml";
+
+/// Written after every link has been made.
+const COPY: &str = ".pnpm/lock.yaml";
+
+pub(super) fn judge(directory: &Installed, lockfiles: &[&str]) -> Fit {
+    if !directory.has(WITNESS) {
+        return Fit::No;
+    }
+    // A virtual store may be elsewhere.
+    let (Some(end), Some(store)) = (directory.changed(COPY), directory.changed(".pnpm")) else { return Fit::Unsure };
+    let (Some(copy), Some(wanted)) = (directory.read(COPY), lockfiles.first()) else { return Fit::Unsure };
+    let is_same = copy.lines().eq(wanted.lines());
+    // One that was killed has added a version to the store, or has linked another one that was there already.
+    let is_whole = store <= (end.0 + TOGETHER_SECONDS, end.1) && links(directory).all(|made| made <= end);
+    (is_same && is_whole).into()
+}
+
+/// Returns when each of the project's own dependencies was linked.
+fn links(directory: &Installed) -> impl Iterator<Item = Time> {
+    let names = directory.names().into_iter().filter(|name| !name.starts_with('.'));
+    names.flat_map(|name| match directory.directory(&name).filter(|_| name.starts_with('@')) {
+        Some(scope) => scope.names().iter().filter_map(|inside| scope.linked(inside)).collect(),
+        None => Vec::from_iter(directory.linked(&name)),
+    })
+}
