@@ -8,7 +8,9 @@ use std::time::Instant;
 use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath, SkipReason, Strategy};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
-use calve_git::environment::{EnvFile, Keeper, Port, follow_env_file, forget_data_source, write_env_file};
+use calve_git::environment::{
+    EnvFile, Keeper, OtherValues, Port, follow_env_file, forget_data_source, other_values, write_env_file,
+};
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
@@ -116,6 +118,7 @@ struct Environment {
     ports: Vec<Port>,
     services: Services,
     files: Vec<(PathBuf, EnvFile)>,
+    other_values: Vec<OtherValues>,
 }
 
 /// Leases the worktree's ports, clones the data of its services, and writes the files that are to have its variables.
@@ -141,14 +144,17 @@ fn environment(
         services.make(&added.path, source.filter(|_| !added.provenance.is_untrusted()), ahead, cancel)?;
     }
     forget_data_source(&added.path)?;
-    let files = env_files(added, arguments.env_file.as_deref(), &env::variables(&ports, &services)?)?;
-    Ok(Environment { ports, services, files })
+    let variables = env::variables(&ports, &services)?;
+    let files = env_files(added, arguments.env_file.as_deref(), config.env_file, &variables)?;
+    let other_values = other_values(&added.path, &added.carried, &variables);
+    Ok(Environment { ports, services, files, other_values })
 }
 
 fn say_environment(environment: &Environment) -> Result<(), Failure> {
     say_ports(&environment.ports);
     say_services(&environment.services)?;
     environment.files.iter().for_each(|(file, outcome)| env::say_file(file, *outcome));
+    env::say_other_values(&environment.other_values, &environment.files);
     Ok(())
 }
 
@@ -358,6 +364,7 @@ fn say_services(services: &Services) -> Result<(), Failure> {
 fn env_files(
     added: &AddReport,
     wanted: Option<&Path>,
+    configured: Option<PathBuf>,
     variables: &[(String, String)],
 ) -> Result<Vec<(PathBuf, EnvFile)>, Failure> {
     if variables.is_empty() {
@@ -367,9 +374,11 @@ fn env_files(
         return Ok(Vec::new());
     }
     let wanted_one = wanted.map(|path| Ok((path.to_path_buf(), write_env_file(&added.path, path, variables)?)));
-    let followed = added.env_files.iter().filter(|path| Some(path.as_path()) != wanted);
-    let followed =
-        followed.map(|path| Ok((path.clone(), follow_env_file(&added.path, &added.donor, path, variables)?)));
+    let followed = env::followed(&added.env_files, configured).into_iter().filter(|path| Some(path.as_path()) != wanted);
+    let followed = followed.map(|path| {
+        let outcome = follow_env_file(&added.path, &added.donor, &path, variables)?;
+        Ok((path, outcome))
+    });
     wanted_one.into_iter().chain(followed).collect()
 }
 
@@ -448,6 +457,7 @@ fn add_receipt(added: &AddReport, environment: &Environment) -> Result<WorktreeA
         ports: env::receipts(&environment.ports),
         services: environment.services.receipts()?,
         env_files: environment.files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
+        other_values: env::other_values_receipts(&environment.other_values),
         uncommitted: added.uncommitted,
         escapes: super::check::findings(&added.audit),
         post_checkout: added.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),

@@ -8,18 +8,18 @@ use calve_receipt::{WorktreeDependency, path};
 
 use crate::output;
 
-/// Says which directories are from another worktree than the donor, and which do not fit their lockfile.
+/// Says which directories are from another worktree than the donor, and which do not fit their lockfile: of those with one lockfile, the first.
 pub(crate) fn say(dependencies: &[Dependency], donor: &Path) {
-    for dependency in dependencies {
-        if dependency.from != donor {
-            output::say(&format!("`{}` comes from `{}`", ShownPath(&dependency.path), ShownPath(&dependency.from)));
+    for (at, Dependency { path, from, lockfile, command, .. }) in dependencies.iter().enumerate() {
+        if dependencies[..at].iter().any(|other| other.lockfile == *lockfile) {
+            continue;
         }
-        if let Some(command) = &dependency.command {
-            output::say(&format!(
-                "`{}` does not fit `{}`: run `{command}`",
-                ShownPath(&dependency.path),
-                ShownPath(&dependency.lockfile)
-            ));
+        if from != donor {
+            output::say(&format!("`{}` comes from `{}`", ShownPath(path), ShownPath(from)));
+        }
+        if let Some(command) = command {
+            let (path, lockfile) = (ShownPath(path), ShownPath(lockfile));
+            output::say(&format!("`{path}` does not fit `{lockfile}`: run `{command}`"));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The installers of dependencies: each one's directories, its lockfile, the file by which it says that it has finished, and the command that
 //! makes the directory fit the lockfile. docs/worktrees.md has the same table.
 
-use super::installed::Installed;
 use super::{npm, pnpm, python, vendored, yarn};
+use crate::directory::Directory;
 
 /// Whether what is installed is what a lockfile asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,16 +19,19 @@ impl From<bool> for Fit {
     }
 }
 
+/// Installers write a lockfile, or their own copy of it, and the directory in either order.
+pub(super) const TOGETHER_SECONDS: i64 = 1;
+
 /// A program that fills directories with what a lockfile names.
 pub(super) struct Installer {
     /// The directories that it fills. The first stands for the kind: one directory of a kind belongs to one lockfile.
     pub(super) directories: &'static [&'static str],
-    /// The lockfile's name. A `*` is any text: such files are read together.
+    /// The lockfile's name. A `*` is any letters, digits, `-`, `_` and `.`: such files are read together.
     pub(super) lockfile: &'static str,
     /// Files or directories of which it leaves one in each directory that it fills. None: it leaves nothing to know it by.
     pub(super) witnesses: &'static [&'static str],
     /// Compares a directory with the text of the lockfiles.
-    pub(super) judge: fn(&Installed, &[&str]) -> Fit,
+    pub(super) judge: fn(&Directory, &[&str]) -> Fit,
     /// The command to be run beside the lockfile, whose name `FILE` stands for.
     pub(super) command: &'static str,
 }
@@ -60,7 +63,7 @@ pub(super) static INSTALLERS: [Installer; 17] = [
     vendor("gems.locked", vendored::BUNDLER, vendored::bundler, "bundle install"),
 ];
 
-type Judge = fn(&Installed, &[&str]) -> Fit;
+type Judge = fn(&Directory, &[&str]) -> Fit;
 
 const fn node(
     lockfile: &'static str,
@@ -84,11 +87,11 @@ const fn vendor(
     Installer { directories: VENDOR, lockfile, witnesses, judge, command }
 }
 
-fn unsure(_: &Installed, _: &[&str]) -> Fit {
+fn unsure(_: &Directory, _: &[&str]) -> Fit {
     Fit::Unsure
 }
 
-fn always(_: &Installed, _: &[&str]) -> Fit {
+fn always(_: &Directory, _: &[&str]) -> Fit {
     Fit::Yes
 }
 
@@ -99,9 +102,9 @@ impl Installer {
         INSTALLERS.iter().find(|installer| match installer.lockfile.split_once('*') {
             None => installer.lockfile.as_bytes() == name,
             Some((start, end)) => {
-                name.len() >= start.len() + end.len()
-                    && name.starts_with(start.as_bytes())
-                    && name.ends_with(end.as_bytes())
+                let middle = name.strip_prefix(start.as_bytes()).and_then(|rest| rest.strip_suffix(end.as_bytes()));
+                // The name is part of a command that people copy.
+                middle.is_some_and(|text| text.iter().all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(c)))
             }
         })
     }
@@ -127,7 +130,7 @@ impl Installer {
     }
 
     /// Returns whether it has finished an installation in the directory.
-    pub(super) fn has_finished(&self, directory: &Installed) -> bool {
+    pub(super) fn has_finished(&self, directory: &Directory) -> bool {
         self.witnesses.is_empty() || self.witnesses.iter().any(|witness| directory.has(witness))
     }
 }
@@ -158,6 +161,7 @@ mod tests {
             ("requirements.txt", Some("requirements*.txt")),
             ("requirements-dev.txt", Some("requirements*.txt")),
             ("requirements", None),
+            ("requirements;x.txt", None),
             ("go.mod", Some("go.mod")),
             ("package.json", None),
             ("", None),

@@ -1,6 +1,5 @@
 //! Which worktree each directory of dependencies comes from: the one in which that is installed which the new worktree's lockfile names.
 
-mod installed;
 mod installers;
 mod npm;
 mod pnpm;
@@ -13,6 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use crate::directory::{Directory, LARGEST_BYTES, Time};
 use crate::error::Result;
 use crate::git::Git;
 use crate::paths::path_of;
@@ -22,8 +22,7 @@ use crate::worktree::add::ignored::rules;
 use crate::worktree::status::Status;
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
-use installed::{Installed, LARGEST_BYTES, TOGETHER_SECONDS, Time};
-use installers::{Fit, Installer};
+use installers::{Fit, Installer, TOGETHER_SECONDS};
 
 /// A directory of dependencies in a new worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,7 +130,7 @@ impl<'a> Choice<'a> {
         let others = others.filter(|other| !other.provenance.is_untrusted());
         let with_directories = others.filter_map(|other| {
             let likely = likely(&other.path, beside, kind);
-            let newest = likely.iter().filter_map(|path| Installed::open(&other.path, path)?.changed(".")).max();
+            let newest = likely.iter().filter_map(|path| Directory::open(&other.path, path)?.changed(".")).max();
             likely.iter().any(|path| (self.wanted)(path)).then_some((newest, other, likely))
         });
         let mut others: Vec<_> = with_directories.collect();
@@ -156,14 +155,14 @@ impl<'a> Choice<'a> {
         let is_beside = |path: &&PathBuf| path.parent() == beside;
         // Those in the packages of a workspace have no witness of their own.
         let judged = present.iter().filter(|path| is_beside(path) || !present.iter().any(|path| is_beside(&path)));
-        let judged: Vec<Installed> = judged.filter_map(|path| Installed::open(worktree, path)).collect();
+        let judged: Vec<Directory> = judged.filter_map(|path| Directory::open(worktree, path)).collect();
         let has_finished =
             |lockfile: &&Lockfile<'_>| judged.iter().any(|directory| lockfile.installer.has_finished(directory));
         let lockfile = group.iter().find(has_finished).unwrap_or(&group[0]);
         let together = || group.iter().filter(|other| std::ptr::eq(other.installer, lockfile.installer));
         let is_same = together().all(|lockfile| self.is_same(worktree, lockfile));
         let texts: Option<Vec<&str>> = together().map(|lockfile| self.text(lockfile)).collect();
-        let fits = |directory: &Installed| {
+        let fits = |directory: &Directory| {
             let judged = texts.as_ref().map_or(Fit::Unsure, |texts| (lockfile.installer.judge)(directory, texts));
             match judged {
                 Fit::Yes => true,
@@ -218,15 +217,15 @@ impl<'a> Choice<'a> {
 }
 
 fn read(worktree: &Path, path: &Path) -> Option<String> {
-    Installed::open(worktree, path.parent()?)?.read(path.file_name()?)
+    Directory::open(worktree, path.parent()?)?.read(path.file_name()?)
 }
 
 fn changed_lockfile(worktree: &Path, lockfile: &Lockfile<'_>) -> Option<Time> {
-    Installed::open(worktree, lockfile.path.parent()?)?.changed(lockfile.path.file_name()?)
+    Directory::open(worktree, lockfile.path.parent()?)?.changed(lockfile.path.file_name()?)
 }
 
 /// Returns when something was installed into a directory last. That of a virtual environment is not the one that changes.
-fn changed(directory: &Installed) -> Option<Time> {
+fn changed(directory: &Directory) -> Option<Time> {
     directory.changed(".").max(python::packages_changed(directory))
 }
 

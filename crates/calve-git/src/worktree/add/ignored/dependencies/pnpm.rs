@@ -1,14 +1,14 @@
 //! pnpm: `node_modules/.pnpm/lock.yaml`, its copy of the lockfile that it has installed, against `pnpm-lock.yaml`.
 
-use super::installed::{Installed, TOGETHER_SECONDS, Time};
-use super::installers::Fit;
+use super::installers::{Fit, TOGETHER_SECONDS};
+use crate::directory::{Directory, Time};
 
 pub(super) const WITNESS: &str = ".modules.yaml";
 
 /// Written after every link has been made.
 const COPY: &str = ".pnpm/lock.yaml";
 
-pub(super) fn judge(directory: &Installed, lockfiles: &[&str]) -> Fit {
+pub(super) fn judge(directory: &Directory, lockfiles: &[&str]) -> Fit {
     if !directory.has(WITNESS) {
         return Fit::No;
     }
@@ -22,7 +22,7 @@ pub(super) fn judge(directory: &Installed, lockfiles: &[&str]) -> Fit {
 }
 
 /// Returns when each of the project's own dependencies was linked.
-fn links(directory: &Installed) -> impl Iterator<Item = Time> {
+fn links(directory: &Directory) -> impl Iterator<Item = Time> {
     let names = directory.names().into_iter().filter(|name| !name.starts_with('.'));
     names.flat_map(|name| match directory.directory(&name).filter(|_| name.starts_with('@')) {
         Some(scope) => scope.names().iter().filter_map(|inside| scope.linked(inside)).collect(),

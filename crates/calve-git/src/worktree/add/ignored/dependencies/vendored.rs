@@ -4,15 +4,15 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Deserialize;
 
-use super::installed::Installed;
 use super::installers::Fit;
+use crate::directory::Directory;
 
 pub(super) const GO: &[&str] = &["modules.txt"];
 pub(super) const COMPOSER: &[&str] = &["composer/installed.json"];
 pub(super) const BUNDLER: &[&str] = &["bundle"];
 
 /// The go command itself compares the two, and builds nothing while they differ (<https://go.dev/ref/mod#vendoring>).
-pub(super) fn go(directory: &Installed, lockfiles: &[&str]) -> Fit {
+pub(super) fn go(directory: &Directory, lockfiles: &[&str]) -> Fit {
     let Some(modules) = directory.read(GO[0]) else { return Fit::No };
     let Some(explicit) = explicit(&modules) else { return Fit::Unsure };
     lockfiles.first().is_some_and(|text| required(text) == explicit).into()
@@ -71,7 +71,7 @@ struct ComposerOrigin {
     reference: Option<String>,
 }
 
-pub(super) fn composer(directory: &Installed, lockfiles: &[&str]) -> Fit {
+pub(super) fn composer(directory: &Directory, lockfiles: &[&str]) -> Fit {
     let wanted = lockfiles.first().and_then(|text| serde_json::from_str::<ComposerLock>(text).ok());
     let Some(wanted) = wanted else { return Fit::Unsure };
     let installed = directory.read(COMPOSER[0]).and_then(|text| serde_json::from_str::<ComposerInstalled>(&text).ok());
@@ -81,7 +81,7 @@ pub(super) fn composer(directory: &Installed, lockfiles: &[&str]) -> Fit {
     wanted.packages.iter().chain(dev).all(|package| found.contains(package)).into()
 }
 
-pub(super) fn bundler(directory: &Installed, lockfiles: &[&str]) -> Fit {
+pub(super) fn bundler(directory: &Directory, lockfiles: &[&str]) -> Fit {
     let Some(rubies) = directory.directory("bundle/ruby") else { return Fit::No };
     let specifications = rubies.names().into_iter().filter_map(|version| rubies.directory(version)?.directory("specifications"));
     let installed: HashSet<String> = specifications.flat_map(|found| found.names()).collect();

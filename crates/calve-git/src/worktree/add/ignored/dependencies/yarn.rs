@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
-use super::installed::Installed;
 use super::installers::Fit;
+use crate::directory::Directory;
 
 pub(super) const CLASSIC: &str = ".yarn-integrity";
 pub(super) const BERRY: &str = ".yarn-state.yml";
 
-pub(super) fn judge(directory: &Installed, lockfiles: &[&str]) -> Fit {
+pub(super) fn judge(directory: &Directory, lockfiles: &[&str]) -> Fit {
     match lockfiles.first() {
         Some(text) if text.contains("\n__metadata:") => berry(directory, text),
         Some(text) if text.contains("# yarn lockfile v1") => classic(directory, text),
@@ -25,7 +25,7 @@ struct Integrity {
     entries: HashMap<String, String>,
 }
 
-fn classic(directory: &Installed, lockfile: &str) -> Fit {
+fn classic(directory: &Directory, lockfile: &str) -> Fit {
     let integrity = directory.read(CLASSIC).and_then(|text| serde_json::from_str::<Integrity>(&text).ok());
     integrity.is_some_and(|integrity| entries(lockfile) == integrity.entries).into()
 }
@@ -76,7 +76,7 @@ struct Entry<'t> {
     is_conditional: bool,
 }
 
-fn berry(directory: &Installed, lockfile: &str) -> Fit {
+fn berry(directory: &Directory, lockfile: &str) -> Fit {
     // The linker that makes links into a store.
     let is_store = || directory.has(".store");
     let (Some(end), Some(state)) = (directory.changed(BERRY), directory.read(BERRY)) else {

@@ -7,31 +7,31 @@ mod version;
 
 use std::collections::{HashMap, HashSet};
 
-use super::installed::{Installed, Time};
 use super::installers::Fit;
+use crate::directory::{Directory, Time};
 use marker::Interpreter;
 
-pub(super) fn uv(directory: &Installed, files: &[&str]) -> Fit {
+pub(super) fn uv(directory: &Directory, files: &[&str]) -> Fit {
     judge(directory, files.first().and_then(|text| lockfiles::uv(text)))
 }
 
-pub(super) fn poetry(directory: &Installed, files: &[&str]) -> Fit {
+pub(super) fn poetry(directory: &Directory, files: &[&str]) -> Fit {
     judge(directory, files.first().and_then(|text| lockfiles::poetry(text)))
 }
 
-pub(super) fn pdm(directory: &Installed, files: &[&str]) -> Fit {
+pub(super) fn pdm(directory: &Directory, files: &[&str]) -> Fit {
     judge(directory, files.first().and_then(|text| lockfiles::pdm(text)))
 }
 
-pub(super) fn pipenv(directory: &Installed, files: &[&str]) -> Fit {
+pub(super) fn pipenv(directory: &Directory, files: &[&str]) -> Fit {
     judge(directory, files.first().and_then(|text| lockfiles::pipenv(text)))
 }
 
-pub(super) fn pylock(directory: &Installed, files: &[&str]) -> Fit {
+pub(super) fn pylock(directory: &Directory, files: &[&str]) -> Fit {
     judge(directory, files.first().and_then(|text| lockfiles::pylock(text)))
 }
 
-pub(super) fn requirements(directory: &Installed, files: &[&str]) -> Fit {
+pub(super) fn requirements(directory: &Directory, files: &[&str]) -> Fit {
     judge(directory, Some(requirements::read(files)))
 }
 
@@ -59,7 +59,7 @@ fn normalised(name: &str) -> String {
     parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-fn judge(directory: &Installed, locked: Option<Vec<Locked>>) -> Fit {
+fn judge(directory: &Directory, locked: Option<Vec<Locked>>) -> Fit {
     let Some(locked) = locked else { return Fit::Unsure };
     let Some(venv) = Venv::read(directory) else { return Fit::No };
     (!venv.is_interrupted && fits(&locked, &venv)).into()
@@ -84,7 +84,7 @@ struct InstalledPackage {
 }
 
 impl Venv {
-    fn read(directory: &Installed) -> Option<Venv> {
+    fn read(directory: &Directory) -> Option<Venv> {
         let interpreter = Interpreter::of(&directory.read("pyvenv.cfg")?);
         let site = site_packages(directory)?;
         let names = site.names();
@@ -103,13 +103,13 @@ impl Venv {
     }
 }
 
-fn site_packages(directory: &Installed) -> Option<Installed> {
+fn site_packages(directory: &Directory) -> Option<Directory> {
     let lib = directory.directory("lib")?;
     lib.names().iter().filter(|name| name.starts_with("python")).find_map(|name| lib.directory(name)?.directory("site-packages"))
 }
 
 /// Returns when a package was last added to the environment or removed.
-pub(super) fn packages_changed(directory: &Installed) -> Option<Time> {
+pub(super) fn packages_changed(directory: &Directory) -> Option<Time> {
     site_packages(directory)?.changed(".")
 }
 
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn random_environments_fit_the_lockfile_they_were_made_from_only() {
         for seed in 0..calve_testkit::rounds(300) {
-            let mut random = calve_testkit::Prng::new(seed as u64);
+            let mut random = calve_testkit::SplitMix64::new(seed as u64);
             let has_dev = random.below(2) == 0;
             let (mut locked, mut installed) = (Vec::new(), Vec::new());
             for at in 0..=random.below(8) {
