@@ -194,10 +194,10 @@ fn a_carried_file_with_the_donors_values_is_named() {
     repo.write(".env.none", "PATH=/bin\n#WEB_PORT=1\n");
     let ran = repo.adding("one").succeeds();
     let read = "programs that read it do not use this worktree's; write `.env.local`, or start them with `calve exec`";
-    ran.says(&[&format!("`.env` sets API_PORT and WEB_PORT: {read}"), &format!("`packages/a/.env.test` sets WEB_PORT: {read}")]);
+    let ran = ran.says(&[&format!("`.env` sets API_PORT and WEB_PORT: {read}"), &format!("`packages/a/.env.test` sets WEB_PORT: {read}")]);
     assert!(!ran.stderr.contains(".env.none") && !ran.stderr.contains("SECRET"), "{}", ran.stderr);
     let document = repo.adding("two").args(["--json", "--env-file", ".env.local"]).succeeds();
-    document.says(&["`.env` sets API_PORT and WEB_PORT too: start programs that do not read `.env.local` with `calve exec`"]);
+    let document = document.says(&["`.env` sets API_PORT and WEB_PORT too: start programs that do not read `.env.local` with `calve exec`"]);
     let expected = serde_json::json!([
         { "path": ".env", "variables": ["API_PORT", "WEB_PORT"] },
         { "path": "packages/a/.env.test", "variables": ["WEB_PORT"] },

@@ -163,15 +163,17 @@ impl<'a> Choice<'a> {
         let is_same = together().all(|lockfile| self.is_same(worktree, lockfile));
         let texts: Option<Vec<&str>> = together().map(|lockfile| self.text(lockfile)).collect();
         let fits = |directory: &Directory| {
-            let judged = texts.as_ref().map_or(Fit::Unsure, |texts| (lockfile.installer.judge)(directory, texts));
-            match judged {
+            let fit = match &texts {
+                Some(texts) => (lockfile.installer.judge)(directory, texts),
+                None if lockfile.installer.has_finished(directory) => Fit::Unsure,
+                None => Fit::No,
+            };
+            match fit {
                 Fit::Yes => true,
                 Fit::No => false,
                 Fit::Unsure => {
                     let end = changed(directory).map(|(seconds, rest)| (seconds + TOGETHER_SECONDS, rest));
-                    is_same
-                        && lockfile.installer.has_finished(directory)
-                        && together().all(|lockfile| changed_lockfile(worktree, lockfile) <= end)
+                    is_same && together().all(|lockfile| changed_lockfile(worktree, lockfile) <= end)
                 }
             }
         };

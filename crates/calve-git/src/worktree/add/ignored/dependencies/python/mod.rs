@@ -60,8 +60,8 @@ fn normalised(name: &str) -> String {
 }
 
 fn judge(directory: &Directory, locked: Option<Vec<Locked>>) -> Fit {
-    let Some(locked) = locked else { return Fit::Unsure };
     let Some(venv) = Venv::read(directory) else { return Fit::No };
+    let Some(locked) = locked else { return Fit::Unsure };
     (!venv.is_interrupted && fits(&locked, &venv)).into()
 }
 
