@@ -105,7 +105,8 @@ pub struct WorktreeDependency {
     pub lockfile: ReceiptPath,
     /// True if what is installed is not what the lockfile names, or was not installed completely.
     pub install_needed: bool,
-    /// The command that installs it, to be run beside the lockfile; null if no install is needed.
+    /// The command that installs it, to be run beside the lockfile; absent if no install is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
 }
 

@@ -161,9 +161,11 @@ impl Project {
     #[track_caller]
     fn is_expected(&self, dependency: &Value, from: &Path, command: Option<&str>) {
         let Installer { directory, lockfile, .. } = self.installer;
-        let expected = json!({
-            "path": directory, "from": from, "lockfile": lockfile, "install_needed": command.is_some(), "command": command,
-        });
+        let mut expected =
+            json!({ "path": directory, "from": from, "lockfile": lockfile, "install_needed": command.is_some() });
+        if let Some(command) = command {
+            expected["command"] = command.into();
+        }
         assert_eq!(*dependency, expected);
     }
 
