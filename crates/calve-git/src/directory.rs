@@ -11,8 +11,8 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat
 /// A lockfile of 20,000 packages has fewer.
 pub(crate) const LARGEST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Seconds and nanoseconds.
-pub(crate) type Time = (i64, i64);
+/// Nanoseconds since 1970.
+pub(crate) type Time = i128;
 
 /// An open directory, with nothing but names and files of text in it.
 pub(crate) struct Directory {
@@ -88,5 +88,5 @@ impl Directory {
 
 #[allow(clippy::unnecessary_cast, reason = "the types differ by platform")]
 fn time(found: &Stat) -> Time {
-    (found.st_mtime as i64, found.st_mtime_nsec as i64)
+    found.st_mtime as i128 * 1_000_000_000 + found.st_mtime_nsec as i128
 }

@@ -19,9 +19,6 @@ impl From<bool> for Fit {
     }
 }
 
-/// Installers write a lockfile, or their own copy of it, and the directory in either order.
-pub(super) const TOGETHER_SECONDS: i64 = 1;
-
 /// A program that fills directories with what a lockfile names.
 pub(super) struct Installer {
     /// The directories that it fills. The first stands for the kind: one directory of a kind belongs to one lockfile.

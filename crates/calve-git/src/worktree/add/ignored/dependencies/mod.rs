@@ -22,7 +22,7 @@ use crate::worktree::add::ignored::rules;
 use crate::worktree::status::Status;
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
-use installers::{Fit, Installer, TOGETHER_SECONDS};
+use installers::{Fit, Installer};
 
 /// A directory of dependencies in a new worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,10 +171,7 @@ impl<'a> Choice<'a> {
             match fit {
                 Fit::Yes => true,
                 Fit::No => false,
-                Fit::Unsure => {
-                    let end = changed(directory).map(|(seconds, rest)| (seconds + TOGETHER_SECONDS, rest));
-                    is_same && together().all(|lockfile| changed_lockfile(worktree, lockfile) <= end)
-                }
+                Fit::Unsure => is_same && together().all(|lockfile| is_older(worktree, lockfile, directory)),
             }
         };
         let is_current = !judged.is_empty() && judged.iter().all(fits);
@@ -222,8 +219,16 @@ fn read(worktree: &Path, path: &Path) -> Option<String> {
     Directory::open(worktree, path.parent()?)?.read(path.file_name()?)
 }
 
-fn changed_lockfile(worktree: &Path, lockfile: &Lockfile<'_>) -> Option<Time> {
-    Directory::open(worktree, lockfile.path.parent()?)?.changed(lockfile.path.file_name()?)
+/// An installer may write its lockfile right after the directory.
+const RIGHT_AFTER: Time = 50_000_000;
+
+/// Returns whether something was installed since the lockfile was written. Caches in the directory do not count.
+fn is_older(worktree: &Path, lockfile: &Lockfile<'_>, directory: &Directory) -> bool {
+    let beside = lockfile.path.parent().and_then(|beside| Directory::open(worktree, beside));
+    let written = beside.zip(lockfile.path.file_name()).and_then(|(beside, name)| beside.changed(name));
+    let names = directory.names().into_iter().filter(|name| !name.starts_with('.'));
+    let installed = names.filter_map(|name| directory.changed(name)).max().max(changed(directory));
+    written.zip(installed).is_some_and(|(written, installed)| written <= installed + RIGHT_AFTER)
 }
 
 /// Returns when something was installed into a directory last. That of a virtual environment is not the one that changes.

@@ -1,12 +1,15 @@
 //! pnpm: `node_modules/.pnpm/lock.yaml`, its copy of the lockfile that it has installed, against `pnpm-lock.yaml`.
 
-use super::installers::{Fit, TOGETHER_SECONDS};
+use super::installers::Fit;
 use crate::directory::{Directory, Time};
 
 pub(super) const WITNESS: &str = ".modules.yaml";
 
 /// Written after every link has been made.
 const COPY: &str = ".pnpm/lock.yaml";
+
+/// pnpm writes its copy to another name first, in the same directory: that is modified a little later than the copy.
+const RENAMES_WITHIN: Time = 1_000_000_000;
 
 pub(super) fn judge(directory: &Directory, lockfiles: &[&str]) -> Fit {
     if !directory.has(WITNESS) {
@@ -17,7 +20,7 @@ pub(super) fn judge(directory: &Directory, lockfiles: &[&str]) -> Fit {
     let (Some(copy), Some(wanted)) = (directory.read(COPY), lockfiles.first()) else { return Fit::Unsure };
     let is_same = copy.lines().eq(wanted.lines());
     // One that was killed has added a version to the store, or has linked another one that was there already.
-    let is_whole = store <= (end.0 + TOGETHER_SECONDS, end.1) && links(directory).all(|made| made <= end);
+    let is_whole = store <= end + RENAMES_WITHIN && links(directory).all(|made| made <= end);
     (is_same && is_whole).into()
 }
 
