@@ -33,12 +33,11 @@ pub fn other_values(root: &Path, carried: &[PathBuf], variables: &[(String, Stri
 
 /// Returns the value that the last line for a variable gives it.
 fn set<'t>(text: &'t str, variable: &str) -> Option<&'t str> {
-    let lines = text.lines().filter_map(|line| {
+    let value = text.lines().rev().find_map(|line| {
         let line = line.trim_start();
         let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
         (name.trim() == variable).then(|| value.trim())
-    });
-    let value = lines.last()?;
+    })?;
     match value.chars().next() {
         Some(quote @ ('"' | '\'')) => value[1..].split(quote).next(),
         _ => value.split(" #").next().map(str::trim_end),

@@ -14,8 +14,8 @@ use calve_git::environment::{
 use calve_git::escape::{Action, AuditReport};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
-    self, AddIntent, AddOptions, AddPlan, AddReport, IgnoredEntries, LeftBehindReason, LeftEntry,
-    NotClonedReason, Trust, UncommittedChanges,
+    self, AddIntent, AddOptions, AddPlan, AddReport, IgnoredEntries, LeftBehindReason, LeftEntry, NotClonedReason,
+    Trust, UncommittedChanges,
 };
 
 use crate::cli::worktree::{AddArguments, DataFrom};
@@ -374,7 +374,8 @@ fn env_files(
         return Ok(Vec::new());
     }
     let wanted_one = wanted.map(|path| Ok((path.to_path_buf(), write_env_file(&added.path, path, variables)?)));
-    let followed = env::followed(&added.env_files, configured).into_iter().filter(|path| Some(path.as_path()) != wanted);
+    let followed =
+        env::followed(&added.env_files, configured).into_iter().filter(|path| Some(path.as_path()) != wanted);
     let followed = followed.map(|path| {
         let outcome = follow_env_file(&added.path, &added.donor, &path, variables)?;
         Ok((path, outcome))

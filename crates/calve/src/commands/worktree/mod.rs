@@ -2,10 +2,10 @@
 
 pub(crate) mod add;
 mod agent;
-pub(crate) mod dependencies;
 mod cd;
 mod check;
 mod convert;
+pub(crate) mod dependencies;
 mod list;
 mod prune;
 mod remove;

@@ -137,7 +137,8 @@ impl Project {
         command.env("UV_CACHE_DIR", path("uv")).env("UV_OFFLINE", "1").env("UV_PYTHON_DOWNLOADS", "never");
         command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", packages).env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
         command.env("POETRY_VIRTUALENVS_IN_PROJECT", "1").env("POETRY_CACHE_DIR", path("poetry"));
-        for inherited in ["VIRTUAL_ENV", "PYTHONPATH", "CI", "UV_INDEX_URL", "UV_FIND_LINKS", "PYTHONDONTWRITEBYTECODE"] {
+        for inherited in ["VIRTUAL_ENV", "PYTHONPATH", "CI", "UV_INDEX_URL", "UV_FIND_LINKS", "PYTHONDONTWRITEBYTECODE"]
+        {
             command.env_remove(inherited);
         }
         command
@@ -412,16 +413,17 @@ fn an_environment_that_was_not_finished_fits_nothing() {
     repo.add(["f1"]);
     repo.write("requirements.txt", "django==4\n");
     repo.commit("4");
-    repo.calve(["add", "f2", "--base", "f1"]).succeeds().says(&[
-        "`.venv` does not fit `requirements.txt`: run `pip install -r requirements.txt`",
-    ]);
+    repo.calve(["add", "f2", "--base", "f1"])
+        .succeeds()
+        .says(&["`.venv` does not fit `requirements.txt`: run `pip install -r requirements.txt`"]);
 }
 
 #[test]
 fn the_lockfile_whose_installer_has_filled_the_directory_counts() {
     let repo = Repo::anywhere();
     let lockfile = |version: u32| {
-        json!({ "lockfileVersion": 3, "packages": { "node_modules/dep": { "version": version.to_string() } } }).to_string()
+        json!({ "lockfileVersion": 3, "packages": { "node_modules/dep": { "version": version.to_string() } } })
+            .to_string()
     };
     let plan = |words: &[&str]| {
         let arguments = [&["add", "-n", "--json", "--detach", "main"], words].concat();
@@ -430,7 +432,10 @@ fn the_lockfile_whose_installer_has_filled_the_directory_counts() {
         (one["lockfile"].as_str().unwrap().to_owned(), one["install_needed"].as_bool().unwrap())
     };
     repo.write("package-lock.json", &lockfile(1));
-    repo.write("yarn.lock", "# yarn lockfile v1\n\n\ndep@1:\n  version \"1.0.0\"\n  resolved \"https://h/dep.tgz#1\"\n");
+    repo.write(
+        "yarn.lock",
+        "# yarn lockfile v1\n\n\ndep@1:\n  version \"1.0.0\"\n  resolved \"https://h/dep.tgz#1\"\n",
+    );
     repo.commit("two lockfiles");
     assert_eq!(plan(&[]), ("package-lock.json".into(), true));
     repo.write("node_modules/.yarn-integrity", "{\"lockfileEntries\": {\"dep@1\": \"https://h/dep.tgz#1\"}}");

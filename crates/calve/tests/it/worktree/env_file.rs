@@ -161,7 +161,8 @@ fn a_file_that_the_configuration_names_is_written_where_git_ignores_it() {
     assert_eq!(line(&one, ".env.local"), format!("WEB_PORT={}", number(281)));
     is_clean(&one);
     // The option names another one. What the donor has is followed all the same.
-    let document = repo.within(&one, &["worktree", "add", "two", "--env-file", ".env.mine", "--json"]).succeeds().json();
+    let document =
+        repo.within(&one, &["worktree", "add", "two", "--env-file", ".env.mine", "--json"]).succeeds().json();
     let paths: Vec<_> = document["env_files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
     assert_eq!(paths, [".env.mine", ".env.local"]);
     // As written by hand, behind a link, tracked, and where git would show it.
@@ -194,10 +195,15 @@ fn a_carried_file_with_the_donors_values_is_named() {
     repo.write(".env.none", "PATH=/bin\n#WEB_PORT=1\n");
     let ran = repo.adding("one").succeeds();
     let read = "programs that read it do not use this worktree's; write `.env.local`, or start them with `calve exec`";
-    let ran = ran.says(&[&format!("`.env` sets API_PORT and WEB_PORT: {read}"), &format!("`packages/a/.env.test` sets WEB_PORT: {read}")]);
+    let ran = ran.says(&[
+        &format!("`.env` sets API_PORT and WEB_PORT: {read}"),
+        &format!("`packages/a/.env.test` sets WEB_PORT: {read}"),
+    ]);
     assert!(!ran.stderr.contains(".env.none") && !ran.stderr.contains("SECRET"), "{}", ran.stderr);
     let document = repo.adding("two").args(["--json", "--env-file", ".env.local"]).succeeds();
-    let document = document.says(&["`.env` sets API_PORT and WEB_PORT too: start programs that do not read `.env.local` with `calve exec`"]);
+    let document = document.says(&[
+        "`.env` sets API_PORT and WEB_PORT too: start programs that do not read `.env.local` with `calve exec`",
+    ]);
     let expected = serde_json::json!([
         { "path": ".env", "variables": ["API_PORT", "WEB_PORT"] },
         { "path": "packages/a/.env.test", "variables": ["WEB_PORT"] },

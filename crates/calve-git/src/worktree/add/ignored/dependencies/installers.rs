@@ -53,7 +53,13 @@ pub(super) static INSTALLERS: [Installer; 17] = [
     venv("pylock.toml", python::pylock, "uv pip sync pylock.toml"),
     venv("requirements*.txt", python::requirements, "pip install -r FILE"),
     // Cargo looks at each file itself, and builds what differs.
-    Installer { directories: &["target"], lockfile: "Cargo.lock", witnesses: &[], judge: always, command: "cargo build" },
+    Installer {
+        directories: &["target"],
+        lockfile: "Cargo.lock",
+        witnesses: &[],
+        judge: always,
+        command: "cargo build",
+    },
     vendor("go.mod", vendored::GO, vendored::go, "go mod vendor"),
     vendor("composer.lock", vendored::COMPOSER, vendored::composer, "composer install"),
     vendor("Gemfile.lock", vendored::BUNDLER, vendored::bundler, "bundle install"),

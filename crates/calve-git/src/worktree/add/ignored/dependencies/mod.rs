@@ -272,3 +272,50 @@ fn likely(worktree: &Path, beside: &Path, kind: &str) -> Vec<PathBuf> {
     let all = Installer::directories(kind).map(|name| beside.join(name));
     all.filter(|path| fs_err::symlink_metadata(worktree.join(path)).is_ok_and(|found| found.is_dir())).collect()
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fuzz_lockfiles() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = "lib/python3.11/site-packages";
+        for (path, text) in [
+            (".package-lock.json", "{\"lockfileVersion\": 3, \"packages\": {}}"),
+            (".modules.yaml", ""),
+            (".pnpm/lock.yaml", "lockfileVersion: '9.0'\n"),
+            (".yarn-integrity", "{\"lockfileEntries\": {\"a@1\": \"\"}}"),
+            (".yarn-state.yml", "\"a@npm:1\":\n  locations:\n    - \"node_modules/a\"\n"),
+            ("pyvenv.cfg", "version = 3.11.7\n"),
+            (&*format!("{site}/a-1.dist-info/INSTALLER"), "pip\n"),
+            ("modules.txt", "# a v1\n## explicit\n"),
+            ("composer/installed.json", "{\"packages\": []}"),
+            ("bundle/ruby/3.1.0/specifications/a-1.gemspec", ""),
+        ] {
+            let path = folder.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        let directory = Directory::open(folder.path(), Path::new("")).unwrap();
+        let seeds: [&[u8]; 10] = [
+            b"{\"lockfileVersion\": 3, \"packages\": {\"node_modules/a\": {\"version\": \"1\", \"optional\": true}}}",
+            b"# yarn lockfile v1\n\n\n\"a@>=1, <2\", b@1:\n  resolved \"x\"\n",
+            b"\n__metadata:\n  version: 8\n\n\"a@npm:1\":\n  resolution: \"a@npm:1\"\n  dependencies:\n    b: \"npm:1\"\n",
+            b"version = 1\n[[package]]\nname = \"a\"\nversion = \"1\"\nsource = { editable = \".\" }\ndependencies = [{ name = \"a\" }]\n",
+            b"[[package]]\nname = \"a\"\nversion = \"1.*\"\ngroups = [\"main\"]\n[metadata]\nlock-version = \"2.1\"\nlock_version = \"4.5\"\n",
+            b"{\"default\": {\"a\": {\"version\": \"==1\", \"markers\": \"os_name == 'nt'\"}}}",
+            b"a[x]==1.0 ; os_name == 'nt' \\\n --hash=x\nb @ git+https://h/b@v1#egg=b\n",
+            b"require a v1\nrequire (\n\tb v2\n)\n",
+            b"{\"packages\": [{\"name\": \"a\", \"version\": \"1\"}]}",
+            b"GEM\n  specs:\n    a (1)\n",
+        ];
+        calve_testkit::fuzz(&seeds, |input| {
+            if let Ok(text) = std::str::from_utf8(input) {
+                for installer in &installers::INSTALLERS {
+                    (installer.judge)(&directory, &[text]);
+                }
+            }
+        });
+    }
+}

@@ -83,7 +83,8 @@ pub(super) fn composer(directory: &Directory, lockfiles: &[&str]) -> Fit {
 
 pub(super) fn bundler(directory: &Directory, lockfiles: &[&str]) -> Fit {
     let Some(rubies) = directory.directory("bundle/ruby") else { return Fit::No };
-    let specifications = rubies.names().into_iter().filter_map(|version| rubies.directory(version)?.directory("specifications"));
+    let specifications =
+        rubies.names().into_iter().filter_map(|version| rubies.directory(version)?.directory("specifications"));
     let installed: HashSet<String> = specifications.flat_map(|found| found.names()).collect();
     lockfiles.first().is_some_and(|text| has_gems(text, &installed)).into()
 }

@@ -108,7 +108,8 @@ fn is_installed(lockfile: &str, installed: &HashSet<String>) -> bool {
     if installed.iter().any(|locator| locator != "__metadata" && !known.contains(&**locator)) {
         return false;
     }
-    let names: HashSet<&str> = installed.iter().filter_map(|locator| locator.split_once("@patch:")).map(|x| x.0).collect();
+    let names: HashSet<&str> =
+        installed.iter().filter_map(|locator| locator.split_once("@patch:")).map(|x| x.0).collect();
     let is_there = |entry: &Entry<'_>| {
         let is_linked = ["@link:", "@portal:", "@workspace:"].iter().any(|kind| entry.resolution.contains(kind));
         is_linked || installed.contains(entry.resolution) || names.contains(name(entry.resolution))
@@ -149,7 +150,9 @@ fn berry_entries(lockfile: &str) -> Vec<(&str, Entry<'_>)> {
         }
         let Some((_, entry)) = entries.last_mut() else { continue };
         let text = line.trim_start();
-        let Some((key, value)) = text.split_once(": ").or_else(|| Some((text.strip_suffix(':')?, ""))) else { continue };
+        let Some((key, value)) = text.split_once(": ").or_else(|| Some((text.strip_suffix(':')?, ""))) else {
+            continue;
+        };
         let key = unquoted(key);
         match (line.len() - text.len(), key) {
             (2, "resolution") => entry.resolution = unquoted(value),
@@ -264,7 +267,8 @@ __metadata:
     fn the_entries_of_version_1_are_read() {
         let text = "# yarn lockfile v1\n\n\n\"@s/a@^1.0.0\", \"a@>=1, <2\", b@1:\n  version \"1.2.0\"\n  resolved \"https://h/a.tgz#1\"\n  \
             dependencies:\n    c \"^1\"\n\n\"c@file:./c\":\n  version \"1.0.0\"\n";
-        let expected = [("@s/a@^1.0.0", "https://h/a.tgz#1"), ("a@>=1, <2", "https://h/a.tgz#1"), ("b@1", "https://h/a.tgz#1")];
+        let expected =
+            [("@s/a@^1.0.0", "https://h/a.tgz#1"), ("a@>=1, <2", "https://h/a.tgz#1"), ("b@1", "https://h/a.tgz#1")];
         let mut expected: HashMap<String, String> = expected.map(|(a, b)| (a.to_owned(), b.to_owned())).into();
         expected.insert("c@file:./c".into(), String::new());
         assert_eq!(entries(text), expected);

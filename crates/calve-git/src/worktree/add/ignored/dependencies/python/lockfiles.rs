@@ -64,12 +64,14 @@ fn tables_of<'v, 'd>(value: &'v DeValue<'d>) -> Vec<&'v DeTable<'d>> {
 }
 
 fn is_projects_own(package: &DeTable<'_>) -> bool {
-    table(package, "source").is_some_and(|source| ["editable", "virtual"].iter().any(|kind| source.get(*kind).is_some()))
+    table(package, "source")
+        .is_some_and(|source| ["editable", "virtual"].iter().any(|kind| source.get(*kind).is_some()))
 }
 
 fn uv_package(package: &DeTable<'_>) -> Locked {
     let source = table(package, "source");
-    let is_local = source.is_some_and(|source| !["registry", "git", "url"].iter().any(|kind| source.get(*kind).is_some()));
+    let is_local =
+        source.is_some_and(|source| !["registry", "git", "url"].iter().any(|kind| source.get(*kind).is_some()));
     let revision = source.and_then(|source| string(source, "git")?.rsplit_once('#'));
     let markers: Vec<&str> = strings(package, "resolution-markers").collect();
     Locked {
@@ -95,7 +97,8 @@ fn follow(packages: &[&DeTable<'_>], locked: &mut [Locked], group: &str, needed:
         let name = normalised(string(next, "name").unwrap_or_default());
         let Some(all) = by_name.get(&name) else { continue };
         for &at in all {
-            let is_meant = string(next, "version").is_none_or(|version| string(packages[at], "version") == Some(version));
+            let is_meant =
+                string(next, "version").is_none_or(|version| string(packages[at], "version") == Some(version));
             if is_meant && !locked[at].groups.iter().any(|known| known == group) && !is_projects_own(packages[at]) {
                 locked[at].groups.push(group.to_owned());
                 open.extend(tables(packages[at], "dependencies"));
@@ -168,7 +171,8 @@ pub(super) fn pipenv(text: &str) -> Option<Vec<Locked>> {
     let document: serde_json::Value = serde_json::from_str(text).ok()?;
     let document = document.as_object().filter(|document| document.contains_key("default"))?;
     let groups = document.iter().filter(|(group, _)| *group != "_meta");
-    let all = groups.flat_map(|(group, packages)| packages.as_object().into_iter().flatten().map(move |one| (group, one)));
+    let all =
+        groups.flat_map(|(group, packages)| packages.as_object().into_iter().flatten().map(move |one| (group, one)));
     let one = |(group, (name, package)): (&String, (&String, &serde_json::Value))| {
         let said = |key: &str| package.get(key).and_then(serde_json::Value::as_str);
         Locked {
@@ -189,9 +193,14 @@ mod tests {
     /// A package in a few words: `name version groups marker`.
     fn shown(locked: Option<Vec<Locked>>) -> Vec<String> {
         let one = |one: Locked| {
-            let version = one.version.unwrap_or_else(|| "any".into()) + &one.revision.map(|revision| format!("@{revision}")).unwrap_or_default();
+            let version = one.version.unwrap_or_else(|| "any".into())
+                + &one.revision.map(|revision| format!("@{revision}")).unwrap_or_default();
             let groups: Vec<_> = one.groups.iter().map(|group| if group == MAIN { "main" } else { group }).collect();
-            format!("{} {version} {}", one.name, [&groups[..], &Vec::from_iter(one.marker.as_deref())].concat().join(" "))
+            format!(
+                "{} {version} {}",
+                one.name,
+                [&groups[..], &Vec::from_iter(one.marker.as_deref())].concat().join(" ")
+            )
         };
         locked.unwrap().into_iter().map(one).map(|line| line.trim_end().to_owned()).collect()
     }

@@ -105,7 +105,10 @@ impl Venv {
 
 fn site_packages(directory: &Directory) -> Option<Directory> {
     let lib = directory.directory("lib")?;
-    lib.names().iter().filter(|name| name.starts_with("python")).find_map(|name| lib.directory(name)?.directory("site-packages"))
+    lib.names()
+        .iter()
+        .filter(|name| name.starts_with("python"))
+        .find_map(|name| lib.directory(name)?.directory("site-packages"))
 }
 
 /// Returns when a package was last added to the environment or removed.
@@ -129,18 +132,19 @@ fn fits(locked: &[Locked], venv: &Venv) -> bool {
     let groups: HashSet<&str> = of_one_group.chain([MAIN]).collect();
     by_name.values().all(|all| match venv.packages.get(&all[0].name) {
         Some(found) => found.is_whole && all.iter().any(|one| found.is(one)),
-        None => !all.iter().any(|one| {
-            holds(one) == Some(true) && one.groups.iter().any(|group| groups.contains(group.as_str()))
-        }),
+        None => !all
+            .iter()
+            .any(|one| holds(one) == Some(true) && one.groups.iter().any(|group| groups.contains(group.as_str()))),
     })
 }
 
 impl InstalledPackage {
     fn is(&self, locked: &Locked) -> bool {
         locked.version.as_ref().is_none_or(|version| version::is(&self.version, version))
-            && locked.revision.as_ref().is_none_or(|revision| {
-                self.origin.as_ref().is_some_and(|origin| origin.contains(revision.as_str()))
-            })
+            && locked
+                .revision
+                .as_ref()
+                .is_none_or(|revision| self.origin.as_ref().is_some_and(|origin| origin.contains(revision.as_str())))
     }
 }
 

@@ -37,7 +37,8 @@ fn requirement(line: &str, group: &str) -> Option<Locked> {
         return None;
     }
     let rest = rest.trim_start();
-    let rest = rest.strip_prefix('[').and_then(|extras| extras.split_once(']')).map_or(rest, |(_, rest)| rest.trim_start());
+    let rest =
+        rest.strip_prefix('[').and_then(|extras| extras.split_once(']')).map_or(rest, |(_, rest)| rest.trim_start());
     let revision = rest.strip_prefix('@').filter(|address| address.trim_start().starts_with("git+"));
     let revision = revision.and_then(|address| address.split('#').next()?.rsplit_once('@'));
     // `git@host` is no revision.
