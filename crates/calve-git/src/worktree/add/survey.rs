@@ -189,10 +189,8 @@ pub(crate) fn survey(
                 && rules.leave(path, true).is_none()
                 && !collides(path)
         };
-        let is_changed = |path: &Path| changed.contains(path.as_os_str().as_encoded_bytes());
-        let (tracked, roots, worktrees) = (&tracked, &roots[..], &repository.worktrees[..]);
-        let choice = Choice { tracked, donor, roots, worktrees, wanted: &wanted, is_changed: &is_changed };
-        dependencies = choice.dependencies()?;
+        let (tracked, roots, changed, worktrees) = (&tracked, &roots, &changed, &repository.worktrees);
+        dependencies = Choice { tracked, donor, roots, worktrees, wanted: &wanted, changed }.dependencies()?;
     }
     let replaced = replaced(donor, &dependencies, &mut roots, &mut left);
     if options.changes == UncommittedChanges::Carry {

@@ -19,7 +19,7 @@ use crate::paths::path_of;
 use crate::repository::Worktree;
 use crate::worktree::add::ignored::CarriedRoot;
 use crate::worktree::add::ignored::rules;
-use crate::worktree::status::Status;
+use crate::worktree::status::{GitPath, Status};
 use crate::worktree::tracked::TrackedFiles;
 use crate::worktree::tracked::index::{Index, IndexEntry};
 use installers::{Fit, Installer};
@@ -81,8 +81,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) worktrees: &'a [Worktree],
     /// Whether a directory of dependencies is to be carried at all.
     pub(crate) wanted: &'a dyn Fn(&Path) -> bool,
-    /// Whether the donor's version of a tracked file is carried, although it is not the commit's.
-    pub(crate) is_changed: &'a dyn Fn(&Path) -> bool,
+    /// Tracked files that are carried as the donor has them, although that is not the commit's version.
+    pub(crate) changed: &'a HashSet<GitPath>,
 }
 
 impl<'a> Choice<'a> {
@@ -199,7 +199,7 @@ impl<'a> Choice<'a> {
     }
 
     fn is_donors(&self, lockfile: &Lockfile<'_>) -> bool {
-        self.tracked.is_cloned(lockfile.path.as_os_str().as_encoded_bytes()) || (self.is_changed)(&lockfile.path)
+        self.tracked.is_cloned(&lockfile.entry.path) || self.changed.contains(&lockfile.entry.path)
     }
 
     /// Returns what the new worktree's lockfile will say. `None` if that is too much, or no text.
