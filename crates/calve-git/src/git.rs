@@ -162,6 +162,21 @@ impl Git {
         self.judged(arguments, output)
     }
 
+    /// Returns the contents of an object that is a file; `None` if it is not here, or has more than `most` bytes.
+    pub(crate) fn blob(&self, oid: &str, most: u64) -> Result<Option<Vec<u8>>> {
+        let start = Error::start(&self.directory);
+        let mut command = self.command();
+        // Git before 2.45 fetches it all the same.
+        command.args(["cat-file", "blob", oid]).env("GIT_NO_LAZY_FETCH", "1");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(start)?;
+        let mut contents = Vec::new();
+        let read = child.stdout.take().map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut contents));
+        // Its output is closed, which ends a git that has more to say.
+        let status = child.wait().map_err(start)?;
+        read.map_err(start)?;
+        Ok(Some(contents).filter(|contents| status.success() && contents.len() as u64 <= most))
+    }
+
     /// Runs git as [`Git::run`] does where it talks to a server. Ends it where it would not end itself.
     pub(crate) fn transfer<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<()> {
         let events = tempfile::NamedTempFile::new()?;

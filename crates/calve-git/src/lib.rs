@@ -4,6 +4,7 @@
 
 pub mod advise;
 mod config;
+mod directory;
 pub mod environment;
 mod error;
 pub mod escape;

@@ -46,6 +46,9 @@ pub struct WorktreeAddReceipt {
     /// The files that the ports were to be written to. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env_files: Vec<EnvFileReceipt>,
+    /// Carried `.env` and `.env.*` files that give variables of this worktree other values. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_values: Vec<OtherValuesReceipt>,
     /// The number of uncommitted files of the source that the new worktree does not have.
     pub uncommitted: u64,
     /// References from the new worktree into other trees.
@@ -100,8 +103,11 @@ pub struct WorktreeDependency {
     pub from: ReceiptPath,
     /// Its lockfile, relative to the worktree.
     pub lockfile: ReceiptPath,
-    /// True if the lockfiles differ, so that an install is needed.
+    /// True if what is installed is not what the lockfile names, or was not installed completely.
     pub install_needed: bool,
+    /// The command that installs it, to be run beside the lockfile; absent if no install is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// A reference from a worktree into another tree.
@@ -218,6 +224,16 @@ pub struct EnvFileReceipt {
     pub outcome: &'static str,
     /// True if git ignores the file; null if it was not written.
     pub ignored: Option<bool>,
+}
+
+/// A carried file with the values of another worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OtherValuesReceipt {
+    /// The path in the worktree.
+    pub path: ReceiptPath,
+    /// The names of the variables.
+    pub variables: Vec<String>,
 }
 
 /// The report of `calve env`.

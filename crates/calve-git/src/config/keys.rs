@@ -51,6 +51,7 @@ pub(crate) const KEYS: [(&str, &[(&str, Say)]); 5] = [
             ("exclude", Say::Holds),
             ("secrets", Say::Holds),
             ("spares", Say::Proposes),
+            ("env-file", Say::Holds),
         ],
     ),
     ("hooks", &[("post-add", Say::Proposes), ("pre-remove", Say::Proposes)]),

@@ -6,13 +6,14 @@ mod recipe;
 mod text;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::keys::{DATABASE, SERVICE, holds};
 use crate::config::text::{ConfigText, read};
+use crate::environment::env_file_inside;
 use crate::error::Result;
 use crate::place::Place;
 use crate::repository::Repository;
@@ -48,6 +49,8 @@ pub struct Config {
     pub secrets: Option<Secrets>,
     /// `[worktree] spares`: how many spares of the worktree should be ready, and whether the user says so.
     pub spares: Option<SparesRequest>,
+    /// `[worktree] env-file`: the file in each new worktree that its variables are written to.
+    pub env_file: Option<PathBuf>,
     pub hooks: Hooks,
     /// `[db.NAME] standby`: how many servers of the template NAME should wait.
     pub standbys: BTreeMap<String, usize>,
@@ -169,6 +172,11 @@ impl Config {
                 "spares" => {
                     let count = at.number(value, "spares")?;
                     self.spares = Some(SparesRequest { count, is_own: holds(at.author, "worktree", "spares") });
+                }
+                "env-file" => {
+                    let path = env_file_inside(&at.string(value, "env-file")?);
+                    self.env_file =
+                        Some(path.map_err(|reason| at.error(Some(value.span()), &format!("`env-file`: {reason}")))?);
                 }
                 other => return Err(at.unknown_key(key.span(), "worktree", other)),
             }
@@ -338,6 +346,8 @@ mod tests {
             config.take(file, &format!("worktree.spares = {count}")).unwrap();
             assert_eq!(config.spares, Some(SparesRequest { count, is_own }));
         }
+        config.take(SHARED, "worktree.env-file = './.env.local'").unwrap();
+        assert_eq!(config.env_file.as_deref(), Some(Path::new(".env.local")));
         config.take(SHARED, "db.shop.standby = 4\n[db.'a b']\nstandby = 0x2").unwrap();
         config.take(LOCAL, "[db.shop]\nstandby = 0").unwrap();
         assert_eq!(config.standbys, BTreeMap::from([("a b".into(), 2), ("shop".into(), 0)]));
@@ -368,6 +378,8 @@ mod tests {
             ("[worktree]\npath = '{branch}{user}'", 2, 8, "nothing else"),
             ("[worktree]\ninclude = ['a', 7]", 2, 17, "text"),
             ("[worktree]\nspares = 'two'", 2, 10, "whole number"),
+            ("[worktree]\nenv-file = '../x'", 2, 12, "relative to its root"),
+            ("[worktree]\nenv-file = '.git/x'", 2, 12, "relative to its root"),
             ("spares = 1", 1, 1, "below `[worktree]`"),
             ("hooks = 7", 1, 9, "table"),
             ("[hooks]\n\npost_add = 'x'", 3, 1, "did you mean `post-add`?"),

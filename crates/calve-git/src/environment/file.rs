@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use calve_core::{ReplacedFile, ShownPath};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
@@ -36,6 +36,17 @@ pub enum EnvFile {
     NotIgnored,
     /// It was not followed, because this worktree has no such directory.
     NoDirectory,
+}
+
+/// Accepts a path that can lead to nothing but a file of the worktree's own.
+pub fn env_file_inside(text: &str) -> std::result::Result<PathBuf, String> {
+    let path: PathBuf = Path::new(text).components().filter(|part| *part != Component::CurDir).collect();
+    let is_inside =
+        path.components().all(|part| matches!(part, Component::Normal(name) if !name.eq_ignore_ascii_case(".git")));
+    match is_inside && path.file_name().is_some() && !text.ends_with('/') {
+        true => Ok(path),
+        false => Err("it is the path of a file in the new worktree, relative to its root".into()),
+    }
 }
 
 /// Returns the text of such a file of this name: for mise, if it is a TOML file.

@@ -1,6 +1,7 @@
 //! A worktree's environment: the ports that `[ports]` of `.calve.toml` asks for, leased so that no two worktrees have the same one; and whose
 //! the data of `[services.NAME]` is.
 
+mod carried;
 mod file;
 mod keeper;
 mod leases;
@@ -9,7 +10,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-pub use file::{EnvFile, env_file_text, follow_env_file, remove_own_env_files, write_env_file};
+pub use carried::{OtherValues, other_values};
+pub use file::{EnvFile, env_file_inside, env_file_text, follow_env_file, remove_own_env_files, write_env_file};
 pub(crate) use file::{is_ignored, is_own_env_file};
 pub(crate) use keeper::SOURCE;
 pub use keeper::{Keeper, data_source, forget_data_source};

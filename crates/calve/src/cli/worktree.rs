@@ -1,8 +1,9 @@
 //! `calve worktree`.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use calve_git::environment::env_file_inside;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 
@@ -28,8 +29,8 @@ pub(crate) enum WorktreeCommand {
 /// is complete. Prints its path.
 ///
 /// BRANCH is checked out when it exists, here or on one remote, and otherwise made; a name that can only be meant for something else, such as
-/// origin/typo, is refused. Directories of dependencies come from the worktree
-/// whose lockfile is that of BRANCH. pr/123 fetches the head of a pull request. Without --trust it gets no secrets, and calve never runs
+/// origin/typo, is refused. Directories of dependencies come from a worktree in which they fit BRANCH's lockfile. pr/123 fetches the head of a
+/// pull request. Without --trust it gets no secrets, and calve never runs
 /// its hooks or programs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -39,7 +40,7 @@ Examples:
   calve worktree add -n pr/123                     say what would be carried, and what not
 
 .calve.toml, at the root of the repository:
-  [worktree]  path, include, exclude, secrets, spares
+  [worktree]  path, include, exclude, secrets, spares, env-file
   [hooks]     post-add, pre-remove
   [db.NAME]   standby (see `calve db pool --help`)
   [ports]     NAME = NUMBER (see `calve env --help`)
@@ -67,7 +68,7 @@ pub(crate) struct AddArguments {
     #[arg(long)]
     pub(crate) dirty: bool,
     /// Write the worktree's ports and the URLs of its services to this file in it, such as .env.local, unless git tracks it or somebody else made it
-    #[arg(long, value_name = "FILE", value_parser = file_inside)]
+    #[arg(long, value_name = "FILE", value_parser = env_file_inside)]
     pub(crate) env_file: Option<PathBuf>,
     /// The source of the data of services: a worktree, template, or none yet [default: the worktree of the files, else the template]
     #[arg(long, value_name = "WORKTREE|template|none", default_value = "", hide_default_value = true, value_parser = DataFrom::parse)]
@@ -90,17 +91,6 @@ pub(crate) struct AddArguments {
     /// Print the receipt as JSON on stdout (schema calve.worktree-add/1)
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Accepts a path that can lead to nothing but a file of the worktree's own.
-fn file_inside(text: &str) -> Result<PathBuf, String> {
-    let path: PathBuf = Path::new(text).components().filter(|part| *part != Component::CurDir).collect();
-    let is_inside =
-        path.components().all(|part| matches!(part, Component::Normal(name) if !name.eq_ignore_ascii_case(".git")));
-    match is_inside && path.file_name().is_some() && !text.ends_with('/') {
-        true => Ok(path),
-        false => Err("it is the path of a file in the new worktree, relative to its root".into()),
-    }
 }
 
 /// Go to a worktree

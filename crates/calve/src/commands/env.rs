@@ -1,13 +1,13 @@
 //! `calve env` and `calve exec`: a worktree's environment.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use calve_core::{CancelToken, ShownPath};
 use calve_git::Config;
-use calve_git::environment::{EnvFile, Holder, Leases, Port, env_file_text, root_of};
+use calve_git::environment::{EnvFile, Holder, Leases, OtherValues, Port, env_file_text, root_of};
 use calve_git::worktree::{Worktree, WorktreeInfo};
-use calve_receipt::{EnvironmentReceipt, PortReceipt, path};
+use calve_receipt::{EnvironmentReceipt, OtherValuesReceipt, PortReceipt, path};
 
 use crate::cli::env::{EnvArguments, EnvFormat, ExecArguments};
 use crate::commands::services::Services;
@@ -127,6 +127,39 @@ pub(crate) fn say_file(file: &Path, outcome: EnvFile) {
         EnvFile::NotIgnored => format!("left out `{file}`: git does not ignore it here"),
         EnvFile::NoDirectory => format!("left out `{file}`: there is no directory for it"),
     });
+}
+
+/// Lists the files that get the variables without being asked for: those of the donor that Calve made, and the one that the configuration names.
+pub(crate) fn followed(of_donor: &[PathBuf], configured: Option<PathBuf>) -> Vec<PathBuf> {
+    let configured = configured.filter(|path| !of_donor.contains(path));
+    of_donor.iter().cloned().chain(configured).collect()
+}
+
+/// Says which files have the values of another worktree. `written` are those that have this one's.
+pub(crate) fn say_other_values(found: &[OtherValues], written: &[(PathBuf, EnvFile)]) {
+    let is_written = |outcome| matches!(outcome, EnvFile::Written | EnvFile::WrittenUnignored);
+    let written = written.iter().find(|(_, outcome)| is_written(*outcome)).map(|(file, _)| file);
+    for OtherValues { file, variables, .. } in found {
+        let file = ShownPath(file);
+        let variables = match variables.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            _ => variables.concat(),
+        };
+        output::say(&match written {
+            Some(written) => format!(
+                "`{file}` sets {variables} too: start programs that do not read `{}` with `calve exec`",
+                ShownPath(written)
+            ),
+            None => format!(
+                "`{file}` sets {variables}: programs that read it do not use this worktree's; write `.env.local`, or start them with `calve exec`"
+            ),
+        });
+    }
+}
+
+pub(crate) fn other_values_receipts(found: &[OtherValues]) -> Vec<OtherValuesReceipt> {
+    let one = |one: &OtherValues| OtherValuesReceipt { path: path(&one.file), variables: one.variables.clone() };
+    found.iter().map(one).collect()
 }
 
 /// Returns the ports of each of these worktrees. An error is only a warning, because the callers show more than ports.

@@ -8,6 +8,7 @@ mod carry;
 mod check;
 mod configuration;
 mod data;
+mod dependencies;
 mod donors;
 mod env_file;
 mod in_use;

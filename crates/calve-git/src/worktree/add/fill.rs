@@ -17,6 +17,7 @@ use crate::place::{MissingDirectory, StepDown, open_directory, step_down};
 use crate::remedy::Remedy;
 use crate::repository::Repository;
 use crate::trust::{self, Provenance};
+use crate::worktree::add::ignored::dependencies::Dependency;
 use crate::worktree::add::ignored::{LeftBehindReason, LeftEntry};
 use crate::worktree::add::survey::{AddRequest, no_donor, rules_below, survey};
 use crate::worktree::add::{AddOptions, Trust, take_notes};
@@ -34,6 +35,8 @@ pub struct FillReport {
     pub provenance: Provenance,
     /// The entries that were carried.
     pub carried: Vec<PathBuf>,
+    /// Those of them that are directories of dependencies.
+    pub dependencies: Vec<Dependency>,
     /// The files of variables that Calve made for the donor, or for this one.
     pub env_files: Vec<PathBuf>,
     /// The entries that were not, and why.
@@ -117,7 +120,9 @@ pub fn fill(options: &AddOptions) -> Result<FillReport> {
         false => audited(&request, &here, audited_too, options)?,
     };
     let (path, donor, provenance) = (here, request.donor, request.provenance);
-    Ok(FillReport { path, donor, provenance, carried, env_files, left, changed, audit })
+    let mut dependencies = survey.dependencies;
+    dependencies.retain(|one| carried.iter().any(|path| one.path.starts_with(path)));
+    Ok(FillReport { path, donor, provenance, carried, dependencies, env_files, left, changed, audit })
 }
 
 /// Files that belong together and are carried one by one, as git lists them where it does not ignore their whole directory.

@@ -15,7 +15,7 @@ use crate::place::Place;
 use crate::remedy::Remedy;
 use crate::repository::{Repository, joined};
 use crate::trust::{self, ForeignPart, Provenance};
-use crate::worktree::add::ignored::dependencies::{self, Dependency};
+use crate::worktree::add::ignored::dependencies::{Choice, Dependency};
 use crate::worktree::add::ignored::rules::{self, Rules};
 use crate::worktree::add::ignored::{self, CarriedRoot, CarryFacts, LeftBehindReason, LeftEntry};
 use crate::worktree::add::known::KnownDonor;
@@ -189,7 +189,8 @@ pub(crate) fn survey(
                 && rules.leave(path, true).is_none()
                 && !collides(path)
         };
-        dependencies = dependencies::choose(&tracked, donor, &roots, &repository.worktrees, &wanted)?;
+        let (tracked, roots, changed, worktrees) = (&tracked, &roots, &changed, &repository.worktrees);
+        dependencies = Choice { tracked, donor, roots, worktrees, wanted: &wanted, changed }.dependencies()?;
     }
     let replaced = replaced(donor, &dependencies, &mut roots, &mut left);
     if options.changes == UncommittedChanges::Carry {

@@ -2,7 +2,7 @@
 
 use calve_core::{CancelToken, ShownPath};
 use calve_git::Config;
-use calve_git::environment::{follow_env_file, forget_data_source, remove_own_env_files};
+use calve_git::environment::{follow_env_file, forget_data_source, other_values, remove_own_env_files};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, AddOptions, FillReport, LeftBehindReason};
@@ -14,6 +14,7 @@ use crate::commands::env;
 use crate::commands::service_template::Consent;
 use crate::commands::services::Services;
 use crate::commands::worktree::add::lines::UNTRUSTED;
+use crate::commands::worktree::dependencies;
 use crate::failure::Failure;
 use crate::{clone_receipt, consent, home, output};
 
@@ -36,6 +37,7 @@ pub(crate) fn run(arguments: &WorktreeSetupArguments, cancel: &CancelToken) -> R
     for left in filled.left.iter().filter(|left| left.reason == LeftBehindReason::BehindLink) {
         output::say(&format!("warning: `{}` was not carried: {}", ShownPath(&left.path), left.reason.text()));
     }
+    dependencies::say(&filled.dependencies, &filled.donor);
     clone_receipt::changed(&filled.changed).iter().for_each(|line| output::say(line));
     let variables = environment(&filled, cancel)?;
     hook(&filled, variables, cancel)?;
@@ -60,9 +62,13 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
         output::say(&format!("{name}={value}"));
     }
     if !variables.is_empty() {
-        for path in donors {
-            env::say_file(path, follow_env_file(root, &filled.donor, path, &variables)?);
+        let mut written = Vec::new();
+        for path in env::followed(donors, config.env_file) {
+            let outcome = follow_env_file(root, &filled.donor, &path, &variables)?;
+            env::say_file(&path, outcome);
+            written.push((path, outcome));
         }
+        env::say_other_values(&other_values(root, &filled.carried, &variables), &written);
     }
     Ok(variables)
 }

@@ -9,10 +9,12 @@ use std::time::Instant;
 use calve_core::{CancelToken, InlinedBytes, Progress, RemovalWait, RemoveOptions, ShownPath};
 use calve_db::WrittenDataRule;
 use calve_git::Config;
-use calve_git::environment::{EnvFile, Keeper, Port, follow_env_file, forget_data_source, write_env_file};
+use calve_git::environment::{
+    EnvFile, Keeper, OtherValues, Port, follow_env_file, forget_data_source, other_values, write_env_file,
+};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{
-    self, AddIntent, AddOptions, AddPlan, AddReport, Dependency, IgnoredEntries, LeftEntry, Trust, UncommittedChanges,
+    self, AddIntent, AddOptions, AddPlan, AddReport, IgnoredEntries, LeftEntry, Trust, UncommittedChanges,
 };
 
 use crate::cli::worktree::{AddArguments, DataFrom};
@@ -20,6 +22,7 @@ use crate::commands::ahead::EarlyClones;
 use crate::commands::service_template::Consent;
 use crate::commands::services::{LeavingServices, Services};
 use crate::commands::worktree::agent::{self, AgentAnswer};
+use crate::commands::worktree::dependencies;
 use crate::commands::{db, env, protected, reap, spares};
 use crate::failure::Failure;
 use crate::output;
@@ -28,7 +31,7 @@ use crate::wording::{self, unsaved};
 use crate::{consent, home, sys};
 use calve_receipt::{
     CloneReceipt, EnvFileReceipt, HookResult, NotClonedFiles, SkippedEntry, TrackedFiles, TrackedPlan,
-    WorktreeAddReceipt, WorktreeDependency, WorktreePlanReceipt, path, paths,
+    WorktreeAddReceipt, WorktreePlanReceipt, path, paths,
 };
 
 pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), Failure> {
@@ -116,6 +119,7 @@ struct Environment {
     files: Vec<(PathBuf, EnvFile)>,
     /// The source has a configuration, and the commit of this one has none.
     lacks_configuration: bool,
+    other_values: Vec<OtherValues>,
 }
 
 /// Leases the worktree's ports, clones the data of its services, and writes the files that are to have its variables.
@@ -142,9 +146,11 @@ fn environment(
         services.make(&added.path, source.filter(|_| !added.provenance.is_untrusted()), ahead, consent, cancel)?;
     }
     forget_data_source(&added.path)?;
-    let files = env_files(added, arguments.env_file.as_deref(), &env::variables(&ports, &services)?)?;
+    let variables = env::variables(&ports, &services)?;
+    let files = env_files(added, arguments.env_file.as_deref(), config.env_file, &variables)?;
+    let other_values = other_values(&added.path, &added.carried, &variables);
     let lacks_configuration = !has_configuration(&added.path) && has_configuration(&added.donor);
-    Ok(Environment { ports, services, files, lacks_configuration })
+    Ok(Environment { ports, services, files, lacks_configuration, other_values })
 }
 
 /// Returns whether the project's configuration is in a worktree.
@@ -225,6 +231,7 @@ fn options(arguments: &AddArguments, cancel: &CancelToken) -> Result<AddOptions,
 fn env_files(
     added: &AddReport,
     wanted: Option<&Path>,
+    configured: Option<PathBuf>,
     variables: &[(String, String)],
 ) -> Result<Vec<(PathBuf, EnvFile)>, Failure> {
     if variables.is_empty() {
@@ -234,9 +241,12 @@ fn env_files(
         return Ok(Vec::new());
     }
     let wanted_one = wanted.map(|path| Ok((path.to_path_buf(), write_env_file(&added.path, path, variables)?)));
-    let followed = added.env_files.iter().filter(|path| Some(path.as_path()) != wanted);
     let followed =
-        followed.map(|path| Ok((path.clone(), follow_env_file(&added.path, &added.donor, path, variables)?)));
+        env::followed(&added.env_files, configured).into_iter().filter(|path| Some(path.as_path()) != wanted);
+    let followed = followed.map(|path| {
+        let outcome = follow_env_file(&added.path, &added.donor, &path, variables)?;
+        Ok((path, outcome))
+    });
     wanted_one.into_iter().chain(followed).collect()
 }
 
@@ -254,16 +264,6 @@ fn env_file(file: &Path, outcome: EnvFile) -> EnvFileReceipt {
 
 fn left(left: &[LeftEntry]) -> Vec<SkippedEntry> {
     left.iter().map(|left| SkippedEntry { path: path(&left.path), reason: left.reason.text().into() }).collect()
-}
-
-fn dependencies(dependencies: &[Dependency]) -> Vec<WorktreeDependency> {
-    let one = |one: &Dependency| WorktreeDependency {
-        path: path(&one.path),
-        from: path(&one.from),
-        lockfile: path(&one.lockfile),
-        install_needed: !one.is_current,
-    };
-    dependencies.iter().map(one).collect()
 }
 
 fn written(added: &AddReport) -> u64 {
@@ -289,11 +289,12 @@ fn add_receipt(added: &AddReport, environment: &Environment) -> Result<WorktreeA
         },
         carried: paths(&added.carried),
         left: left(&added.left),
-        dependencies: dependencies(&added.dependencies),
+        dependencies: dependencies::receipts(&added.dependencies),
         spares: added.spares.iter().map(CloneReceipt::from).collect(),
         ports: env::receipts(&environment.ports),
         services: environment.services.receipts()?,
         env_files: environment.files.iter().map(|(file, outcome)| env_file(file, *outcome)).collect(),
+        other_values: env::other_values_receipts(&environment.other_values),
         uncommitted: added.uncommitted,
         escapes: super::check::findings(&added.audit),
         post_checkout: added.post_checkout.as_ref().map(|hook| HookResult { exit_code: hook.code }),
@@ -315,6 +316,6 @@ fn plan_receipt(planned: &AddPlan) -> WorktreePlanReceipt {
         carried: paths(&planned.carried),
         secrets: paths(&planned.secrets),
         left: left(&planned.left),
-        dependencies: dependencies(&planned.dependencies),
+        dependencies: dependencies::receipts(&planned.dependencies),
     }
 }

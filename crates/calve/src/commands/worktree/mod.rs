@@ -5,6 +5,7 @@ mod agent;
 mod cd;
 mod check;
 mod convert;
+pub(crate) mod dependencies;
 mod list;
 mod processes;
 mod prune;

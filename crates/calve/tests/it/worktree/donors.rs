@@ -1,4 +1,4 @@
-//! Directories of dependencies come from the worktree whose lockfile fits.
+//! Directories of dependencies come from the worktree in which they fit the lockfile.
 
 use std::process::Command;
 
@@ -6,18 +6,27 @@ use calve_testkit::require_program;
 
 use super::repo::{Repo, is_clean, write};
 
+/// What npm writes, and leaves in `node_modules`, with one package in this version.
+fn lockfile(version: u32) -> String {
+    let package = serde_json::json!({ "version": version.to_string() });
+    serde_json::json!({ "lockfileVersion": 3, "packages": { "node_modules/dep": package } }).to_string()
+}
+
 #[test]
-fn dependencies_come_from_where_the_lockfile_is_the_same() {
+fn dependencies_come_from_where_they_fit_the_lockfile() {
     let repo = Repo::anywhere();
     repo.write("Cargo.lock", "one\n");
+    repo.write("package-lock.json", &lockfile(1));
     repo.commit("cargo");
     let old = repo.add(["old"]);
     write(&old.join("node_modules/dep/index.js"), "module.exports = 'old'\n");
+    write(&old.join("node_modules/.package-lock.json"), &lockfile(1));
     write(&old.join("target/debug/old.o"), "old\n");
-    repo.write("package-lock.json", "{\"new\": true}\n");
+    repo.write("package-lock.json", &lockfile(2));
     repo.write("Cargo.lock", "two\n");
     repo.commit("new locks");
     repo.write("node_modules/dep/index.js", "module.exports = 'new'\n");
+    repo.write("node_modules/.package-lock.json", &lockfile(2));
     repo.settle();
 
     let receipt = repo.calve(["add", "--json", "--base", "old", "like-old"]).succeeds().json();
@@ -33,11 +42,11 @@ fn dependencies_come_from_where_the_lockfile_is_the_same() {
     assert_eq!(fs_err::read_to_string(path.join("node_modules/dep/index.js")).unwrap(), "module.exports = 'new'\n");
 
     repo.git(["switch", "-q", "-c", "third"]);
-    repo.write("package-lock.json", "{\"third\": true}\n");
+    repo.write("package-lock.json", &lockfile(3));
     repo.commit("a third lock");
     repo.git(["switch", "-q", "main"]);
     let ran = repo.calve(["add", "third"]).succeeds();
-    ran.says(&["`node_modules` does not fit `package-lock.json`: an install is still needed"]);
+    ran.says(&["`node_modules` does not fit `package-lock.json`: run `npm ci`"]);
 }
 
 #[test]

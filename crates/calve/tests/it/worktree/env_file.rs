@@ -153,3 +153,66 @@ fn a_file_of_the_donors_is_not_followed_where_git_would_show_it_or_its_directory
         assert_eq!(line(&one, file), format!("WEB_PORT={}", number(222)));
     }
 }
+
+#[test]
+fn a_file_that_the_configuration_names_is_written_where_git_ignores_it() {
+    let repo = with_ports(&format!("web = {}\n[worktree]\nenv-file = \"./.env.local\"", number(280)));
+    let one = repo.added("one");
+    assert_eq!(line(&one, ".env.local"), format!("WEB_PORT={}", number(281)));
+    is_clean(&one);
+    // The option names another one. What the donor has is followed all the same.
+    let document =
+        repo.within(&one, &["worktree", "add", "two", "--env-file", ".env.mine", "--json"]).succeeds().json();
+    let paths: Vec<_> = document["env_files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
+    assert_eq!(paths, [".env.mine", ".env.local"]);
+    // As written by hand, behind a link, tracked, and where git would show it.
+    repo.write(".env.local", "KEY=1\n");
+    repo.adding("hand").succeeds().says(&["Calve did not make `.env.local`"]);
+    let outside = repo.spot.join("outside");
+    fs_err::write(&outside, "outside\n").unwrap();
+    fs_err::remove_file(repo.join(".env.local")).unwrap();
+    fs_err::os::unix::fs::symlink(&outside, repo.join(".env.local")).unwrap();
+    repo.adding("link").succeeds().says(&["was left alone"]);
+    assert_eq!(read(&outside), "outside\n");
+    fs_err::remove_file(repo.join(".env.local")).unwrap();
+    repo.write(".gitignore", "node_modules/\n/target/\n.env\n");
+    repo.commit("shown");
+    let shown = repo.added("shown");
+    assert!(!shown.join(".env.local").exists());
+    is_clean(&shown);
+    // A path that leads elsewhere is a mistake in the file.
+    repo.write(".calve.toml", "[worktree]\nenv-file = \"../x\"\n");
+    repo.commit("elsewhere");
+    repo.adding("elsewhere").fails(1).says(&["line 2, column 12", "relative to its root"]);
+}
+
+#[test]
+fn a_carried_file_with_the_donors_values_is_named() {
+    let repo = with_ports(&format!("web = {}\napi = {}", number(300), number(310)));
+    repo.write(".env", &format!("SECRET=1\nexport WEB_PORT=\"{}\"\nAPI_PORT=1 # one\n", number(300)));
+    repo.write("packages/a/.env.test", "WEB_PORT=1\n");
+    // This one says what the new worktree's says, whatever it is.
+    repo.write(".env.none", "PATH=/bin\n#WEB_PORT=1\n");
+    let ran = repo.adding("one").succeeds();
+    let read = "programs that read it do not use this worktree's; write `.env.local`, or start them with `calve exec`";
+    let ran = ran.says(&[
+        &format!("`.env` sets API_PORT and WEB_PORT: {read}"),
+        &format!("`packages/a/.env.test` sets WEB_PORT: {read}"),
+    ]);
+    assert!(!ran.stderr.contains(".env.none") && !ran.stderr.contains("SECRET"), "{}", ran.stderr);
+    let document = repo.adding("two").args(["--json", "--env-file", ".env.local"]).succeeds();
+    let document = document.says(&[
+        "`.env` sets API_PORT and WEB_PORT too: start programs that do not read `.env.local` with `calve exec`",
+    ]);
+    let expected = serde_json::json!([
+        { "path": ".env", "variables": ["API_PORT", "WEB_PORT"] },
+        { "path": "packages/a/.env.test", "variables": ["WEB_PORT"] },
+    ]);
+    assert_eq!(document.json()["other_values"], expected);
+    // Where the values are the same, there is nothing to say.
+    let [web, api] = [300, 310].map(|at| number(at + 3));
+    repo.write(".env", &format!("WEB_PORT={web}\nAPI_PORT='{api}'\n"));
+    fs_err::remove_dir_all(repo.join("packages")).unwrap();
+    let ran = repo.adding("three").succeeds();
+    assert!(!ran.stderr.contains("sets"), "{}", ran.stderr);
+}

@@ -5,13 +5,14 @@ use std::path::Path;
 
 use calve_core::{ShownPath, SkipReason, Strategy};
 use calve_git::escape::{Action, AuditReport};
-use calve_git::worktree::{AddPlan, AddReport, BranchStart, Dependency, LeftBehindReason, LeftEntry, NotClonedReason};
+use calve_git::worktree::{AddPlan, AddReport, BranchStart, LeftBehindReason, LeftEntry, NotClonedReason};
 use calve_receipt::human::{self, count, duration};
 
 use super::{Environment, written};
 use crate::clone_receipt;
 use crate::commands::env;
 use crate::commands::services::{DataOrigin, Services};
+use crate::commands::worktree::dependencies;
 use crate::failure::Failure;
 use crate::output;
 use crate::wording;
@@ -25,7 +26,7 @@ pub(super) fn say(added: &AddReport, is_detached: bool) {
     if added.provenance.is_untrusted() {
         output::say(UNTRUSTED);
     }
-    say_dependencies(&added.dependencies, &added.donor);
+    dependencies::say(&added.dependencies, &added.donor);
     if added.uncommitted > 0 {
         let stay = if added.uncommitted == 1 { "stays" } else { "stay" };
         output::say(&format!(
@@ -91,6 +92,7 @@ pub(super) fn say_environment(environment: &Environment) -> Result<(), Failure> 
         );
     }
     environment.files.iter().for_each(|(file, outcome)| env::say_file(file, *outcome));
+    env::say_other_values(&environment.other_values, &environment.files);
     Ok(())
 }
 
@@ -194,21 +196,6 @@ fn say_left(left: &[LeftEntry]) {
     }
 }
 
-fn say_dependencies(dependencies: &[Dependency], donor: &Path) {
-    for dependency in dependencies {
-        if dependency.from != donor {
-            output::say(&format!("`{}` comes from `{}`", ShownPath(&dependency.path), ShownPath(&dependency.from)));
-        }
-        if !dependency.is_current {
-            output::say(&format!(
-                "`{}` does not fit `{}`: an install is still needed",
-                ShownPath(&dependency.path),
-                ShownPath(&dependency.lockfile)
-            ));
-        }
-    }
-}
-
 pub(super) fn say_plan(planned: &AddPlan) {
     let branch = on(planned.branch.as_deref(), planned.is_new_branch, planned.start.as_ref(), &planned.head);
     output::say(&format!(
@@ -228,5 +215,5 @@ pub(super) fn say_plan(planned: &AddPlan) {
     for left in &planned.left {
         output::say(&format!("would leave `{}`: {}", ShownPath(&left.path), left.reason.text()));
     }
-    say_dependencies(&planned.dependencies, &planned.donor);
+    dependencies::say(&planned.dependencies, &planned.donor);
 }

@@ -1,0 +1,92 @@
+//! A directory of a worktree, read without following a link. Its files come from a repository or from packages, so none is trusted to be
+//! small, regular or there.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
+
+/// A lockfile of 20,000 packages has fewer.
+pub(crate) const LARGEST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Nanoseconds since 1970.
+pub(crate) type Time = i128;
+
+/// An open directory, with nothing but names and files of text in it.
+pub(crate) struct Directory {
+    directory: OwnedFd,
+}
+
+impl Directory {
+    /// Opens a directory of a worktree, if it is one and no link leads to it.
+    pub(crate) fn open(worktree: &Path, path: &Path) -> Option<Directory> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Directory { directory: openat(CWD, worktree, flags, Mode::empty()).ok()? }.below(path)
+    }
+
+    pub(crate) fn below(self, path: impl AsRef<Path>) -> Option<Directory> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        path.as_ref().components().try_fold(self, |at, component| {
+            let Component::Normal(name) = component else { return None };
+            Some(Directory { directory: openat(&at.directory, name, flags, Mode::empty()).ok()? })
+        })
+    }
+
+    /// Opens a directory in this one.
+    pub(crate) fn directory(&self, path: impl AsRef<Path>) -> Option<Directory> {
+        Directory { directory: self.directory.try_clone().ok()? }.below(path)
+    }
+
+    /// Reads a regular file of text. Nothing is read of a file that is larger than [`LARGEST_BYTES`].
+    pub(crate) fn read(&self, path: impl AsRef<Path>) -> Option<String> {
+        let path = path.as_ref();
+        let directory = self.directory(path.parent()?)?.directory;
+        // A FIFO must not be waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(openat(&directory, path.file_name()?, flags, Mode::empty()).ok()?);
+        let found = file.metadata().ok().filter(|found| found.is_file() && found.len() <= LARGEST_BYTES)?;
+        let mut bytes = Vec::with_capacity(found.len() as usize);
+        file.take(LARGEST_BYTES).read_to_end(&mut bytes).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.stat(path).is_some()
+    }
+
+    /// Returns when an entry, or what `.` names, was last modified.
+    pub(crate) fn changed(&self, path: impl AsRef<Path>) -> Option<Time> {
+        self.stat(path).map(|found| time(&found))
+    }
+
+    /// Returns when the symlink at `path` was made; `None` if something else is there.
+    pub(crate) fn linked(&self, path: &str) -> Option<Time> {
+        let found = self.stat(path)?;
+        FileType::from_raw_mode(found.st_mode).is_symlink().then(|| time(&found))
+    }
+
+    fn stat(&self, path: impl AsRef<Path>) -> Option<Stat> {
+        statat(&self.directory, path.as_ref(), AtFlags::SYMLINK_NOFOLLOW).ok()
+    }
+
+    /// Lists the names of the directory's entries, as far as they are text.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let Ok(entries) = Dir::read_from(&self.directory) else { return Vec::new() };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned));
+        names.filter(|name| name != "." && name != "..").collect()
+    }
+
+    /// Returns whether all these directories are there and none was modified after `end`, at which an installer wrote that it had finished. One
+    /// that was killed later has moved a directory away or put another one in its place.
+    pub(crate) fn is_settled<'p>(&self, mut paths: impl Iterator<Item = &'p str>, end: Time) -> bool {
+        let is_within = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        paths.all(|path| is_within(path) && self.changed(path).is_some_and(|changed| changed <= end))
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the types differ by platform")]
+fn time(found: &Stat) -> Time {
+    found.st_mtime as i128 * 1_000_000_000 + found.st_mtime_nsec as i128
+}

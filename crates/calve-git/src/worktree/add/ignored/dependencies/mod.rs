@@ -1,0 +1,321 @@
+//! Which worktree each directory of dependencies comes from: the one in which that is installed which the new worktree's lockfile names.
+
+mod installers;
+mod npm;
+mod pnpm;
+mod python;
+mod vendored;
+mod yarn;
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::directory::{Directory, LARGEST_BYTES, Time};
+use crate::error::Result;
+use crate::git::Git;
+use crate::paths::path_of;
+use crate::repository::Worktree;
+use crate::worktree::add::ignored::CarriedRoot;
+use crate::worktree::add::ignored::rules;
+use crate::worktree::status::{GitPath, Status};
+use crate::worktree::tracked::TrackedFiles;
+use crate::worktree::tracked::index::{Index, IndexEntry};
+use installers::{Fit, Installer};
+
+/// A directory of dependencies in a new worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dependency {
+    /// Relative to the worktree.
+    pub path: PathBuf,
+    /// The worktree that it was cloned from.
+    pub from: PathBuf,
+    /// The lockfile that it belongs to, relative to the worktree.
+    pub lockfile: PathBuf,
+    /// The command that installs what the lockfile names, to be run beside it. `None` if that is installed.
+    pub command: Option<String>,
+}
+
+/// A lockfile of the new worktree.
+struct Lockfile<'t> {
+    path: PathBuf,
+    installer: &'static Installer,
+    entry: &'t IndexEntry,
+    text: OnceCell<Option<String>>,
+}
+
+/// The lockfiles of one kind in one directory. Dependencies belong to the nearest group above them.
+type Group<'t> = Vec<Lockfile<'t>>;
+type GroupKey = (PathBuf, &'static str);
+
+/// A worktree that things can be taken from.
+struct Candidate<'w> {
+    path: &'w Path,
+    lockfile: PathBuf,
+    /// The command that it needs.
+    command: Option<String>,
+    /// Its lockfile is the new worktree's.
+    is_same: bool,
+    changed: Option<Time>,
+}
+
+impl Candidate<'_> {
+    fn is_right(&self) -> bool {
+        self.command.is_none() && self.is_same
+    }
+
+    /// The one that fits, and of several the newest.
+    fn rank(&self) -> (bool, bool, Option<Time>) {
+        (self.command.is_none(), self.is_same, self.changed)
+    }
+}
+
+/// What the new worktree gets, and where from.
+pub(crate) struct Choice<'a> {
+    pub(crate) tracked: &'a TrackedFiles,
+    pub(crate) donor: &'a Path,
+    /// What the donor has to give.
+    pub(crate) roots: &'a [CarriedRoot],
+    pub(crate) worktrees: &'a [Worktree],
+    /// Whether a directory of dependencies is to be carried at all.
+    pub(crate) wanted: &'a dyn Fn(&Path) -> bool,
+    /// Tracked files that are carried as the donor has them, although that is not the commit's version.
+    pub(crate) changed: &'a HashSet<GitPath>,
+}
+
+impl<'a> Choice<'a> {
+    /// Decides for every lockfile of the new worktree.
+    pub(crate) fn dependencies(&self) -> Result<Vec<Dependency>> {
+        let groups = lockfiles(&self.tracked.index);
+        let mut present: BTreeMap<&GroupKey, Vec<PathBuf>> = groups.keys().map(|key| (key, Vec::new())).collect();
+        for found in dependencies(self.roots.iter().map(|root| root.path.as_path())) {
+            if let Some(of_group) = governing(&found, &groups).and_then(|key| present.get_mut(key)) {
+                of_group.push(found);
+            }
+        }
+        let mut chosen = Vec::new();
+        let mut ignored: HashMap<&Path, HashSet<PathBuf>> = HashMap::new();
+        for (key, present) in present {
+            let Some(best) = self.best(key, &groups[key], &present) else { continue };
+            let found = if best.path == self.donor {
+                present
+            } else {
+                if !ignored.contains_key(best.path) {
+                    let status = Status::of(&Git::at(best.path))?;
+                    let paths: Vec<PathBuf> = status.ignored.iter().map(|found| path_of(&found.path)).collect();
+                    ignored.insert(best.path, dependencies(paths.iter().map(PathBuf::as_path)));
+                }
+                let all = ignored.get(best.path).into_iter().flatten();
+                all.filter(|path| governing(path, &groups) == Some(key) && (self.wanted)(path)).cloned().collect()
+            };
+            for path in found {
+                let (from, lockfile) = (best.path.to_path_buf(), best.lockfile.clone());
+                chosen.push(Dependency { path, from, lockfile, command: best.command.clone() });
+            }
+        }
+        chosen.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(chosen)
+    }
+
+    /// Returns the worktree to take a group's dependencies from, of which the donor has those that are `present`.
+    fn best(&self, (beside, kind): &GroupKey, group: &Group<'_>, present: &[PathBuf]) -> Option<Candidate<'a>> {
+        let own = (!present.is_empty()).then(|| self.candidate(self.donor, group, present));
+        if own.as_ref().is_some_and(Candidate::is_right) {
+            return own;
+        }
+        let others = self.worktrees.iter().filter(|other| other.is_usable() && other.path != self.donor);
+        // Files that a pull request has put there would run in the new worktree.
+        let others = others.filter(|other| !other.provenance.is_untrusted());
+        let with_directories = others.filter_map(|other| {
+            let likely = likely(&other.path, beside, kind);
+            let newest = likely.iter().filter_map(|path| Directory::open(&other.path, path)?.changed(".")).max();
+            likely.iter().any(|path| (self.wanted)(path)).then_some((newest, other, likely))
+        });
+        let mut others: Vec<_> = with_directories.collect();
+        others.sort_by_key(|(newest, ..)| std::cmp::Reverse(*newest));
+        let mut best = own;
+        for (_, other, likely) in others {
+            let candidate = self.candidate(&other.path, group, &likely);
+            let is_right = candidate.is_right();
+            if best.as_ref().is_none_or(|best| candidate.rank() > best.rank()) {
+                best = Some(candidate);
+            }
+            if is_right {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Describes the dependencies of a worktree as a choice.
+    fn candidate(&self, worktree: &'a Path, group: &Group<'_>, present: &[PathBuf]) -> Candidate<'a> {
+        let beside = group[0].path.parent();
+        let is_beside = |path: &&PathBuf| path.parent() == beside;
+        // Those in the packages of a workspace have no witness of their own.
+        let judged = present.iter().filter(|path| is_beside(path) || !present.iter().any(|path| is_beside(&path)));
+        let judged: Vec<Directory> = judged.filter_map(|path| Directory::open(worktree, path)).collect();
+        let has_finished =
+            |lockfile: &&Lockfile<'_>| judged.iter().any(|directory| lockfile.installer.has_finished(directory));
+        let lockfile = group.iter().find(has_finished).unwrap_or(&group[0]);
+        let together = || group.iter().filter(|other| std::ptr::eq(other.installer, lockfile.installer));
+        let is_same = together().all(|lockfile| self.is_same(worktree, lockfile));
+        let texts: Option<Vec<&str>> = together().map(|lockfile| self.text(lockfile)).collect();
+        let fits = |directory: &Directory| {
+            let fit = match &texts {
+                Some(texts) => (lockfile.installer.judge)(directory, texts),
+                None if lockfile.installer.has_finished(directory) => Fit::Unsure,
+                None => Fit::No,
+            };
+            match fit {
+                Fit::Yes => true,
+                Fit::No => false,
+                Fit::Unsure => is_same && together().all(|lockfile| is_older(worktree, lockfile, directory)),
+            }
+        };
+        let is_current = !judged.is_empty() && judged.iter().all(fits);
+        let name = lockfile.path.file_name().unwrap_or_default().to_string_lossy();
+        let command = (!is_current).then(|| lockfile.installer.command.replace("FILE", &name));
+        let changed = judged.iter().filter_map(changed).max();
+        Candidate { path: worktree, lockfile: lockfile.path.clone(), command, is_same, changed }
+    }
+
+    /// Returns whether the file is in the new worktree what it is in this one.
+    fn is_same(&self, worktree: &Path, lockfile: &Lockfile<'_>) -> bool {
+        if worktree == self.donor && self.is_donors(lockfile) {
+            return true;
+        }
+        match (self.text(lockfile), read(worktree, &lockfile.path)) {
+            // Git may have converted the ends of lines.
+            (Some(text), Some(own)) => text.lines().eq(own.lines()),
+            (Some(_), None) => false,
+            (None, _) => {
+                let words = ["hash-object", "--"].map(OsStr::new);
+                let hash = Git::at(worktree).line(&[&words[..], &[lockfile.path.as_os_str()]].concat());
+                hash.is_ok_and(|hash| hash == OsStr::new(&lockfile.entry.hex()))
+            }
+        }
+    }
+
+    fn is_donors(&self, lockfile: &Lockfile<'_>) -> bool {
+        self.tracked.is_cloned(&lockfile.entry.path) || self.changed.contains(&lockfile.entry.path)
+    }
+
+    /// Returns what the new worktree's lockfile will say. `None` if that is too much, or no text.
+    fn text<'l>(&self, lockfile: &'l Lockfile<'_>) -> Option<&'l str> {
+        let text = lockfile.text.get_or_init(|| match self.is_donors(lockfile) {
+            true => read(self.donor, &lockfile.path),
+            false => {
+                let bytes = Git::at(self.donor).blob(&lockfile.entry.hex(), LARGEST_BYTES).ok()??;
+                String::from_utf8(bytes).ok()
+            }
+        });
+        text.as_deref()
+    }
+}
+
+fn read(worktree: &Path, path: &Path) -> Option<String> {
+    Directory::open(worktree, path.parent()?)?.read(path.file_name()?)
+}
+
+/// An installer may write its lockfile right after the directory.
+const RIGHT_AFTER: Time = 50_000_000;
+
+/// Returns whether something was installed since the lockfile was written. Caches in the directory do not count.
+fn is_older(worktree: &Path, lockfile: &Lockfile<'_>, directory: &Directory) -> bool {
+    let beside = lockfile.path.parent().and_then(|beside| Directory::open(worktree, beside));
+    let written = beside.zip(lockfile.path.file_name()).and_then(|(beside, name)| beside.changed(name));
+    let names = directory.names().into_iter().filter(|name| !name.starts_with('.'));
+    let installed = names.filter_map(|name| directory.changed(name)).max().max(changed(directory));
+    written.zip(installed).is_some_and(|(written, installed)| written <= installed + RIGHT_AFTER)
+}
+
+/// Returns when something was installed into a directory last. That of a virtual environment is not the one that changes.
+fn changed(directory: &Directory) -> Option<Time> {
+    directory.changed(".").max(python::packages_changed(directory))
+}
+
+/// Returns the lockfiles that the commit has, in the order of the installers. Those of dependencies are no business of the project's.
+fn lockfiles(target: &Index) -> BTreeMap<GroupKey, Group<'_>> {
+    let mut groups: BTreeMap<GroupKey, Group<'_>> = BTreeMap::new();
+    for entry in &target.entries {
+        let name = memchr::memrchr(b'/', &entry.path).map_or(&entry.path[..], |slash| &entry.path[slash + 1..]);
+        let Some(installer) = Installer::of_lockfile(name) else { continue };
+        let path = path_of(&entry.path);
+        if let Some(beside) = path.parent().filter(|_| rules::dependency(&path).is_none()) {
+            let group = groups.entry((beside.to_path_buf(), installer.kind())).or_default();
+            group.push(Lockfile { path, installer, entry, text: OnceCell::new() });
+        }
+    }
+    for group in groups.values_mut() {
+        // Of several files that are read together, the one with the shortest name is the project's own.
+        group.sort_by_key(|lockfile| (lockfile.installer.order(), lockfile.entry.path.len()));
+    }
+    groups
+}
+
+/// Returns the outermost directories of dependencies among these paths and above them.
+fn dependencies<'p>(paths: impl Iterator<Item = &'p Path>) -> HashSet<PathBuf> {
+    paths.filter_map(rules::dependency).map(Path::to_path_buf).collect()
+}
+
+/// Finds the nearest lockfiles beside a directory of dependencies, or above it.
+fn governing<'g>(dependency: &Path, groups: &'g BTreeMap<GroupKey, Group<'_>>) -> Option<&'g GroupKey> {
+    let kind = Installer::kind_of(dependency.file_name()?.to_str()?)?;
+    let mut above = dependency.ancestors().skip(1);
+    above.find_map(|directory| groups.get_key_value(&(directory.to_path_buf(), kind)).map(|(key, _)| key))
+}
+
+/// Lists the directories of a kind that a worktree has beside a lockfile.
+fn likely(worktree: &Path, beside: &Path, kind: &str) -> Vec<PathBuf> {
+    let all = Installer::directories(kind).map(|name| beside.join(name));
+    all.filter(|path| fs_err::symlink_metadata(worktree.join(path)).is_ok_and(|found| found.is_dir())).collect()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fuzz_lockfiles() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = "lib/python3.11/site-packages";
+        for (path, text) in [
+            (".package-lock.json", "{\"lockfileVersion\": 3, \"packages\": {}}"),
+            (".modules.yaml", ""),
+            (".pnpm/lock.yaml", "lockfileVersion: '9.0'\n"),
+            (".yarn-integrity", "{\"lockfileEntries\": {\"a@1\": \"\"}}"),
+            (".yarn-state.yml", "\"a@npm:1\":\n  locations:\n    - \"node_modules/a\"\n"),
+            ("pyvenv.cfg", "version = 3.11.7\n"),
+            (&*format!("{site}/a-1.dist-info/INSTALLER"), "pip\n"),
+            ("modules.txt", "# a v1\n## explicit\n"),
+            ("composer/installed.json", "{\"packages\": []}"),
+            ("bundle/ruby/3.1.0/specifications/a-1.gemspec", ""),
+        ] {
+            let path = folder.path().join(path);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        let directory = Directory::open(folder.path(), Path::new("")).unwrap();
+        let seeds: [&[u8]; 10] = [
+            b"{\"lockfileVersion\": 3, \"packages\": {\"node_modules/a\": {\"version\": \"1\", \"optional\": true}}}",
+            b"# yarn lockfile v1\n\n\n\"a@>=1, <2\", b@1:\n  resolved \"x\"\n",
+            b"\n__metadata:\n  version: 8\n\n\"a@npm:1\":\n  resolution: \"a@npm:1\"\n  dependencies:\n    b: \"npm:1\"\n",
+            b"version = 1\n[[package]]\nname = \"a\"\nversion = \"1\"\nsource = { editable = \".\" }\ndependencies = [{ name = \"a\" }]\n",
+            b"[[package]]\nname = \"a\"\nversion = \"1.*\"\ngroups = [\"main\"]\n[metadata]\nlock-version = \"2.1\"\nlock_version = \"4.5\"\n",
+            b"{\"default\": {\"a\": {\"version\": \"==1\", \"markers\": \"os_name == 'nt'\"}}}",
+            b"a[x]==1.0 ; os_name == 'nt' \\\n --hash=x\nb @ git+https://h/b@v1#egg=b\n",
+            b"require a v1\nrequire (\n\tb v2\n)\n",
+            b"{\"packages\": [{\"name\": \"a\", \"version\": \"1\"}]}",
+            b"GEM\n  specs:\n    a (1)\n",
+        ];
+        calve_testkit::fuzz(&seeds, |input| {
+            if let Ok(text) = std::str::from_utf8(input) {
+                for installer in &installers::INSTALLERS {
+                    (installer.judge)(&directory, &[text]);
+                }
+            }
+        });
+    }
+}

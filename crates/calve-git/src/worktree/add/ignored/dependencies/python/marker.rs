@@ -1,0 +1,214 @@
+//! Environment markers (PEP 508), as far as the interpreter of a virtual environment says whether they hold.
+
+use std::cmp::Ordering;
+
+/// Nobody writes a longer or deeper one.
+const LONGEST_BYTES: usize = 4096;
+const DEEPEST: usize = 32;
+
+/// The interpreter that a virtual environment was made with.
+pub(super) struct Interpreter {
+    /// `None`: `pyvenv.cfg` does not say.
+    version: Option<String>,
+    is_cpython: Option<bool>,
+}
+
+impl Interpreter {
+    /// Reads it from the text of `pyvenv.cfg`.
+    pub(super) fn of(text: &str) -> Interpreter {
+        let value = |names: &[&str]| {
+            let pairs = text.lines().filter_map(|line| line.split_once('='));
+            let mut found = pairs.filter(|(name, _)| names.contains(&name.trim())).map(|(_, value)| value.trim());
+            found.next().map(str::to_owned)
+        };
+        let version =
+            value(&["version", "version_info"]).map(|text| text.split('.').take(3).collect::<Vec<_>>().join("."));
+        Interpreter { version, is_cpython: value(&["implementation"]).map(|name| name == "CPython") }
+    }
+
+    /// Returns whether the marker holds; `None` when that depends on more than is known.
+    pub(super) fn holds(&self, marker: &str) -> Option<bool> {
+        let mut tokens = tokens(marker)?;
+        tokens.reverse();
+        let holds = self.any(&mut tokens, 0)?;
+        if tokens.is_empty() { holds } else { None }
+    }
+
+    /// Reads alternatives. The outer `None` is a mistake in the marker.
+    fn any(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
+        let mut holds = self.all(tokens, depth)?;
+        while tokens.pop_if(|token| *token == Token::Word("or")).is_some() {
+            holds = match (holds, self.all(tokens, depth)?) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), other) | (other, Some(false)) => other,
+                (None, None) => None,
+            };
+        }
+        Some(holds)
+    }
+
+    fn all(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
+        let mut holds = self.one(tokens, depth)?;
+        while tokens.pop_if(|token| *token == Token::Word("and")).is_some() {
+            holds = match (holds, self.one(tokens, depth)?) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), other) | (other, Some(true)) => other,
+                (None, None) => None,
+            };
+        }
+        Some(holds)
+    }
+
+    fn one(&self, tokens: &mut Vec<Token<'_>>, depth: usize) -> Option<Option<bool>> {
+        match (tokens.pop()?, depth < DEEPEST) {
+            (_, false) => None,
+            (Token::Operator("("), _) => {
+                let holds = self.any(tokens, depth + 1)?;
+                (tokens.pop()? == Token::Operator(")")).then_some(holds)
+            }
+            (left, _) => {
+                let operator = match tokens.pop()? {
+                    Token::Operator(operator) => operator,
+                    Token::Word("in") => "in",
+                    Token::Word("not") if tokens.pop()? == Token::Word("in") => "not in",
+                    _ => return None,
+                };
+                Some(match (left, tokens.pop()?) {
+                    (Token::Word(variable), Token::Text(value)) => self.compares(variable, operator, value),
+                    _ => None,
+                })
+            }
+        }
+    }
+
+    fn compares(&self, variable: &str, operator: &str, value: &str) -> Option<bool> {
+        let is_mac = cfg!(target_os = "macos");
+        let own = match variable {
+            "python_version" | "python_full_version" => return self.is_version(variable, operator, value),
+            "os_name" => "posix",
+            "sys_platform" if is_mac => "darwin",
+            "sys_platform" => "linux",
+            "platform_system" if is_mac => "Darwin",
+            "platform_system" => "Linux",
+            "platform_python_implementation" if self.is_cpython? => "CPython",
+            "implementation_name" if self.is_cpython? => "cpython",
+            _ => return None,
+        };
+        match operator {
+            "==" => Some(own == value),
+            "!=" => Some(own != value),
+            _ => None,
+        }
+    }
+
+    fn is_version(&self, variable: &str, operator: &str, value: &str) -> Option<bool> {
+        let own: Vec<u32> = numbers(self.version.as_ref()?)?;
+        let own = if variable == "python_version" { own.get(..2)? } else { &own };
+        let beginning = value.strip_suffix(".*");
+        let wanted = numbers(beginning.unwrap_or(value))?;
+        if beginning.is_some() {
+            let is_below = own.starts_with(&wanted);
+            return match operator {
+                "==" => Some(is_below),
+                "!=" => Some(!is_below),
+                _ => None,
+            };
+        }
+        let length = own.len().max(wanted.len());
+        let padded =
+            |version: &[u32]| version.iter().copied().chain(std::iter::repeat(0)).take(length).collect::<Vec<_>>();
+        let order = padded(own).cmp(&padded(&wanted));
+        match operator {
+            "==" => Some(order == Ordering::Equal),
+            "!=" => Some(order != Ordering::Equal),
+            "<" => Some(order == Ordering::Less),
+            "<=" => Some(order != Ordering::Greater),
+            ">" => Some(order == Ordering::Greater),
+            ">=" => Some(order != Ordering::Less),
+            _ => None,
+        }
+    }
+}
+
+fn numbers(version: &str) -> Option<Vec<u32>> {
+    version.trim().split('.').map(|number| number.parse().ok()).collect()
+}
+
+#[derive(PartialEq, Eq, Debug, Clone, Copy)]
+enum Token<'t> {
+    Word(&'t str),
+    Text(&'t str),
+    Operator(&'t str),
+}
+
+fn tokens(marker: &str) -> Option<Vec<Token<'_>>> {
+    let mut rest = Some(marker).filter(|marker| marker.len() <= LONGEST_BYTES)?.trim_start();
+    let mut tokens = Vec::new();
+    while let Some(first) = rest.chars().next() {
+        let length = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let end = match first {
+            '\'' | '"' => rest[1..].find(first)? + 2,
+            '(' | ')' => 1,
+            '<' | '>' | '=' | '!' | '~' => length(|c| "<>=!~".contains(c)),
+            _ => length(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.'),
+        };
+        let (token, after) = rest.split_at(end);
+        tokens.push(match first {
+            '\'' | '"' => Token::Text(&token[1..end - 1]),
+            c if "()<>=!~".contains(c) => Token::Operator(token),
+            _ if end > 0 => Token::Word(token),
+            _ => return None,
+        });
+        rest = after.trim_start();
+    }
+    Some(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_hold_or_not_or_nobody_knows() {
+        let interpreter = Interpreter::of("home = /usr/bin\nimplementation = CPython\nversion_info = 3.11.7.final.0\n");
+        for (marker, holds) in [
+            ("python_version >= '3.8'", Some(true)),
+            ("python_version < \"3.10\"", Some(false)),
+            ("python_version == '3.11'", Some(true)),
+            ("python_version == '3.*'", Some(true)),
+            ("python_full_version > '3.11.2' and python_full_version<'3.11.8'", Some(true)),
+            ("python_full_version >= '3.11'", Some(true)),
+            ("sys_platform == 'win32'", Some(false)),
+            ("sys_platform != 'win32' and platform_release == '5'", None),
+            ("sys_platform == 'win32' and platform_release == '5'", Some(false)),
+            ("os_name == 'posix' or platform_release == '5'", Some(true)),
+            ("(os_name == 'nt' or python_version > '3') and platform_python_implementation != 'PyPy'", Some(true)),
+            ("extra == 'x'", None),
+            ("'dev' in dependency_groups", None),
+            ("python_version not in '3.8, 3.9'", None),
+            ("python_version ~= '3.8'", None),
+            ("python_version", None),
+            ("python_version >= '3.8' or", None),
+            ("python_version >= '3.8' )", None),
+            ("'é", None),
+            ("é", None),
+            ("", None),
+        ] {
+            assert_eq!(interpreter.holds(marker), holds, "{marker}");
+        }
+        assert_eq!(interpreter.holds(&"(".repeat(3000)), None);
+        assert_eq!(Interpreter::of("").holds("python_version >= '3'"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn fuzz_markers() {
+        let interpreter = Interpreter::of("version = 3.11.7\n");
+        let seed = b"(os_name == 'nt' or python_version > '3.*') and extra not in \"x\"";
+        calve_testkit::fuzz(&[seed, b"python_full_version >= '3.8'"], |input| {
+            if let Ok(text) = std::str::from_utf8(input) {
+                interpreter.holds(text);
+            }
+        });
+    }
+}

@@ -1,0 +1,211 @@
+//! Python: the `*.dist-info` directories of a virtual environment, which have names and versions, against a lockfile of any tool.
+
+mod lockfiles;
+mod marker;
+mod requirements;
+mod version;
+
+use std::collections::{HashMap, HashSet};
+
+use super::installers::Fit;
+use crate::directory::{Directory, Time};
+use marker::Interpreter;
+
+pub(super) fn uv(directory: &Directory, files: &[&str]) -> Fit {
+    judge(directory, files.first().and_then(|text| lockfiles::uv(text)))
+}
+
+pub(super) fn poetry(directory: &Directory, files: &[&str]) -> Fit {
+    judge(directory, files.first().and_then(|text| lockfiles::poetry(text)))
+}
+
+pub(super) fn pdm(directory: &Directory, files: &[&str]) -> Fit {
+    judge(directory, files.first().and_then(|text| lockfiles::pdm(text)))
+}
+
+pub(super) fn pipenv(directory: &Directory, files: &[&str]) -> Fit {
+    judge(directory, files.first().and_then(|text| lockfiles::pipenv(text)))
+}
+
+pub(super) fn pylock(directory: &Directory, files: &[&str]) -> Fit {
+    judge(directory, files.first().and_then(|text| lockfiles::pylock(text)))
+}
+
+pub(super) fn requirements(directory: &Directory, files: &[&str]) -> Fit {
+    judge(directory, Some(requirements::read(files)))
+}
+
+/// The group of what the project itself needs. The others are for development, documentation and the like, or extras.
+const MAIN: &str = "";
+
+/// A package that a lockfile names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Locked {
+    /// Normalised.
+    name: String,
+    /// `None`: any. It may end in `.*`.
+    version: Option<String>,
+    /// The revision that it was fetched at.
+    revision: Option<String>,
+    /// Where it is wanted: an environment marker.
+    marker: Option<String>,
+    /// The groups that need it. None: it is not known who needs it, and it may be missing.
+    groups: Vec<String>,
+}
+
+/// Returns the name that all spellings of a name have in common (PEP 503).
+fn normalised(name: &str) -> String {
+    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+fn judge(directory: &Directory, locked: Option<Vec<Locked>>) -> Fit {
+    let Some(venv) = Venv::read(directory) else { return Fit::No };
+    let Some(locked) = locked else { return Fit::Unsure };
+    (!venv.is_interrupted && fits(&locked, &venv)).into()
+}
+
+/// The environment's packages.
+struct Venv {
+    interpreter: Interpreter,
+    /// By normalised name.
+    packages: HashMap<String, InstalledPackage>,
+    /// pip was ended while it exchanged a package: it has given the old one a name that begins with `~`.
+    is_interrupted: bool,
+}
+
+#[derive(Default)]
+struct InstalledPackage {
+    version: String,
+    /// The installer has written all of its files.
+    is_whole: bool,
+    /// What it says of where it is from, if not from an index (PEP 610).
+    origin: Option<String>,
+}
+
+impl Venv {
+    fn read(directory: &Directory) -> Option<Venv> {
+        let interpreter = Interpreter::of(&directory.read("pyvenv.cfg")?);
+        let site = site_packages(directory)?;
+        let names = site.names();
+        let packages = names.iter().filter_map(|entry| {
+            let (name, version) = entry.strip_suffix(".dist-info")?.rsplit_once('-')?;
+            let package = InstalledPackage {
+                version: version.to_owned(),
+                // Every installer writes its name after the files.
+                is_whole: site.has(&format!("{entry}/INSTALLER")),
+                origin: site.read(format!("{entry}/direct_url.json")),
+            };
+            Some((normalised(name), package))
+        });
+        let packages = packages.collect();
+        Some(Venv { interpreter, packages, is_interrupted: names.iter().any(|name| name.starts_with('~')) })
+    }
+}
+
+fn site_packages(directory: &Directory) -> Option<Directory> {
+    let lib = directory.directory("lib")?;
+    lib.names()
+        .iter()
+        .filter(|name| name.starts_with("python"))
+        .find_map(|name| lib.directory(name)?.directory("site-packages"))
+}
+
+/// Returns when a package was last added to the environment or removed.
+pub(super) fn packages_changed(directory: &Directory) -> Option<Time> {
+    site_packages(directory)?.changed(".")
+}
+
+/// Returns whether no installed package is another one than the lockfile says, and none is missing that surely has to be there.
+fn fits(locked: &[Locked], venv: &Venv) -> bool {
+    let holds = |one: &Locked| one.marker.as_ref().map_or(Some(true), |marker| venv.interpreter.holds(marker));
+    let mut by_name: HashMap<&str, Vec<&Locked>> = HashMap::new();
+    for one in locked.iter().filter(|one| holds(one) != Some(false)) {
+        by_name.entry(&one.name).or_default().push(one);
+    }
+    let is_installed = |one: &&Locked| venv.packages.contains_key(&one.name);
+    // A group counts when something was installed that nobody else needs.
+    let of_one_group = locked.iter().filter(is_installed).filter_map(|one| match &one.groups[..] {
+        [group] => Some(group.as_str()),
+        _ => None,
+    });
+    let groups: HashSet<&str> = of_one_group.chain([MAIN]).collect();
+    by_name.values().all(|all| match venv.packages.get(&all[0].name) {
+        Some(found) => found.is_whole && all.iter().any(|one| found.is(one)),
+        None => !all
+            .iter()
+            .any(|one| holds(one) == Some(true) && one.groups.iter().any(|group| groups.contains(group.as_str()))),
+    })
+}
+
+impl InstalledPackage {
+    fn is(&self, locked: &Locked) -> bool {
+        locked.version.as_ref().is_none_or(|version| version::is(&self.version, version))
+            && locked
+                .revision
+                .as_ref()
+                .is_none_or(|revision| self.origin.as_ref().is_some_and(|origin| origin.contains(revision.as_str())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn venv(packages: &[(String, String)]) -> Venv {
+        let one = |(name, version): &(String, String)| {
+            (name.clone(), InstalledPackage { version: version.clone(), is_whole: true, origin: None })
+        };
+        let interpreter = Interpreter::of("version = 3.11.7\n");
+        Venv { interpreter, packages: packages.iter().map(one).collect(), is_interrupted: false }
+    }
+
+    #[test]
+    fn random_environments_fit_the_lockfile_they_were_made_from_only() {
+        for seed in 0..calve_testkit::rounds(300) {
+            let mut random = calve_testkit::SplitMix64::new(seed as u64);
+            let has_dev = random.below(2) == 0;
+            let (mut locked, mut installed) = (Vec::new(), Vec::new());
+            for at in 0..=random.below(8) {
+                let (name, version) = (format!("p{at}"), format!("{}.{}", random.below(3), random.below(3)));
+                let (group, marker, is_there) = match random.below(4) {
+                    0 => ("dev", None, has_dev),
+                    1 => (MAIN, Some("python_version < '3.0'".to_owned()), false),
+                    2 => (MAIN, Some("platform_release == '1'".to_owned()), random.below(2) == 0),
+                    _ => (MAIN, None, true),
+                };
+                let version_there = if random.below(2) == 0 { format!("{version}.0") } else { version.clone() };
+                if is_there {
+                    installed.push((name.clone(), version_there));
+                }
+                let groups = vec![group.to_owned()];
+                locked.push(Locked { name, version: Some(version), marker, groups, ..Locked::default() });
+            }
+            installed.push(("by-hand".into(), "1".into()));
+            assert!(fits(&locked, &venv(&installed)), "{locked:?} {installed:?}");
+            let at = random.below(installed.len() as u64) as usize;
+            let Some(one) = locked.iter().find(|one| one.name == installed[at].0) else { continue };
+            let mut other = installed.clone();
+            if random.below(2) == 0 {
+                other[at].1 = "9.9".into();
+                assert!(!fits(&locked, &venv(&other)), "{locked:?} {other:?}");
+            } else if one.marker.is_none() && one.groups == [MAIN] {
+                other.remove(at);
+                assert!(!fits(&locked, &venv(&other)), "{locked:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_package_from_a_repository_is_the_one_of_its_revision() {
+        let locked = Locked { name: "a".into(), revision: Some("abc".into()), ..Locked::default() };
+        let mut venv = venv(&[("a".into(), "1".into())]);
+        assert!(!fits(std::slice::from_ref(&locked), &venv));
+        let found = venv.packages.get_mut("a").unwrap();
+        found.origin = Some("{\"vcs_info\": {\"commit_id\": \"abc\"}}".into());
+        assert!(fits(std::slice::from_ref(&locked), &venv));
+        // A package of which only a part was written, even where any version will do.
+        venv.packages.get_mut("a").unwrap().is_whole = false;
+        assert!(!fits(&[Locked { name: "a".into(), ..Locked::default() }], &venv));
+    }
+}

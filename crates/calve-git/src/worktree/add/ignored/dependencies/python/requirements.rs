@@ -1,0 +1,85 @@
+//! `requirements*.txt`: pins, and names of which any version will do.
+
+use super::{Locked, MAIN, normalised};
+
+/// Reads the files, of which the first is the project's own. What another one adds may be missing, unless something else of it is there.
+pub(super) fn read(files: &[&str]) -> Vec<Locked> {
+    let all = files.iter().enumerate().flat_map(|(at, text)| {
+        let group = if at == 0 { MAIN.to_owned() } else { at.to_string() };
+        lines(text).into_iter().filter_map(move |line| requirement(&line, &group))
+    });
+    all.collect()
+}
+
+/// Joins lines that end in a backslash, and removes comments.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut open = String::new();
+    for line in text.lines() {
+        let line = if line.trim_start().starts_with('#') { "" } else { line.split(" #").next().unwrap_or_default() };
+        match line.trim_end().strip_suffix('\\') {
+            Some(beginning) => open.push_str(beginning),
+            None => lines.push(std::mem::take(&mut open) + line),
+        }
+    }
+    lines.push(open);
+    lines
+}
+
+fn requirement(line: &str, group: &str) -> Option<Locked> {
+    let line = line.split(" --").next().unwrap_or_default().trim();
+    let (what, marker) = line.split_once(';').map_or((line, None), |(what, marker)| (what, Some(marker.trim())));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let end = what.find(|c| !is_name(c)).unwrap_or(what.len());
+    let (name, rest) = what.split_at(end);
+    // An option, a path, or an address without a name.
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || rest.starts_with(['/', ':', '\\']) {
+        return None;
+    }
+    let rest = rest.trim_start();
+    let rest =
+        rest.strip_prefix('[').and_then(|extras| extras.split_once(']')).map_or(rest, |(_, rest)| rest.trim_start());
+    let revision = rest.strip_prefix('@').filter(|address| address.trim_start().starts_with("git+"));
+    let revision = revision.and_then(|address| address.split('#').next()?.rsplit_once('@'));
+    // `git@host` is no revision.
+    let revision = revision.map(|(_, revision)| revision.trim()).filter(|revision| !revision.contains(['/', ':']));
+    let clauses = rest.trim_matches(['(', ')']).split(',');
+    let pin = clauses.filter_map(|clause| clause.trim().strip_prefix("==")).next();
+    Some(Locked {
+        name: normalised(name),
+        version: pin.map(|pin| pin.trim_start_matches('=').trim().to_owned()),
+        revision: revision.map(str::to_owned),
+        marker: marker.map(str::to_owned),
+        groups: vec![group.to_owned()],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_line_is_read() {
+        let text = "# comment\n-r base.txt\n--index-url https://h\nDjango == 5.0  # why\nzope.interface[a,b]==1.*,>=1\nrequests>=2\n\
+            idna==3.6 ; python_version < '3.8' \\\n    --hash=sha256:1 \\\n    --hash=sha256:2\n./local\nhttps://h/x.whl\n-e .\n\
+            mine @ git+https://h/mine@v1#egg=mine\nother @ https://h/o.whl\nname\n\nlast==1\\";
+        let found = read(&[text, "pytest===8"]);
+        let found: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.version.as_deref())).collect();
+        let expected = [
+            ("django", Some("5.0")),
+            ("zope-interface", Some("1.*")),
+            ("requests", None),
+            ("idna", Some("3.6")),
+            ("mine", None),
+            ("other", None),
+            ("name", None),
+            ("last", Some("1")),
+            ("pytest", Some("8")),
+        ];
+        assert_eq!(found, expected);
+        let all = read(&[text, "pytest===8"]);
+        assert_eq!(all[3].marker.as_deref(), Some("python_version < '3.8'"));
+        assert_eq!(all[4].revision.as_deref(), Some("v1"));
+        assert_eq!((all[5].groups.concat(), all[8].groups.concat()), (MAIN.to_owned(), "1".to_owned()));
+    }
+}

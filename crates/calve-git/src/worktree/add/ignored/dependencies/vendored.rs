@@ -1,0 +1,134 @@
+//! What installers put into `vendor`: go's modules, composer's packages, bundler's gems.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde::Deserialize;
+
+use super::installers::Fit;
+use crate::directory::Directory;
+
+pub(super) const GO: &[&str] = &["modules.txt"];
+pub(super) const COMPOSER: &[&str] = &["composer/installed.json"];
+pub(super) const BUNDLER: &[&str] = &["bundle"];
+
+/// The go command itself compares the two, and builds nothing while they differ (<https://go.dev/ref/mod#vendoring>).
+pub(super) fn go(directory: &Directory, lockfiles: &[&str]) -> Fit {
+    let Some(modules) = directory.read(GO[0]) else { return Fit::No };
+    let Some(explicit) = explicit(&modules) else { return Fit::Unsure };
+    lockfiles.first().is_some_and(|text| required(text) == explicit).into()
+}
+
+/// Returns the modules that `go.mod` requires, each with its version.
+fn required(text: &str) -> BTreeSet<(&str, &str)> {
+    let mut is_inside = false;
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split("//").next().unwrap_or_default().split_whitespace().collect();
+        match words[..] {
+            ["require", "("] => is_inside = true,
+            [")"] => is_inside = false,
+            [module, version] if is_inside => drop(found.insert((module, version))),
+            ["require", module, version] => drop(found.insert((module, version))),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns the modules that `go.mod` required when they were vendored. `None` if go was older than 1.14, which did not note them.
+fn explicit(text: &str) -> Option<BTreeSet<(&str, &str)>> {
+    let next = text.lines().skip(1);
+    let mut modules = text.lines().zip(next).filter(|(_, next)| next.starts_with("## explicit")).peekable();
+    modules.peek()?;
+    let words = modules.map(|(line, _)| line.split_whitespace().collect::<Vec<_>>());
+    Some(words.filter_map(|words| Some((*words.get(1)?, *words.get(2)?))).collect())
+}
+
+#[derive(Deserialize)]
+struct ComposerLock {
+    packages: Vec<ComposerPackage>,
+    #[serde(rename = "packages-dev", default)]
+    dev: Vec<ComposerPackage>,
+}
+
+#[derive(Deserialize)]
+struct ComposerInstalled {
+    packages: Vec<ComposerPackage>,
+    #[serde(default)]
+    dev: bool,
+}
+
+#[derive(Deserialize, PartialEq, Eq, Hash)]
+struct ComposerPackage {
+    name: String,
+    version: String,
+    dist: Option<ComposerOrigin>,
+    source: Option<ComposerOrigin>,
+}
+
+#[derive(Deserialize, PartialEq, Eq, Hash)]
+struct ComposerOrigin {
+    reference: Option<String>,
+}
+
+pub(super) fn composer(directory: &Directory, lockfiles: &[&str]) -> Fit {
+    let wanted = lockfiles.first().and_then(|text| serde_json::from_str::<ComposerLock>(text).ok());
+    let Some(wanted) = wanted else { return Fit::Unsure };
+    let installed = directory.read(COMPOSER[0]).and_then(|text| serde_json::from_str::<ComposerInstalled>(&text).ok());
+    let Some(installed) = installed else { return Fit::No };
+    let found: HashSet<&ComposerPackage> = installed.packages.iter().collect();
+    let dev = wanted.dev.iter().filter(|_| installed.dev);
+    wanted.packages.iter().chain(dev).all(|package| found.contains(package)).into()
+}
+
+pub(super) fn bundler(directory: &Directory, lockfiles: &[&str]) -> Fit {
+    let Some(rubies) = directory.directory("bundle/ruby") else { return Fit::No };
+    let specifications =
+        rubies.names().into_iter().filter_map(|version| rubies.directory(version)?.directory("specifications"));
+    let installed: HashSet<String> = specifications.flat_map(|found| found.names()).collect();
+    lockfiles.first().is_some_and(|text| has_gems(text, &installed)).into()
+}
+
+/// Returns whether one version of each gem is among the specifications: a lockfile has a version for each platform.
+fn has_gems(lockfile: &str, specifications: &HashSet<String>) -> bool {
+    let mut gems: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut is_gem = false;
+    for line in lockfile.lines() {
+        if !line.starts_with(' ') {
+            is_gem = line == "GEM";
+        }
+        // Gems have four spaces, what they need has six.
+        let gem = line.strip_prefix("    ").filter(|gem| is_gem && !gem.starts_with(' '));
+        if let Some((name, version)) = gem.and_then(|gem| gem.strip_suffix(')')?.split_once(" (")) {
+            gems.entry(name).or_default().push(version);
+        }
+    }
+    let is_there = |name: &str, version: &str| specifications.contains(&format!("{name}-{version}.gemspec"));
+    gems.iter().all(|(name, versions)| versions.iter().any(|version| is_there(name, version)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_modules_are_compared_as_go_compares_them() {
+        let wanted = required(
+            "module m\n\ngo 1.21\n\nrequire example.com/a v1.0.0 // indirect\nrequire (\n\texample.com/b v2.0.0\n)\nreplace (\n\tx y\n)\n",
+        );
+        let vendored = "# example.com/a v1.0.0\n## explicit; go 1.17\nexample.com/a\n# example.com/b v2.0.0 => ./b\n## explicit\n# c v1\nc\n";
+        assert_eq!(Some(wanted), explicit(vendored));
+        assert_ne!(explicit(&vendored.replace("v2", "v3")), explicit(vendored));
+        assert_eq!(explicit("# example.com/a v1.0.0\nexample.com/a\n"), None);
+    }
+
+    #[test]
+    fn each_gem_is_there_for_some_platform() {
+        let lockfile = "GIT\n  specs:\n    own (1)\n\nGEM\n  remote: https://rubygems.org/\n  specs:\n    nokogiri (1.15.0)\n    \
+            nokogiri (1.15.0-x86_64-linux)\n      racc (~> 1.4)\n    racc (1.7.1)\n\nDEPENDENCIES\n  nokogiri\n";
+        let has = |names: &[&str]| has_gems(lockfile, &names.iter().map(|name| format!("{name}.gemspec")).collect());
+        assert!(has(&["nokogiri-1.15.0-x86_64-linux", "racc-1.7.1", "racc-1.7.0"]));
+        assert!(!has(&["nokogiri-1.15.0-x86_64-linux", "racc-1.7.0"]));
+        assert!(!has(&["nokogiri-1.14.0", "racc-1.7.1"]));
+    }
+}

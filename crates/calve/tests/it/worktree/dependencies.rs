@@ -1,0 +1,456 @@
+//! Dependencies that real installers have installed, in worktrees whose lockfile asks for others: after an upgrade that was merged and not
+//! installed, and after an installer that was killed.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use calve_testkit::{SplitMix64, require_program, rounds};
+use serde_json::{Value, json};
+
+use super::repo::{Repo, git, write};
+
+/// An installer, and a project for it. `VERSION` in texts stands for 1 or 2, and `PACKAGES` for the directory with the packages.
+struct Installer {
+    programs: &'static [&'static str],
+    directory: &'static str,
+    lockfile: &'static str,
+    /// The files of the project, as they are with all packages in one version.
+    files: fn(&Packages, u32) -> Vec<(&'static str, String)>,
+    /// Makes the lockfile, and installs what it names.
+    install: &'static [&'static str],
+    /// The command that Calve names.
+    command: &'static str,
+}
+
+/// Ten packages in two versions each, `p0` to `p9`, as tarballs for node and as wheels for Python.
+struct Packages(PathBuf);
+
+const MAKE: &str = r#"
+import io, json, os, sys, tarfile, zipfile
+where = sys.argv[1]
+for name in ['p%d' % number for number in range(10)]:
+    for version in '1', '2':
+        with tarfile.open('%s/%s-%s.0.0.tgz' % (where, name, version), 'w:gz') as archive:
+            files = {'package.json': json.dumps({'name': name, 'version': version + '.0.0', 'main': 'f0.js'})}
+            files.update({'f%d.js' % at: 'module.exports = "%s %s"\n' % (name, version) for at in range(20)})
+            for path, text in files.items():
+                entry = tarfile.TarInfo('package/' + path)
+                entry.size, entry.mode = len(text), 0o644
+                archive.addfile(entry, io.BytesIO(text.encode()))
+        info = '%s-%s.0.0.dist-info/' % (name, version)
+        files = {'%s/f%d.py' % (name, at): 'version = "%s"\n' % version for at in range(20)}
+        files[name + '/__init__.py'] = ''
+        files[info + 'METADATA'] = 'Metadata-Version: 2.1\nName: %s\nVersion: %s.0.0\n' % (name, version)
+        files[info + 'WHEEL'] = 'Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n'
+        files[info + 'RECORD'] = ''.join(path + ',,\n' for path in list(files) + [info + 'RECORD'])
+        with zipfile.ZipFile('%s/%s-%s.0.0-py3-none-any.whl' % (where, name, version), 'w') as archive:
+            for path, text in files.items():
+                archive.writestr(path, text)
+"#;
+
+impl Packages {
+    fn make(at: PathBuf) -> Packages {
+        fs_err::create_dir(&at).unwrap();
+        let made = Command::new("python3").args(["-c", MAKE]).arg(&at).status().unwrap();
+        assert!(made.success());
+        Packages(at)
+    }
+
+    /// Writes something for every package, with these words in between.
+    fn each(&self, version: u32, between: &str, text: impl Fn(&str, &str) -> String) -> String {
+        let one = |number| text(&format!("p{number}"), &format!("{}/p{number}-{version}.0.0", self.0.display()));
+        (0..10).map(one).collect::<Vec<_>>().join(between)
+    }
+
+    fn package_json(&self, version: u32) -> Vec<(&'static str, String)> {
+        let all = self.each(version, ",", |name, path| format!(r#""{name}":"file:{path}.tgz""#));
+        vec![("package.json", format!(r#"{{"name":"x","version":"1.0.0","private":true,"dependencies":{{{all}}}}}"#))]
+    }
+
+    fn pyproject(&self, version: u32) -> Vec<(&'static str, String)> {
+        let all = self.each(version, ",", |name, _| format!(r#""{name}=={version}""#));
+        let wheels = self.0.display();
+        vec![(
+            "pyproject.toml",
+            format!(
+                "[project]\nname = \"x\"\nversion = \"1\"\nrequires-python = \">=3.9\"\ndependencies = [{all}]\n[tool.uv]\nno-index = true\n\
+                    find-links = [\"{wheels}\"]\n"
+            ),
+        )]
+    }
+
+    fn poetry(&self, version: u32) -> Vec<(&'static str, String)> {
+        let all = self.each(version, "\n", |name, path| format!(r#"{name} = {{ path = "{path}-py3-none-any.whl" }}"#));
+        vec![(
+            "pyproject.toml",
+            format!("[tool.poetry]\npackage-mode = false\n[tool.poetry.dependencies]\npython = \">=3.9\"\n{all}\n"),
+        )]
+    }
+
+    fn requirements(&self, version: u32) -> Vec<(&'static str, String)> {
+        vec![("requirements.txt", self.each(version, "\n", |name, _| format!("{name}=={version}.0 # pinned")))]
+    }
+}
+
+/// A repository with a project.
+struct Project {
+    repo: Repo,
+    packages: Packages,
+    installer: Installer,
+}
+
+impl Project {
+    /// The first version is installed in the main worktree. `None` without the installer.
+    fn of(installer: Installer) -> Option<Project> {
+        if !installer.programs.iter().all(|program| require_program(program)) {
+            return None;
+        }
+        let repo = Repo::anywhere();
+        for made in ["node_modules", "target"] {
+            fs_err::remove_dir_all(repo.join(made)).unwrap();
+        }
+        repo.write(".gitignore", "node_modules/\n.venv/\n");
+        fs_err::remove_file(repo.join("package-lock.json")).unwrap();
+        let packages = Packages::make(repo.spot.join("packages"));
+        let project = Project { repo, packages, installer };
+        project.change(&project.repo.path, 1);
+        project.install(&project.repo.path);
+        project.repo.commit("version 1");
+        Some(project)
+    }
+
+    fn change(&self, worktree: &Path, version: u32) {
+        for (name, text) in (self.installer.files)(&self.packages, version) {
+            write(&worktree.join(name), &text);
+        }
+    }
+
+    fn installing(&self, worktree: &Path) -> Command {
+        let path = |name: &str| self.repo.spot.join(name);
+        let packages = self.packages.0.display().to_string();
+        let mut words = self.installer.install.iter().map(|word| word.replace("PACKAGES", &packages));
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).current_dir(worktree).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command.env("HOME", path("home")).env("npm_config_cache", path("npm")).env("npm_config_offline", "true");
+        command.env("UV_CACHE_DIR", path("uv")).env("UV_OFFLINE", "1").env("UV_PYTHON_DOWNLOADS", "never");
+        command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", packages).env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
+        command.env("POETRY_VIRTUALENVS_IN_PROJECT", "1").env("POETRY_CACHE_DIR", path("poetry"));
+        for inherited in ["VIRTUAL_ENV", "PYTHONPATH", "CI", "UV_INDEX_URL", "UV_FIND_LINKS", "PYTHONDONTWRITEBYTECODE"]
+        {
+            command.env_remove(inherited);
+        }
+        command
+    }
+
+    #[track_caller]
+    fn install(&self, worktree: &Path) {
+        let mut command = self.installing(worktree);
+        let output = command.output().unwrap();
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{command:?}: {stdout}\n{stderr}");
+    }
+
+    /// Returns what a new worktree at a commit would get.
+    #[track_caller]
+    fn planned(&self, commit: &str) -> Value {
+        let mut planned = self.repo.calve(["add", "-n", "--json", "--detach", commit]).succeeds().json();
+        planned["dependencies"][0].take()
+    }
+
+    #[track_caller]
+    fn is_expected(&self, dependency: &Value, from: &Path, command: Option<&str>) {
+        let Installer { directory, lockfile, .. } = self.installer;
+        let mut expected =
+            json!({ "path": directory, "from": from, "lockfile": lockfile, "install_needed": command.is_some() });
+        if let Some(command) = command {
+            expected["command"] = command.into();
+        }
+        assert_eq!(*dependency, expected);
+    }
+
+    /// Somebody upgrades, and merges: the main worktree has the new lockfile, and the old packages.
+    #[track_caller]
+    fn is_upgraded(&self) {
+        let Installer { directory, lockfile, command, .. } = self.installer;
+        let main = &self.repo.path;
+        let up = self.repo.add(["up"]);
+        self.is_expected(&self.planned("main"), main, None);
+        self.change(&up, 2);
+        self.install(&up);
+        git(&up, ["commit", "-qam", "version 2"]);
+        self.repo.git(["merge", "-q", "up"]);
+        // The one with the right packages is taken, and one that was made from it is as good.
+        self.is_expected(&self.planned("main"), &up, None);
+        let next = self.repo.add(["next"]);
+        assert!(has(&next.join(directory), &up.join(directory)), "other packages");
+        self.repo.calve(["remove", "up"]).succeeds();
+        self.is_expected(&self.planned("main"), &next, None);
+        self.is_expected(&self.planned("main~1"), main, None);
+        self.repo.calve(["remove", "next"]).succeeds();
+        self.is_expected(&self.planned("main"), main, Some(command));
+        let said = format!("`{directory}` does not fit `{lockfile}`: run `{command}`");
+        self.repo.calve(["add", "last"]).succeeds().says(&[&said]);
+        // A lockfile that nobody can read is no reason to fail.
+        for text in ["", "\0", "{", "lockfileVersion: 99\n"] {
+            self.repo.write(lockfile, text);
+            self.repo.git(["commit", "-qam", "unreadable"]);
+            assert!(self.planned("main")["install_needed"].is_boolean(), "{text}");
+        }
+        self.repo.git(["reset", "-q", "--hard", "HEAD~4"]);
+    }
+
+    /// An installer that changes one version into the other is killed at some moment: whatever is called complete is complete.
+    #[track_caller]
+    fn is_killed(&self) {
+        let main = &self.repo.path;
+        let installed = main.join(self.installer.directory);
+        let copy = |from: &Path, to: &Path| {
+            let _ = fs_err::remove_dir_all(to);
+            assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+        };
+        let (one, two) = (self.repo.spot.join("one"), self.repo.spot.join("two"));
+        copy(&installed, &one);
+        let started = Instant::now();
+        self.install(main);
+        let takes = started.elapsed();
+        copy(&installed, &two);
+        self.is_expected(&self.planned("main"), main, None);
+        for round in 0..rounds(5) as u64 {
+            copy(&one, &installed);
+            let mut child = self.installing(main).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            // Most of the time is the installer's start.
+            let part = SplitMix64::new(round).below(100) as u32;
+            std::thread::sleep(takes / 3 + takes * part / 150);
+            let killed = Command::new("kill").args(["-9", "--", &format!("-{}", child.id())]).output().unwrap();
+            let ended = child.wait().unwrap();
+            assert!(killed.status.success() || ended.success());
+            for (commit, reference) in [("main~1", &one), ("main", &two)] {
+                let planned = self.planned(commit);
+                let directory = Path::new(planned["from"].as_str().unwrap()).join(self.installer.directory);
+                if planned["install_needed"] == false {
+                    assert!(has(&directory, reference), "round {round}: half made, and called complete for {commit}");
+                }
+            }
+        }
+        // What it leaves when it has come to nothing yet.
+        fs_err::remove_dir_all(&installed).unwrap();
+        fs_err::create_dir_all(installed.join("p0")).unwrap();
+        assert_eq!(self.planned("main")["install_needed"], true);
+    }
+}
+
+/// Returns whether a directory has all files of packages that another one has.
+fn has(directory: &Path, reference: &Path) -> bool {
+    let paths = crate::spot::paths_below(reference);
+    let files: Vec<&String> = paths.iter().filter(|path| path.ends_with(".js") || path.ends_with(".py")).collect();
+    assert!(files.len() >= 200, "{} has no packages", reference.display());
+    files.iter().all(|path| fs_err::read(directory.join(path)).ok() == fs_err::read(reference.join(path)).ok())
+}
+
+fn npm() -> Installer {
+    Installer {
+        programs: &["node", "npm", "python3"],
+        directory: "node_modules",
+        lockfile: "package-lock.json",
+        files: Packages::package_json,
+        install: &["npm", "install", "--no-audit", "--no-fund"],
+        command: "npm ci",
+    }
+}
+
+#[test]
+fn npm_installs_are_compared_with_the_lockfile() {
+    let Some(project) = Project::of(npm()) else { return };
+    project.is_upgraded();
+    project.is_killed();
+}
+
+#[test]
+fn pnpm_installs_are_compared_with_the_lockfile() {
+    let installer = Installer {
+        programs: &["node", "pnpm", "python3"],
+        lockfile: "pnpm-lock.yaml",
+        install: &["pnpm", "install", "--offline", "--no-frozen-lockfile", "--store-dir=PACKAGES/store"],
+        command: "pnpm install --frozen-lockfile",
+        ..npm()
+    };
+    let Some(project) = Project::of(installer) else { return };
+    project.is_upgraded();
+    project.is_killed();
+}
+
+#[test]
+fn yarn_installs_are_compared_with_the_lockfile() {
+    let installer = Installer {
+        programs: &["node", "yarn", "python3"],
+        lockfile: "yarn.lock",
+        install: &["yarn", "install", "--offline", "--cache-folder=PACKAGES/cache"],
+        command: "yarn install",
+        ..npm()
+    };
+    let Some(project) = Project::of(installer) else { return };
+    project.is_upgraded();
+    project.is_killed();
+}
+
+#[test]
+fn uv_installs_are_compared_with_the_lockfile() {
+    let installer = Installer {
+        programs: &["uv", "python3"],
+        directory: ".venv",
+        lockfile: "uv.lock",
+        files: Packages::pyproject,
+        install: &["uv", "sync"],
+        command: "uv sync",
+    };
+    let Some(project) = Project::of(installer) else { return };
+    project.is_upgraded();
+    project.is_killed();
+}
+
+#[test]
+fn poetry_installs_are_compared_with_the_lockfile() {
+    let installer = Installer {
+        programs: &["poetry", "python3"],
+        directory: ".venv",
+        lockfile: "poetry.lock",
+        files: Packages::poetry,
+        install: &["sh", "-c", "poetry lock --quiet && poetry install --quiet"],
+        command: "poetry install",
+    };
+    let Some(project) = Project::of(installer) else { return };
+    project.is_upgraded();
+}
+
+#[test]
+fn pip_installs_are_compared_with_the_requirements() {
+    let installer = Installer {
+        programs: &["python3"],
+        directory: ".venv",
+        lockfile: "requirements.txt",
+        files: Packages::requirements,
+        install: &[
+            "sh",
+            "-c",
+            "[ -e .venv ] || python3 -m venv --without-pip .venv; exec python3 -m pip --python .venv/bin/python install --no-compile -qr requirements.txt",
+        ],
+        command: "pip install -r requirements.txt",
+    };
+    let Some(project) = Project::of(installer) else { return };
+    project.is_upgraded();
+    project.is_killed();
+}
+
+fn set_time(repo: &Repo, path: &str, minute: u32) {
+    let time = format!("2020-01-01 00:{minute:02}:00");
+    assert!(Command::new("touch").args(["-h", "-d", &time]).arg(repo.join(path)).status().unwrap().success());
+}
+
+#[test]
+fn the_time_decides_where_nothing_else_says() {
+    let repo = Repo::anywhere();
+    fs_err::remove_file(repo.join("package-lock.json")).unwrap();
+    let install_needed = || {
+        let plan = repo.calve(["add", "-n", "--json", "--detach", "main"]).succeeds().json();
+        plan["dependencies"][0]["install_needed"].as_bool().unwrap()
+    };
+    // As the installers of these lockfiles leave it: bun, npm 6, one that nobody knows yet, and one that is too large to be read.
+    for (lockfile, text) in [
+        ("bun.lock", "{}".to_owned()),
+        ("package-lock.json", "{\"lockfileVersion\": 1}".to_owned()),
+        ("package-lock.json", "{\"lockfileVersion\": 9}".to_owned()),
+        ("package-lock.json", " ".repeat(50 * 1024 * 1024)),
+    ] {
+        repo.write(lockfile, &text);
+        repo.commit("lockfile");
+        repo.write("node_modules/.package-lock.json", "{}");
+        for path in ["node_modules/dep", "node_modules/own", "node_modules"] {
+            set_time(&repo, path, 10);
+        }
+        set_time(&repo, lockfile, 9);
+        assert!(!install_needed(), "{lockfile}");
+        set_time(&repo, lockfile, 11);
+        assert!(install_needed(), "{lockfile}");
+        repo.git(["rm", "-q", lockfile]);
+    }
+}
+
+#[test]
+fn what_was_merged_and_not_installed_comes_from_the_worktree_where_it_was() {
+    for (lockfile, versions) in [("package-lock.json", ["{\"v\":1}", "{\"v\":2}"]), ("bun.lock", ["1", "2"])] {
+        let repo = Repo::anywhere();
+        fs_err::remove_file(repo.join("package-lock.json")).unwrap();
+        repo.write(lockfile, versions[0]);
+        repo.commit("1");
+        repo.write("node_modules/v", "1");
+        for path in ["node_modules/v", "node_modules/dep", "node_modules/own", "node_modules"] {
+            set_time(&repo, path, 1);
+        }
+        let up = repo.add(["up"]);
+        write(&up.join(lockfile), versions[1]);
+        write(&up.join("node_modules/v"), "2");
+        git(&up, ["commit", "-qam", "2"]);
+        repo.git(["merge", "-q", "up"]);
+        let next = repo.add(["next"]);
+        assert_eq!(fs_err::read_to_string(next.join("node_modules/v")).unwrap(), "2", "{lockfile}");
+        for gone in ["next", "up"] {
+            repo.calve(["remove", gone]).succeeds();
+        }
+        let ran = repo.calve(["add", "other"]).succeeds();
+        ran.says(&[&format!("`node_modules` does not fit `{lockfile}`: run `")]);
+    }
+}
+
+#[test]
+fn an_environment_that_was_not_finished_fits_nothing() {
+    let repo = Repo::anywhere();
+    repo.write(".gitignore", ".venv/\n");
+    repo.write("requirements.txt", "django==5\n");
+    repo.commit("5");
+    repo.write(".venv/v", "5");
+    repo.add(["f1"]);
+    repo.write("requirements.txt", "django==4\n");
+    repo.commit("4");
+    repo.calve(["add", "f2", "--base", "f1"])
+        .succeeds()
+        .says(&["`.venv` does not fit `requirements.txt`: run `pip install -r requirements.txt`"]);
+}
+
+#[test]
+fn the_lockfile_whose_installer_has_filled_the_directory_counts() {
+    let repo = Repo::anywhere();
+    let lockfile = |version: u32| {
+        json!({ "lockfileVersion": 3, "packages": { "node_modules/dep": { "version": version.to_string() } } })
+            .to_string()
+    };
+    let plan = |words: &[&str]| {
+        let arguments = [&["add", "-n", "--json", "--detach", "main"], words].concat();
+        let plan = repo.calve(arguments).succeeds().json();
+        let one = &plan["dependencies"][0];
+        (one["lockfile"].as_str().unwrap().to_owned(), one["install_needed"].as_bool().unwrap())
+    };
+    repo.write("package-lock.json", &lockfile(1));
+    repo.write(
+        "yarn.lock",
+        "# yarn lockfile v1\n\n\ndep@1:\n  version \"1.0.0\"\n  resolved \"https://h/dep.tgz#1\"\n",
+    );
+    repo.commit("two lockfiles");
+    assert_eq!(plan(&[]), ("package-lock.json".into(), true));
+    repo.write("node_modules/.yarn-integrity", "{\"lockfileEntries\": {\"dep@1\": \"https://h/dep.tgz#1\"}}");
+    assert_eq!(plan(&[]), ("yarn.lock".into(), false));
+    fs_err::remove_file(repo.join("node_modules/.yarn-integrity")).unwrap();
+    repo.write("node_modules/.package-lock.json", &lockfile(1));
+    assert_eq!(plan(&[]), ("package-lock.json".into(), false));
+    // With `--dirty` the new worktree gets the lockfile as it is here.
+    repo.write("package-lock.json", &lockfile(2));
+    assert_eq!(plan(&[]), ("package-lock.json".into(), false));
+    assert_eq!(plan(&["--dirty"]), ("package-lock.json".into(), true));
+    // Nothing is read through a link.
+    let outside = repo.spot.join("outside");
+    fs_err::write(&outside, lockfile(1)).unwrap();
+    fs_err::remove_file(repo.join("node_modules/.package-lock.json")).unwrap();
+    fs_err::os::unix::fs::symlink(&outside, repo.join("node_modules/.package-lock.json")).unwrap();
+    assert_eq!(plan(&[]), ("package-lock.json".into(), true));
+}
