@@ -21,22 +21,26 @@ pub(crate) enum Consent {
     ToAll,
 }
 
-/// Returns the name of the template that a service's data is cloned from. One that the configuration describes is made first, unless it is
-/// there: once for each content of its inputs.
+/// Makes sure that the template `name` is there, which is that of [`name`]. One that the configuration describes is made, once for each content
+/// of its inputs. Returns the name of the template that is there now.
 pub(crate) fn ready(
     home: &Home,
     root: &Path,
+    mut name: String,
     (service, config): (&str, &ServiceConfig),
     consent: Consent,
     cancel: &CancelToken,
 ) -> Result<String, Failure> {
-    let mut name = name(root, service, config)?;
     let Some(recipe) = &config.recipe else {
         calve_db::service_template(home, &name)?;
         return Ok(name);
     };
     // A command may write some of its own inputs, as a dump of the schema, the first time.
     for _ in 0..2 {
+        // An engine that was replaced meanwhile, by its next version, has none of it.
+        if calve_db::service_template(home, &name).is_ok_and(|template| template.program.is_file()) {
+            return Ok(name);
+        }
         make(home, root, &name, (service, config, recipe), consent, cancel)?;
         let now = self::name(root, service, config)?;
         if now == name {
@@ -70,7 +74,7 @@ pub(crate) fn name(root: &Path, service: &str, config: &ServiceConfig) -> Result
     Ok(format!("{service}-{:.6}-{word:.12}", repository))
 }
 
-/// Makes the template, or finds that it is there.
+/// Makes the template, if that may be.
 fn make(
     home: &Home,
     root: &Path,
@@ -79,10 +83,6 @@ fn make(
     consent: Consent,
     cancel: &CancelToken,
 ) -> Result<(), Failure> {
-    // An engine that was replaced meanwhile, by its next version, has none of it.
-    if calve_db::service_template(home, name).is_ok_and(|template| template.program.is_file()) {
-        return Ok(());
-    }
     if provenance_of(root)?.is_untrusted() {
         let text =
             format!("nothing has made the template of the service `{service}` yet, and a pull request makes none");

@@ -106,13 +106,13 @@ impl Services {
         let donated = donor.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?;
         for (name, config) in missing {
             let from = |template: &str| Source::of(name, template, &donated);
-            let source = match service_template::name(root, name, config).map(|template| from(&template)) {
-                Ok(source @ Source::Service(_)) => Ok(source),
-                Ok(Source::Template(_)) => {
-                    service_template::ready(home, root, (name, config), consent, cancel).map(|template| from(&template))
+            let source = service_template::name(root, name, config).and_then(|template| match from(&template) {
+                Source::Template(template) => {
+                    let wanted = (name.as_str(), config);
+                    service_template::ready(home, root, template, wanted, consent, cancel).map(Source::Template)
                 }
-                Err(failure) => Err(failure),
-            };
+                data => Ok(data),
+            });
             let source = match source {
                 Ok(source) => source,
                 Err(failure) if cancel.is_cancelled() => return Err(failure),
@@ -251,7 +251,9 @@ impl Services {
         let template = match self.wanted.get(&service.service).filter(|wanted| wanted.recipe.is_some()) {
             // The one for what its inputs are now.
             Some(wanted) => {
-                Some(service_template::ready(&home, root, (&service.service, wanted), Consent::ToApproved, cancel)?)
+                let (service, consent) = (service.service.as_str(), Consent::ToApproved);
+                let name = service_template::name(root, service, wanted)?;
+                Some(service_template::ready(&home, root, name, (service, wanted), consent, cancel)?)
             }
             None => None,
         };
