@@ -1,6 +1,7 @@
 //! Dependencies that real installers have installed, in worktrees whose lockfile asks for others: after an upgrade that was merged and not
 //! installed, and after an installer that was killed.
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +10,8 @@ use std::time::Instant;
 use calve_testkit::{SplitMix64, require_program, rounds};
 use serde_json::{Value, json};
 
-use super::repo::{Repo, git, write};
+use super::repo::{Repo, git, with_environment, write};
+use crate::program::calve;
 
 /// An installer, and a project for it. `VERSION` in texts stands for 1 or 2, and `PACKAGES` for the directory with the packages.
 struct Installer {
@@ -287,7 +289,7 @@ fn yarn_installs_are_compared_with_the_lockfile() {
         programs: &["node", "yarn", "python3"],
         lockfile: "yarn.lock",
         install: &["yarn", "install", "--offline", "--cache-folder=PACKAGES/cache"],
-        command: "yarn install",
+        command: "yarn install --frozen-lockfile",
         ..npm()
     };
     let Some(project) = Project::of(installer) else { return };
@@ -317,7 +319,12 @@ fn poetry_installs_are_compared_with_the_lockfile() {
         directory: ".venv",
         lockfile: "poetry.lock",
         files: Packages::poetry,
-        install: &["sh", "-c", "poetry lock --quiet && poetry install --quiet"],
+        // An environment of poetry's own making has pip, which takes longer to install than all the rest.
+        install: &[
+            "sh",
+            "-c",
+            "[ -e .venv ] || python3 -m venv --without-pip .venv; poetry lock --quiet && poetry install --quiet",
+        ],
         command: "poetry install",
     };
     let Some(project) = Project::of(installer) else { return };
@@ -399,7 +406,12 @@ fn what_was_merged_and_not_installed_comes_from_the_worktree_where_it_was() {
             repo.calve(["remove", gone]).succeeds();
         }
         let ran = repo.calve(["add", "other"]).succeeds();
-        ran.says(&[&format!("`node_modules` does not fit `{lockfile}`: run `")]);
+        let said = format!("`node_modules` does not fit `{lockfile}`: run `");
+        ran.says(&[&said]);
+        // So does the hook that completes a worktree of git's.
+        let made = repo.spot.join("made");
+        repo.git([OsStr::new("worktree"), "add".as_ref(), "-qb".as_ref(), "made".as_ref(), made.as_ref()]);
+        with_environment(calve(["hook", "worktree-setup"])).within(&made).succeeds().says(&[&said]);
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) static INSTALLERS: [Installer; 17] = [
     node("npm-shrinkwrap.json", &[npm::WITNESS], npm::judge, "npm ci"),
     node("package-lock.json", &[npm::WITNESS], npm::judge, "npm ci"),
     node("pnpm-lock.yaml", &[pnpm::WITNESS], pnpm::judge, "pnpm install --frozen-lockfile"),
-    node("yarn.lock", &[yarn::CLASSIC, yarn::BERRY], yarn::judge, "yarn install"),
+    node("yarn.lock", &[yarn::CLASSIC, yarn::BERRY], yarn::judge, "yarn install --frozen-lockfile"),
     node("bun.lock", &[], unsure, "bun install --frozen-lockfile"),
     node("bun.lockb", &[], unsure, "bun install --frozen-lockfile"),
     venv("uv.lock", python::uv, "uv sync"),
