@@ -26,6 +26,7 @@ mod remove;
 mod repo;
 mod services;
 mod services_killed;
+mod services_written;
 mod spares;
 mod states;
 mod subvolume;
