@@ -112,8 +112,15 @@ pub enum Error {
         log: String,
     },
     /// It holds what nothing else does.
-    #[error("the data of the service `{0}` may have changes that are nowhere else")]
-    ServiceWritten(String),
+    #[error(
+        "the data of the service `{service}` of the worktree `{}` may have changes that are nowhere else",
+        last(keeper)
+    )]
+    ServiceWritten {
+        service: String,
+        /// Where its keeper is.
+        keeper: PathBuf,
+    },
     /// It holds the data of a worktree, which no command can make again.
     #[error("the template `{0}` holds the data of a worktree, which would be lost")]
     TemplatePromoted(String),
@@ -364,7 +371,7 @@ impl Error {
             Self::TemplateDamaged { name, .. } => Remedy::RebuildTemplate(name.clone()),
             Self::UnknownServer(_) | Self::UnknownService(_) => Remedy::ListServers,
             Self::ServiceUnsaved { .. } => Remedy::ForceStop,
-            Self::ServiceWritten(_) => Remedy::ForceRemoval,
+            Self::ServiceWritten { .. } => Remedy::ForceRemoval,
             Self::ServiceInUse(_) => Remedy::TryAgain,
             Self::PullNotUsable { reason: UnusableData::OtherVersion { .. }, .. } => Remedy::ChooseMatchingVersion,
             Self::PullNotUsable { reason: UnusableData::UnknownEngine(_), .. } => Remedy::ReadHelp,
@@ -433,6 +440,10 @@ fn looked(places: &[PathBuf]) -> String {
 
 fn one_of(names: &[PathBuf]) -> String {
     names.iter().map(|name| format!("`{}`", ShownPath(name))).collect::<Vec<_>>().join(" or ")
+}
+
+fn last(path: &Path) -> String {
+    ShownPath(path.file_name().unwrap_or_default()).to_string()
 }
 
 fn tail(text: &str) -> String {

@@ -16,6 +16,8 @@ use crate::operation::Operation;
 
 /// The directory of the sockets, which belongs to the server's account. Its name is short because a socket's path must be.
 pub(crate) const SOCKETS: &str = "s";
+/// The directory of sockets that only Calve knows. Its name is as short.
+const UNSEEN: &str = "u";
 /// Configuration, for the server and for clients. The server may read it.
 pub(crate) const SETTINGS: &str = "settings";
 /// Where the server reports that it is ready.
@@ -54,6 +56,18 @@ pub(crate) fn renew(path: &Path, account: Account) -> Result<Directory> {
     let settings = private::make_in(&directory, SETTINGS, CLOSED)?;
     private::share(&settings, account, settings.path())?;
     Ok(settings)
+}
+
+/// Creates a directory for sockets that clients are not to reach before [`show`]. Returns its path.
+pub(crate) fn make_unseen(path: &Path, account: Account) -> Result<PathBuf> {
+    private::make_in(&Directory::open(path)?, UNSEEN, CLOSED)?.give_itself(account)?;
+    Ok(path.join(UNSEEN))
+}
+
+/// Gives the sockets that only Calve knew the path that clients know.
+pub(crate) fn show(path: &Path) -> Result<()> {
+    let sockets = sockets(path);
+    private::exchange(&path.join(UNSEEN), &sockets, || trash::remove(&sockets, RemovalWait::No))
 }
 
 /// Creates an empty directory on which the server's files can be mounted.

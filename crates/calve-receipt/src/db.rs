@@ -27,6 +27,47 @@ pub struct DbServersReceipt {
     /// The servers that ended although nobody has stopped them (`calve db list` only).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Vec<DbEndedServer>>,
+    /// The data of the services of all worktrees (`calve db list --all` only).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub services: Option<Vec<DbServiceData>>,
+}
+
+/// The data of a service of a worktree.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DbServiceData {
+    /// The name of its servers.
+    pub name: String,
+    /// The name of the service in .calve.toml.
+    pub service: String,
+    /// The name of the engine, such as `postgres`.
+    pub engine: String,
+    /// The template that it comes from.
+    pub template: String,
+    /// The state of its server, or of its worktree.
+    pub state: ServiceDataState,
+    /// The root of its worktree. Null if that is not where it was.
+    pub worktree: Option<ReceiptPath>,
+    /// git's own directory of its worktree, also when that is gone.
+    pub keeper: ReceiptPath,
+    /// The data directory.
+    pub data_directory: ReceiptPath,
+    /// The most space that removing the data would free.
+    pub disk_bytes: u64,
+}
+
+/// The state of the data of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum ServiceDataState {
+    /// Its server runs.
+    Running,
+    /// Its server does not run.
+    Stopped,
+    /// Its worktree or repository is not where it was, whether its server runs or not.
+    Orphaned,
 }
 
 /// A server that ended although nobody has stopped it.
@@ -284,4 +325,8 @@ pub struct DbTemplatePullReceipt {
 pub struct DbGcReceipt {
     /// Servers and unfinished templates that were cleaned up after a crash.
     pub servers: Vec<String>,
+    /// Data of services whose worktree or repository is not where it was, and that stays.
+    pub orphans: Vec<DbServiceData>,
+    /// The names of such data that was removed (`--lose-data` only).
+    pub removed: Vec<String>,
 }

@@ -38,7 +38,7 @@ pub fn promote(
         return Err(Error::OtherEngine { name: name.clone(), engine: old.engine.clone() });
     }
     // Data that are written after this are not in the template for certain.
-    let written = service::written(home, &found)?;
+    let position = service::position(home, &found)?;
     let place = registry::reserve(home, &format!("{}{name}-{}", registry::BUILDING, random::letters(6)?))?;
     let path = place.path.clone();
     // The lock is held until the template is published, by this process too.
@@ -67,8 +67,8 @@ pub fn promote(
     }
     if let Ok(template) = &made {
         // The template is there, whatever becomes of these.
-        for done in [standby::empty(home, &template.name, Some(template)), service::set_written(home, service, written)]
-        {
+        let promoted = service::set_promoted(home, service, position.as_deref());
+        for done in [standby::empty(home, &template.name, Some(template)), promoted] {
             done.err().into_iter().for_each(|error| say(BuildEvent::Unfinished(error.to_string())));
         }
     }

@@ -232,7 +232,7 @@ pub(crate) fn instance(wanted: &LaunchRequest<'_>, seen: &Path, settings: Direct
         version: wanted.spec.version.clone(),
         data: seen.join("data"),
         data_here: wanted.files.join(DATA),
-        sockets: runtime::sockets(wanted.directory),
+        sockets: wanted.address.socket.parent().unwrap_or(wanted.directory).to_path_buf(),
         settings,
         address: wanted.address.clone(),
         purpose: wanted.spec.purpose,

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use calve_core::{CancelToken, RemovalWait, Strategy};
 use rustix::fs::FlockOperation;
 
-use super::{DATA, DOCUMENT, Donor, Service, TURN, find, read, run, take_turn};
+use super::position::Donor;
+use super::{DATA, DOCUMENT, Service, TURN, find, read, run, take_turn};
 use crate::address::Address;
 use crate::engine;
 use crate::error::{Error, Result};
@@ -94,7 +95,6 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
         service: String::new(),
         keeper_id: String::new(),
         keeper: OsString::new(),
-        written: engine::named(&template.engine)?.written(&data, None),
         donor: None,
         engine: template.engine,
         template: template.name,
@@ -117,8 +117,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
     if let Some(record) = source.server(home) {
         let to = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match control::ask(&record, Request::Copy(to), cancel) {
-            // A server on it recovers first, and what it writes for that cannot be told from what others write.
-            Ok(Answer::Copied(strategy)) => return Ok(Service { strategy, written: None, ..source }),
+            Ok(Answer::Copied(strategy)) => return Ok(Service { strategy, ..source }),
             Ok(answer) => answer.into_result().map(|_| ())?,
             // It ended in this moment.
             Err(Error::SupervisorGone(_)) => {}
@@ -128,8 +127,7 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
     let _held = run::take_data(home, &source, cancel)?;
     let data = place.join(DATA);
     let placed = clone_data(&source.data_directory(), &data, None, Mounts::None, cancel)?;
-    let written = source.engine()?.written(&data, None);
-    Ok(Service { strategy: placed.strategy, written, ..source })
+    Ok(Service { strategy: placed.strategy, ..source })
 }
 
 /// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would

@@ -10,13 +10,20 @@ use super::{DOOMED, Service, TURN, UnsavedDataRule, find, is_written, run, servi
 use crate::error::{Error, Result};
 use crate::files::{private, trash};
 use crate::operation::Operation;
-use crate::registry::Home;
+use crate::registry::{self, Home};
 
 /// The fate of data that was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenDataRule {
     Refuse,
     Accept,
+}
+
+impl WrittenDataRule {
+    /// Returns the rule for somebody who said that it may be lost, or did not.
+    pub fn of(may_be_lost: bool) -> Self {
+        if may_be_lost { Self::Accept } else { Self::Refuse }
+    }
 }
 
 /// A service without a server, which nobody else can start, clone or remove.
@@ -35,7 +42,7 @@ pub fn doom(home: &Home, name: &str, written: WrittenDataRule) -> Result<DoomedS
     let _held = run::take_data(home, &service, &cancel)?;
     // It may have been written to until its server ended.
     if written == WrittenDataRule::Refuse && is_written(home, &service)? {
-        return Err(Error::ServiceWritten(service.service));
+        return Err(Error::ServiceWritten { service: service.service, keeper: service.keeper.into() });
     }
     private::open(&service.place.join(DOOMED))?;
     Ok(DoomedService { service, _turn: turn })
@@ -43,7 +50,8 @@ pub fn doom(home: &Home, name: &str, written: WrittenDataRule) -> Result<DoomedS
 
 impl DoomedService {
     /// Removes the data: out of sight on return, and deleted with the trash of the next [`crate::sweep`].
-    pub fn remove(self) -> Result<()> {
+    pub fn remove(self, home: &Home) -> Result<()> {
+        registry::forget_ending(home, &self.service.name);
         trash::remove(&self.service.place, RemovalWait::No)
     }
 
@@ -65,7 +73,7 @@ pub fn sweep_doomed(home: &Home, is_gone: &dyn Fn(&Service) -> bool) -> Result<(
         }
         let is_gone = is_gone(&service);
         let doomed = DoomedService { service, _turn: turn };
-        if is_gone { doomed.remove() } else { doomed.spare() }?;
+        if is_gone { doomed.remove(home) } else { doomed.spare() }?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 mod copy;
 mod create;
 mod doom;
+mod position;
 mod reset;
 mod run;
 
@@ -13,6 +14,8 @@ pub(crate) use copy::start_copy;
 pub(crate) use create::copy_running;
 pub use create::{NewService, ServiceData, ServiceOrigin, create, usable_template};
 pub use doom::{DoomedService, WrittenDataRule, doom, sweep_doomed};
+pub use position::is_written;
+pub(crate) use position::{note_first, position, was_started};
 pub use reset::reset;
 pub(crate) use run::hold;
 pub use run::{UnsavedDataRule, start, stop};
@@ -31,17 +34,14 @@ use crate::files::account::Account;
 use crate::files::private;
 use crate::files::random;
 use crate::log;
-use crate::messages::{Answer, Request};
 use crate::registry::{self, Home, Record, name};
-use crate::{control, template};
+use crate::template;
 
 const DOCUMENT: &str = "service.json";
 /// As in a server's place.
 const LOCK: &str = "lock";
 const TURN: &str = "turn";
 const DATA: &str = "data";
-/// There once a server was started.
-const STARTED: &str = "started";
 /// There once the clone was written to the disk.
 const ON_DISK: &str = "on-disk";
 /// There while its keeper is being removed.
@@ -71,43 +71,11 @@ pub struct Service {
     pub(crate) strategy: Strategy,
     /// The name of its runtime directory, which is always the same one, so that its URL is too.
     runtime: String,
-    /// The number of [`Engine::written`] when it was cloned.
-    written: Option<String>,
     /// The service that it was cloned from, if that had data which its template lacks.
     #[serde(default)]
-    donor: Option<Donor>,
+    donor: Option<position::Donor>,
     #[serde(skip)]
     place: PathBuf,
-}
-
-/// A service whose data another one was cloned from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Donor {
-    name: String,
-    /// When its data was made: a reset makes it anew.
-    made_unix_s: u64,
-    /// The number of [`Engine::written`] just before it was cloned, if there is one.
-    written: Option<String>,
-}
-
-impl Donor {
-    /// Returns the service as the donor of a clone that is about to be made, if it has data which its template lacks.
-    fn of(home: &Home, service: &Service) -> Option<Self> {
-        if !service.was_started() && service.donor.is_none() {
-            return None;
-        }
-        // Its server may end in this moment. Then it cannot be told what it has.
-        let now = written(home, service).ok().flatten();
-        let has_more = service.donor.is_some() || now.is_none() || now != service.written;
-        has_more.then(|| Self { name: service.name.clone(), made_unix_s: service.made_unix_s, written: now })
-    }
-
-    /// Returns whether it has still all that was cloned from it. It does not if that cannot be told.
-    fn has_all(&self, home: &Home) -> bool {
-        let service = find(home, &self.name).ok().filter(|service| service.made_unix_s == self.made_unix_s);
-        let now = service.and_then(|service| written(home, &service).ok().flatten());
-        now.is_some() && now == self.written
-    }
 }
 
 impl Service {
@@ -137,10 +105,6 @@ impl Service {
     pub fn log(&self) -> String {
         log::last_lines(&self.place)
     }
-
-    fn was_started(&self) -> bool {
-        self.place.join(STARTED).exists()
-    }
 }
 
 /// Returns a word that tells a new keeper from others.
@@ -159,36 +123,14 @@ pub fn find(home: &Home, name: &str) -> Result<Service> {
     read(&home.services().join(name)).ok_or_else(|| Error::UnknownService(name.into()))
 }
 
-/// Returns whether its data may have what neither its template nor the service that it was cloned from has. It was not changed if no server
-/// was started on it; PostgreSQL also tells when nothing has been written since.
-pub fn is_written(home: &Home, service: &Service) -> Result<bool> {
-    if service.donor.as_ref().is_some_and(|donor| !donor.has_all(home)) {
-        return Ok(true);
-    }
-    if !service.was_started() {
-        return Ok(false);
-    }
-    let now = written(home, service)?;
-    Ok(now.is_none() || now != service.written)
-}
-
-/// Returns the number of [`Engine::written`] now.
-pub(crate) fn written(home: &Home, service: &Service) -> Result<Option<String>> {
-    match service.server(home) {
-        None => Ok(service.engine()?.written(&service.data_directory(), None)),
-        // Only its supervisor knows that it is this server which answers.
-        Some(record) => match control::ask(&record, Request::Written, &CancelToken::default())? {
-            Answer::Written(written) => Ok(written),
-            _ => Ok(None),
-        },
-    }
-}
-
-/// Notes that its template has everything up to this state.
-pub(crate) fn set_written(home: &Home, name: &str, written: Option<String>) -> Result<()> {
+/// Notes that its template has everything up to this position.
+pub(crate) fn set_promoted(home: &Home, name: &str, position: Option<&str>) -> Result<()> {
     let (_turn, service) = take_turn(home, name, &CancelToken::default())?;
     let place = service.place.clone();
-    private::write_json(&place.join(DOCUMENT), &Service { written, donor: None, ..service })
+    if was_started(&place) {
+        position::note(&place, position)?;
+    }
+    private::write_json(&place.join(DOCUMENT), &Service { donor: None, ..service })
 }
 
 /// Notes that its keeper is elsewhere now.

@@ -8,7 +8,7 @@ use calve_core::{CancelToken, RemovalWait};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::FdFlags;
 
-use super::{DATA, LOCK, ON_DISK, STARTED, Service, take_turn};
+use super::{DATA, LOCK, ON_DISK, Service, take_turn};
 use crate::engine::memory;
 use crate::engine::{Engine, Purpose};
 use crate::error::{Error, Result};
@@ -50,7 +50,6 @@ pub fn start(home: &Home, name: &str, supervisor: &[PathBuf], cancel: &CancelTok
     let place = reserve(home, name, cancel)?;
     registry::forget_ending(home, name);
     begin_log(&service.place)?;
-    private::open(&service.place.join(STARTED))?;
     let spec = new_spec(home, name, &place.path, &service.engine, &service.program, service.account)?;
     let directory = home.runtime().join(&service.runtime);
     // Leftovers of a killed one.

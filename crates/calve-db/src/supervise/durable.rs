@@ -1,12 +1,31 @@
-//! The end of a server whose data stays.
+//! The first start and the end of a server whose data stays.
 
 use super::Supervisor;
+use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::files::directory::Directory;
 use crate::files::private;
+use crate::launch::{LaunchRequest, RunningServer, launch};
 use crate::log;
 use crate::registry;
-use crate::service::UnsavedDataRule;
+use crate::runtime;
+use crate::service::{self, UnsavedDataRule};
+
+/// Starts the server. On data in which no client has been yet, nobody can reach it before its position is noted: clients know the path of
+/// its sockets beforehand.
+pub(super) fn launch_unseen(wanted: LaunchRequest<'_>) -> Result<RunningServer> {
+    let spec = wanted.spec;
+    if spec.durable.as_deref().is_none_or(service::was_started) {
+        return launch(&wanted);
+    }
+    let name = wanted.address.socket.file_name().unwrap_or_default();
+    let socket = runtime::make_unseen(&spec.directory, spec.account)?.join(name);
+    let address = Address { socket, ..wanted.address.clone() };
+    let launched = launch(&LaunchRequest { address: &address, ..wanted })?;
+    service::note_first(spec, wanted.engine, &address)?;
+    runtime::show(&spec.directory)?;
+    Ok(launched)
+}
 
 impl Supervisor<'_> {
     /// Ends the server; in order, if its data stays, as far as it can.

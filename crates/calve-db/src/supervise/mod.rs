@@ -193,7 +193,7 @@ impl<'a> Supervisor<'a> {
             registry::write_begun(&spec.place, &EarlyRecord::now(&spec.engine, None))?;
         }
         let template_identity = spec.origin.template_identity();
-        let launched = launch(&wanted)?;
+        let launched = durable::launch_unseen(wanted)?;
         if spec.waits {
             engine.warm(&address, WARM_IN);
         }

@@ -9,7 +9,7 @@ use fs_err as fs;
 use crate::error::Result;
 use crate::identity::{give_word, read_word};
 use crate::paths::real;
-use crate::repository::Worktree;
+use crate::repository::{Worktree, entries};
 use crate::trust;
 
 /// The name of the file with the word.
@@ -46,6 +46,11 @@ impl Keeper {
         Ok(id.map(|id| Keeper { entry, id }))
     }
 
+    /// Returns the worktree that once had this word, and was here.
+    pub fn named(entry: impl Into<PathBuf>, id: String) -> Keeper {
+        Keeper { entry: entry.into(), id }
+    }
+
     /// Gives the worktree with this root the word, unless it has one. Returns what it has.
     pub fn make(root: &Path, word: &str) -> Result<Keeper> {
         let entry = entry_of(root)?;
@@ -55,12 +60,21 @@ impl Keeper {
 
     /// Gives up its word: it came with a copy of another worktree, which has it still.
     pub fn forget(&self) -> Result<()> {
-        Ok(fs::remove_file(self.entry.join(WORD))?)
+        remove_if_there(&self.entry.join(WORD))
     }
 
     /// Returns whether a worktree with this word is at `entry`.
     pub fn is_at(entry: &Path, id: &str) -> bool {
         read_word(entry, WORD).is_ok_and(|found| found.as_deref() == Some(id))
+    }
+
+    /// Returns the root of the worktree with this word at `entry`; `None` if there is none.
+    pub fn root(entry: &Path, id: &str) -> Option<PathBuf> {
+        if !Self::is_at(entry, id) {
+            return None;
+        }
+        // That of a main worktree names none.
+        entries::worktree_of(entry).or_else(|| Some(entry.parent()?.to_path_buf()))
     }
 
     /// Returns whether `entry` is its own directory, by whatever path.
@@ -81,7 +95,11 @@ pub fn data_source(root: &Path) -> Result<Option<String>> {
 
 /// Forgets the [`data_source`] of the worktree with this root, which has data of its own now.
 pub fn forget_data_source(root: &Path) -> Result<()> {
-    match fs::remove_file(entry_of(root)?.join(SOURCE)) {
+    remove_if_there(&entry_of(root)?.join(SOURCE))
+}
+
+fn remove_if_there(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }

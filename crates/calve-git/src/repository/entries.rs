@@ -12,12 +12,17 @@ pub(crate) const GITDIR: &str = "gitdir";
 pub(crate) fn by_worktree(common: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut found = Vec::new();
     for directory in all(common)? {
-        let Ok(text) = fs_err::read(directory.join(GITDIR)) else { continue };
-        // Relative to the entry, where git is told to write it so.
-        let pointer = plain(&directory.join(path_of(text.trim_ascii_end())));
-        found.extend(pointer.parent().map(|worktree| (worktree.to_path_buf(), directory.clone())));
+        found.extend(worktree_of(&directory).map(|worktree| (worktree, directory)));
     }
     Ok(found)
+}
+
+/// Returns the root of the worktree that an entry names; `None` if it names none.
+pub(crate) fn worktree_of(entry: &Path) -> Option<PathBuf> {
+    let text = fs_err::read(entry.join(GITDIR)).ok()?;
+    // Relative to the entry, where git is told to write it so.
+    let pointer = plain(&entry.join(path_of(text.trim_ascii_end())));
+    pointer.parent().map(Path::to_path_buf)
 }
 
 /// Lists every directory in which an entry is or may be.

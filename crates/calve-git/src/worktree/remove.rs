@@ -35,6 +35,8 @@ pub struct RemoveWorktreeOptions {
     pub what: Option<PathBuf>,
     /// Also when something would be lost, or it is locked.
     pub is_forced: bool,
+    /// Also when the data of services would be lost.
+    pub loses_data: bool,
     /// The fate of its branch.
     pub branch: BranchFate,
     /// How the engine removes.
@@ -221,7 +223,9 @@ impl<'r> Going<'r> {
         let mut items = if options.is_forced { listed.known() } else { listed.whole() }?;
         items.extend(steps.unsaved(worktree)?);
         if !options.is_forced {
-            unsaved::check_none_lost(&worktree.path, self.linked.is_none(), &items)?;
+            let may_go = |item: &&UnsavedItem| options.loses_data && matches!(item, UnsavedItem::Service(_));
+            let staying: Vec<UnsavedItem> = items.iter().filter(|item| !may_go(item)).cloned().collect();
+            unsaved::check_none_lost(&worktree.path, self.linked.is_none(), &staying)?;
         }
         Ok(items)
     }

@@ -27,7 +27,7 @@ pub(crate) enum DbCommand {
     Unmark(UnmarkArguments),
     Reset(ResetArguments),
     Stop(StopArguments),
-    List(ListArguments),
+    List(ServerListArguments),
     Logs(LogsArguments),
     Promote(PromoteArguments),
     Url(UrlArguments),
@@ -303,10 +303,21 @@ pub(crate) struct StopArguments {
     pub(crate) json: bool,
 }
 
-/// List servers, or templates
+/// List servers
+#[derive(Debug, Args)]
+pub(crate) struct ServerListArguments {
+    /// List the data of the services of all worktrees too: whose it is, its state and its size
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print the list as JSON on stdout (schema calve.db.servers/1)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List templates
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// Print the list as JSON on stdout (schema calve.db.servers/1, calve.db.templates/1)
+    /// Print the list as JSON on stdout (schema calve.db.templates/1)
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -368,9 +379,13 @@ pub(crate) struct UrlArguments {
 
 /// Take away what was left by a crash
 ///
-/// Every command does that too. This one also waits until all files are deleted.
+/// Every command does that too. This one also waits until all files are deleted, and names the data of services whose worktree or repository
+/// is not where it was: deleted, moved, or on a disk that is not mounted.
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
+    /// End the servers of the data that it names, and remove it, whatever was written to it
+    #[arg(long)]
+    pub(crate) lose_data: bool,
     /// Print what was found as JSON on stdout (schema calve.db.gc/1)
     #[arg(long)]
     pub(crate) json: bool,

@@ -120,7 +120,7 @@ pub(crate) struct ListArguments {
 /// function of `calve shell-init` takes you. Renames its directory out of sight, deletes it in the background, and makes git forget it.
 ///
 /// Without -f, refuses to lose anything that exists nowhere else, and names it: uncommitted changes, untracked files, commits that no
-/// branch or tag has, an unfinished rebase, data of services that may have been written to. This includes repositories inside it, ignored
+/// branch or tag has, an unfinished rebase, data of services that may have been written to (--lose-data loses that alone). This includes repositories inside it, ignored
 /// or not. Ignored files that only it has, up to 100 MB, need no -f: they are moved to .git/calve/kept for seven days, except
 /// dependencies and build outputs. Processes that are inside it or listen on its ports are named, and on a terminal ended if you
 /// want. Even with -f, refuses if something else is at its path. Runs no hook in the worktree of an untrusted pull
@@ -133,6 +133,9 @@ pub(crate) struct RemoveWorktreeArguments {
     /// Remove it whatever would be lost
     #[arg(short, long)]
     pub(crate) force: bool,
+    /// Lose the data of its services, but nothing else
+    #[arg(long)]
+    pub(crate) lose_data: bool,
     /// Delete its branch if it is merged
     #[arg(short = 'd', long)]
     pub(crate) delete_merged: bool,
@@ -159,7 +162,7 @@ pub(crate) struct RemoveWorktreeArguments {
 /// Forget worktrees that are gone, and delete what killed runs have left
 ///
 /// Keeps and names an entry that holds the last copy of something (staged contents, commits, an unfinished rebase). Removes the data of the
-/// services of worktrees that are gone, unless it may have been written to. Without --merged, never touches the directory at a worktree's
+/// services of worktrees that are gone, unless it may have been written to: --lose-data removes that too. Without --merged, never touches the directory at a worktree's
 /// path.
 ///
 /// --merged also removes worktrees whose commits are all in their upstream or in the main worktree's branch, or that were squash-merged into
@@ -179,6 +182,9 @@ pub(crate) struct PruneArguments {
     /// Remove them without asking
     #[arg(short, long, requires = "merged")]
     pub(crate) yes: bool,
+    /// Lose the data of their services too, whatever was written to it
+    #[arg(long)]
+    pub(crate) lose_data: bool,
     /// Print what was done as JSON on stdout (schema calve.worktree-prune/1)
     #[arg(long)]
     pub(crate) json: bool,

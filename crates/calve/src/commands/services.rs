@@ -82,7 +82,7 @@ impl Services {
     pub(crate) fn make(
         &mut self,
         root: &Path,
-        donor_root: Option<&Path>,
+        donor: Option<&Keeper>,
         mut ahead: EarlyClones,
         consent: Consent,
         cancel: &CancelToken,
@@ -98,12 +98,12 @@ impl Services {
             None => Keeper::make(root, &calve_db::new_keeper_id()?)?,
         };
         // Without a donor, a command that was killed may have left a note of it.
-        let donor = match (donor_root, data_source(root)?) {
-            (Some(donor), _) => Keeper::of(donor)?,
+        let donor = match (donor, data_source(root)?) {
+            (Some(donor), _) => Some(donor.clone()),
             (None, Some(source)) => noted(root, &source)?,
             (None, None) => None,
         };
-        let donated = donor.map_or(Ok(Vec::new()), |donor| kept(home, &donor))?;
+        let donated = donor.as_ref().map_or(Ok(Vec::new()), |donor| kept(home, donor))?;
         for (name, config) in missing {
             let from = |template: &str| Source::of(name, template, &donated);
             let source = service_template::name(root, name, config).and_then(|template| match from(&template) {
@@ -124,7 +124,7 @@ impl Services {
             let origin = match (&source, donated.iter().find(|donor| source.is(donor))) {
                 (Source::Template(template), _) => DataOrigin::Template(template.clone()),
                 (Source::Service(_), donor) => DataOrigin::Worktree {
-                    path: donor_root.map(Path::to_path_buf),
+                    path: donor.as_ref().and_then(|donor| Keeper::root(&donor.entry, &donor.id)),
                     runs: donor.is_some_and(|donor| donor.server(home).is_some()),
                     is_older: donor.is_some_and(|donor| {
                         calve_db::service_template(home, &donor.template)
@@ -363,15 +363,14 @@ impl DataFrom {
     pub(crate) fn check(
         &self,
         wanted: &BTreeMap<String, ServiceConfig>,
-        source: Option<&Path>,
+        source: Option<&Keeper>,
     ) -> Result<Vec<DataRequest>, Failure> {
         if wanted.is_empty() || matches!(self, Self::Nowhere) {
             return Ok(Vec::new());
         }
         let home = db::home()?;
         sweep(&home)?;
-        let keeper = source.map_or(Ok(None), Keeper::of)?;
-        let donated = keeper.map_or(Ok(Vec::new()), |keeper| kept(&home, &keeper))?;
+        let donated = source.map_or(Ok(Vec::new()), |keeper| kept(&home, keeper))?;
         let mut requests = Vec::new();
         for (name, config) in wanted {
             // The files that say which template it is are those of the new worktree.
@@ -396,16 +395,20 @@ impl DataFrom {
         Ok(requests)
     }
 
-    /// Returns the root of the worktree that data is cloned from.
-    pub(crate) fn source(&self, donor: &Path) -> Result<Option<PathBuf>, Failure> {
-        Ok(match self {
-            Self::Donor => Some(donor.to_path_buf()),
-            Self::Template | Self::Nowhere => None,
-            Self::Worktree(name) => {
-                let (_, mut found) = worktree::find_all(donor, std::slice::from_ref(name))?;
-                found.pop().transpose()?
-            }
-        })
+    /// Returns the worktree that data is cloned from. Data of one that is gone is named like its server.
+    pub(crate) fn source(&self, donor: &Path) -> Result<Option<Keeper>, Failure> {
+        let Self::Worktree(name) = self else {
+            return Ok(if matches!(self, Self::Donor) { Keeper::of(donor)? } else { None });
+        };
+        let (_, mut found) = worktree::find_all(donor, std::slice::from_ref(name))?;
+        match (found.pop().transpose(), name.to_str()) {
+            (Ok(Some(root)), _) => Ok(Keeper::of(&root)?),
+            (Err(error), Some(name)) => match calve_db::find_service(&db::unswept_home()?, name) {
+                Ok(service) => Ok(Some(Keeper::named(service.keeper, service.keeper_id))),
+                Err(_) => Err(error.into()),
+            },
+            (found, _) => found.map(|_| None).map_err(Failure::from),
+        }
     }
 }
 
@@ -487,13 +490,27 @@ fn whose(service: &Service) -> String {
     format!("service `{}` of the worktree `{}`, which is gone", service.service, ShownPath(name))
 }
 
+/// Tells data that another process removes with its worktree from what failed.
+fn unless_going(service: &Service, error: Error) -> Failure {
+    match error {
+        Error::UnknownService(_) => {
+            let name = Path::new(&service.keeper).file_name().unwrap_or_default();
+            let text = format!("the worktree `{}` is being removed by another calve", ShownPath(name));
+            Failure::stated(FAILED, text, "`calve worktree list` shows what there is")
+        }
+        other => other.into(),
+    }
+}
+
 /// Says which data [`remove_of_gone`] would remove after these entries are gone.
-pub(crate) fn say_of_gone(common: &Path, going: &[PathBuf]) -> Result<(), Failure> {
+pub(crate) fn say_of_gone(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<(), Failure> {
     let Ok(home) = db::unswept_home() else { return Ok(()) };
     for service in of_gone(&home, common, going)? {
         match calve_db::is_written(&home, &service) {
-            Ok(false) => output::say(&format!("its data goes too: {}", whose(&service))),
-            Ok(true) => {}
+            Ok(is_written) if lose_data || !is_written => {
+                output::say(&format!("its data goes too: {}", whose(&service)));
+            }
+            Ok(_) => {}
             Err(error) => _ = output::failure(&error.into()),
         }
     }
@@ -501,8 +518,8 @@ pub(crate) fn say_of_gone(common: &Path, going: &[PathBuf]) -> Result<(), Failur
 }
 
 /// Ends the servers of a repository's worktrees that are gone, and removes their data. Data that may have changes which are nowhere else
-/// stays, and is named.
-pub(crate) fn remove_of_gone(common: &Path) -> Result<(), Failure> {
+/// stays, and is named, unless `written` says otherwise.
+pub(crate) fn remove_of_gone(common: &Path, written: WrittenDataRule) -> Result<(), Failure> {
     let Ok(home) = db::unswept_home() else { return Ok(()) };
     let leaving = of_gone(&home, common, &[])?;
     if leaving.is_empty() {
@@ -510,14 +527,15 @@ pub(crate) fn remove_of_gone(common: &Path) -> Result<(), Failure> {
     }
     for service in leaving {
         let whose = whose(&service);
-        match calve_db::doom(&home, &service.name, WrittenDataRule::Refuse) {
+        match calve_db::doom(&home, &service.name, written) {
             Ok(doomed) => {
-                doomed.remove()?;
+                doomed.remove(&home)?;
                 output::say(&format!("removed the data of the {whose}"));
             }
-            Err(Error::ServiceWritten(_)) => output::say(&format!(
-                "kept the data of the {whose}: it may have changes that are nowhere else; `calve rm {}` deletes it",
-                ShownPath(service.data_directory().parent().unwrap_or(Path::new("")))
+            Err(Error::ServiceWritten { .. }) => output::say(&format!(
+                "kept the data of the {whose}: it may have changes that are nowhere else; `calve worktree add --data-from {}` gives it to a new \
+                 worktree, and `calve worktree prune --lose-data` removes it",
+                service.name
             )),
             Err(error) => {
                 output::failure(&error.into());
@@ -577,7 +595,7 @@ impl LeavingServices {
     pub(crate) fn unsaved(&self) -> Result<Vec<UnsavedItem>, Failure> {
         let mut items = Vec::new();
         for service in &self.services {
-            if calve_db::is_written(&self.home, service)? {
+            if calve_db::is_written(&self.home, service).map_err(|error| unless_going(service, error))? {
                 items.push(UnsavedItem::Service(service.service.clone()));
             }
         }
@@ -590,8 +608,9 @@ impl LeavingServices {
             match calve_db::doom(&self.home, &service.name, written) {
                 Ok(doomed) => self.doomed.push(doomed),
                 Err(error) => {
+                    let failure = unless_going(service, error);
                     self.spare();
-                    return Err(error.into());
+                    return Err(failure);
                 }
             }
         }
@@ -607,7 +626,7 @@ impl LeavingServices {
 
     /// Removes the data. The servers have ended.
     pub(crate) fn remove(self) -> Result<(), Failure> {
-        self.doomed.into_iter().try_for_each(DoomedService::remove)?;
+        self.doomed.into_iter().try_for_each(|doomed| doomed.remove(&self.home))?;
         db::reap_trash(&self.home)
     }
 }

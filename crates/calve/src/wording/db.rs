@@ -79,7 +79,7 @@ pub(crate) fn hint(remedy: &Remedy) -> String {
         Remedy::ForceStop => {
             "free some space on its disk and try again; `calve down --force` ends it and loses what it could not write".into()
         }
-        Remedy::ForceRemoval => "keep the worktree, or remove it with its data: calve worktree remove -f".into(),
+        Remedy::ForceRemoval => "keep the worktree, or lose its data: calve worktree remove --lose-data".into(),
         Remedy::TryAgain => "try again in a moment".into(),
         Remedy::StartThrowaway => "start a server of its own for that: calve db start TEMPLATE".into(),
         other => of_container(other).unwrap_or_else(|| "see `calve db --help`".into()),

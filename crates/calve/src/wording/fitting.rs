@@ -8,6 +8,9 @@ use clap::{ArgMatches, Command};
 /// The options of the running command, as typed.
 static OPTIONS: OnceLock<Vec<String>> = OnceLock::new();
 
+/// Options that lose something.
+const LOSING: &[&str] = &["-f", "--force", "--lose-data"];
+
 /// Records the options of the given command. Hints for an agent mention none, because an agent must not learn how to bypass a refusal.
 pub(crate) fn note_options(parser: &Command, matches: &ArgMatches) {
     let for_agent = std::env::var_os(HINTS_FOR_AGENT).is_some() || is_hook_of_agent(matches);
@@ -62,8 +65,8 @@ fn fits(clause: &str, options: &[String]) -> bool {
         .filter(|text| text.starts_with('-') && !text.trim_matches('-').is_empty())
         .filter_map(|text| text.split([' ', '=']).next());
     // An agent would also follow another command's `-f`.
-    let is_forced = options.is_empty()
-        && clause.split(|c: char| c.is_whitespace() || c == '`').any(|word| word == "-f" || word == "--force");
+    let is_forced =
+        options.is_empty() && clause.split(|c: char| c.is_whitespace() || c == '`').any(|word| LOSING.contains(&word));
     !is_forced && named.into_iter().all(|option| options.iter().any(|one| one == option))
 }
 
@@ -89,6 +92,7 @@ mod tests {
             "`calve worktree remove -f` forgets it"
         );
         assert_eq!(fitting("look; `calve worktree remove -f` forgets it", &[]), "look");
+        assert_eq!(fitting("keep it, or lose it: calve worktree remove --lose-data", &[]), "keep it");
         assert_eq!(fitting("check the command after `--`", &[]), "check the command after `--`");
         assert_eq!(fitting("no `..`, and no `-` at the front", &[]), "no `..`, and no `-` at the front");
         assert_eq!(fitting("`--older-than AGE`, such as 0h, removes it", &[]), "");

@@ -165,7 +165,7 @@ fn remove(remedy: &Remedy) -> Option<&'static str> {
         }
         Remedy::SaveEachOrForce => "commit, push, finish or copy what you need of it; `-f` loses all of it",
         Remedy::MoveIgnoredOrForce => "move those that you need out of the worktree; `-f` loses all of them",
-        Remedy::KeepDataOrForce => "keep the worktree, or remove it with its data: calve worktree remove -f",
+        Remedy::KeepDataOrForce => "keep the worktree, or lose its data: calve worktree remove --lose-data",
         Remedy::GiveAge => "`--older-than AGE`, such as 0h, removes it too",
         Remedy::MoveNestedOrForce => "check what it is, and move it away; `-f` removes it",
         Remedy::CommitNestedOrForce => "commit and push them, or move it away; `-f` loses them",

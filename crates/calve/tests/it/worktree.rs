@@ -30,6 +30,7 @@ mod repo;
 mod service_templates;
 mod services;
 mod services_killed;
+mod services_written;
 mod spares;
 mod states;
 mod subvolume;

@@ -54,9 +54,11 @@ fn arguments(instance: &Instance, fixed: &[&str], statements: &str) -> Result<Ve
         // All of it is written, and nothing is left to be cleaned up by each server anew.
         command.push("--innodb-fast-shutdown=0".into());
     }
+    // Those that clients know are beside it, wherever this server puts its own at first.
+    let socket = instance.settings.path().with_file_name(runtime::SOCKETS).join(SOCKET);
     let client = format!(
         "[client]\nsocket={}\nhost=localhost\nport={}\nuser={}\npassword=\n[mysql]\ndatabase={DATABASE}\n",
-        address.socket.display(),
+        socket.display(),
         address.port,
         address.user
     );

@@ -25,6 +25,8 @@ const DATABASE: &str = "postgres";
 const STANDARD_PORT: u16 = 5432;
 /// A session of Calve's own, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Reading samples of all tables.
+const PATIENCE_TO_ANALYSE: Duration = Duration::from_secs(600);
 
 /// Settings that hold whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
 ///
@@ -93,6 +95,17 @@ impl Postgres {
 /// Opens a session for the superuser.
 fn session(server: &Address) -> Result<Session<Connection>> {
     Session::open(server, DATABASE, PATIENCE).map_err(not_let_in)
+}
+
+/// Has the planner look at all tables. What fails is none of a template's faults: autovacuum tries it again.
+fn analyse(server: &Address) {
+    let names = session(server)
+        .and_then(|mut session| session.query("SELECT datname FROM pg_database WHERE datallowconn").map_err(refused));
+    for name in names.into_iter().flatten() {
+        if let Ok(mut session) = Session::open(server, &name, PATIENCE_TO_ANALYSE) {
+            let _ = session.query("ANALYZE");
+        }
+    }
 }
 
 fn not_let_in(error: LoginError) -> Error {
@@ -226,6 +239,14 @@ impl Engine for Postgres {
     fn stop_signal(&self) -> Signal {
         // "Fast": sessions are ended, everything is written.
         Signal::INT
+    }
+
+    fn ask_to_end(&self, address: &Address, purpose: Purpose, _: &Path) -> Result<bool> {
+        // Otherwise autovacuum does it in every clone a minute later, and that is not told from what a client writes.
+        if !purpose.is_on_a_template() {
+            analyse(address);
+        }
+        Ok(false)
     }
 
     fn log_tells_of_recovery(&self, log: &str) -> bool {

@@ -133,6 +133,21 @@ pub(super) fn has_append_only_files(path: &Path) -> Result<bool> {
     }
 }
 
+/// Returns the names and lengths of the append-only files that belong together: each command that writes makes one longer. `None`: there are
+/// none.
+pub(super) fn append_only_lengths(path: &Path) -> Result<Option<String>> {
+    let Some(files) = Directory::open(path)?.subdirectory(APPEND_ONLY)? else { return Ok(None) };
+    let Some(list) = files.read_to_string(APPEND_ONLY_LIST, HEAD_BYTES)? else { return Ok(None) };
+    let mut lengths = String::new();
+    // file NAME seq NUMBER type LETTER. Those of type `h` were replaced, and are being deleted.
+    for line in list.lines().filter(|line| !line.contains(" type h")) {
+        let name = line.split(' ').nth(1).unwrap_or_default();
+        let Some(found) = files.stat(name)? else { return Ok(None) };
+        lengths.push_str(&format!("{name} {};", found.st_size));
+    }
+    Ok(Some(lengths))
+}
+
 /// Returns when the append-only files were last written to, in seconds and nanoseconds. `None`: there are none.
 fn newest(data: &Directory) -> Result<Option<(i64, i64)>> {
     let mut newest = data.stat(OLD_APPEND_ONLY)?.map(written);

@@ -228,6 +228,18 @@ impl Engine for Redis {
         log.contains("aof-load-truncated is enabled")
     }
 
+    fn written(&self, data: &Path, server: Option<&Address>) -> Option<String> {
+        // While they are turned off, or replaced, the files lack what clients write.
+        if let Some(server) = server {
+            let told = Session::open(server, PATIENCE).ok()?.ask(&["INFO", "persistence"]).ok()?;
+            let complete = ["aof_enabled:1", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"];
+            if !complete.iter().all(|wanted| told.lines().any(|line| line == *wanted)) {
+                return None;
+            }
+        }
+        dump::append_only_lengths(data).ok()?
+    }
+
     fn examine(&self, data: &Path, version: &Version) -> Result<()> {
         dump::examine(data, self.name(), version)
     }

@@ -1,13 +1,15 @@
 //! `calve db gc`.
 
-use super::unswept_home;
+use super::{data, unswept_home};
 use crate::cli::db::GcArguments;
 use crate::failure::Failure;
 use crate::output;
 use calve_receipt::DbGcReceipt;
 
 pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
-    let swept = calve_db::sweep(&unswept_home()?)?;
+    let home = unswept_home()?;
+    let (orphans, removed) = data::orphans(&home, arguments.lose_data)?;
+    let swept = calve_db::sweep(&home)?;
     calve_db::delete_trash(&swept)?;
     for name in &swept.servers {
         output::note(&format!("removed what was left of `{name}`"));
@@ -18,5 +20,6 @@ pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
     for (name, why) in swept.kept {
         output::say(&format!("{name} is still there: {why}"));
     }
-    if arguments.json { output::json(&DbGcReceipt { servers: swept.servers }) } else { Ok(()) }
+    let receipt = DbGcReceipt { servers: swept.servers, orphans, removed };
+    if arguments.json { output::json(&receipt) } else { Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! `calve db`.
 
 mod copies;
+mod data;
 mod gc;
 mod list;
 mod logs;

@@ -23,5 +23,5 @@ pub(crate) fn run(arguments: &ResetArguments, cancel: &CancelToken) -> Result<()
         }
         servers.push(db_receipt::server(&record));
     }
-    if arguments.json { output::json(&DbServersReceipt { servers, ended: None }) } else { Ok(()) }
+    if arguments.json { output::json(&DbServersReceipt { servers, ended: None, services: None }) } else { Ok(()) }
 }

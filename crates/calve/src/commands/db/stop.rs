@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &StopArguments, cancel: &CancelToken) -> Result<(),
         }
     }
     match worst {
-        0 if arguments.json => output::json(&DbServersReceipt { servers, ended: None }),
+        0 if arguments.json => output::json(&DbServersReceipt { servers, ended: None, services: None }),
         0 => Ok(()),
         worst => Err(Failure::Reported(worst)),
     }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use calve_core::CancelToken;
 use calve_db::{BuildEvent, Caller, CommandEnd, CreateOptions, OwnedServer};
 
-use super::{command_for, home, reap_trash, runtimes, search, supervisor};
+use super::{command_for, data, home, reap_trash, runtimes, search, supervisor};
 use crate::cli::db::{ListArguments, TemplateCreateArguments, TemplateRemoveArguments};
 use crate::failure::Failure;
 use crate::{db_receipt, output, sys};
@@ -91,6 +91,7 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
 pub(crate) fn remove(arguments: &TemplateRemoveArguments) -> Result<(), Failure> {
     let home = home()?;
     for name in &arguments.names {
+        data::say_users(&home, name)?;
         calve_db::remove_template(&home, name)?;
         output::note(&format!("removed the template `{name}`"));
         reap_trash(&home)?;

@@ -2,7 +2,7 @@
 
 use calve_core::{CancelToken, ShownPath};
 use calve_git::Config;
-use calve_git::environment::{follow_env_file, forget_data_source, other_values, remove_own_env_files};
+use calve_git::environment::{Keeper, follow_env_file, forget_data_source, other_values, remove_own_env_files};
 use calve_git::escape::{Action, worktrees_of};
 use calve_git::hooks::{Hook, HookEnvironment, repository_of};
 use calve_git::worktree::{self, AddOptions, FillReport, LeftBehindReason};
@@ -53,8 +53,8 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     let config = Config::of_worktree(root)?;
     let ports = env::leased(root, &config)?;
     let mut services = Services::of(root, config.services)?;
-    let donor = Some(filled.donor.as_path()).filter(|_| !filled.provenance.is_untrusted());
-    services.make(root, donor, EarlyClones::default(), Consent::ToApproved, cancel)?;
+    let donor = if filled.provenance.is_untrusted() { None } else { Keeper::of(&filled.donor)? };
+    services.make(root, donor.as_ref(), EarlyClones::default(), Consent::ToApproved, cancel)?;
     services.say_lacking();
     forget_data_source(root)?;
     let variables = env::variables(&ports, &services)?;

@@ -56,9 +56,9 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     let mut ahead = EarlyClones::default();
     let added = worktree::add_after(&options, |upcoming| {
         source = arguments.data_from.source(&upcoming.donor)?;
-        let requests = arguments.data_from.check(&upcoming.services, source.as_deref())?;
+        let requests = arguments.data_from.check(&upcoming.services, source.as_ref())?;
         hook = hook_to_run(upcoming, arguments)?;
-        upcoming.data_source = source.as_deref().map_or(Ok(None), Keeper::of)?.map(|keeper| keeper.id);
+        upcoming.data_source = source.as_ref().map(|keeper| keeper.id.clone());
         if !requests.is_empty() {
             ahead = EarlyClones::begin(&db::unswept_home()?, requests, cancel);
         }
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     {
         reap::start(parent);
     }
-    let environment = environment(&added, arguments, source.as_deref(), ahead, cancel);
+    let environment = environment(&added, arguments, source.as_ref(), ahead, cancel);
     // The next spare takes both processors and the disk from whoever waits for this worktree.
     let proposed = spares::keep_requested(&added);
     if added.spares_wanted || proposed.is_none() && added.spares_request.is_some() {
@@ -126,7 +126,7 @@ struct Environment {
 fn environment(
     added: &AddReport,
     arguments: &AddArguments,
-    source: Option<&Path>,
+    source: Option<&Keeper>,
     ahead: EarlyClones,
     cancel: &CancelToken,
 ) -> Result<Environment, Failure> {

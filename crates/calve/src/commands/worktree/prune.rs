@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use calve_core::{CancelToken, ShownPath};
+use calve_db::WrittenDataRule;
 use calve_git::Error;
 use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
 use calve_receipt::human::{age, counted};
@@ -20,7 +21,7 @@ use crate::{consent, output, wording};
 pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<(), Failure> {
     let start = super::here()?;
     if !arguments.merged {
-        let receipt = forget(&start)?;
+        let receipt = forget(&start, arguments)?;
         return if arguments.json { output::json(&receipt) } else { Ok(()) };
     }
     let gone = worktree::plan_prune(&start)?;
@@ -28,25 +29,26 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
         let words = if arguments.dry_run { "would forget" } else { "to forget:" };
         output::say(&format!("{words} `{}`, which is gone", ShownPath(path)));
     }
-    services::say_of_gone(&gone.common, &gone.entries)?;
+    services::say_of_gone(&gone.common, &gone.entries, arguments.lose_data)?;
     let (found, kept) = find_merged(&start, arguments, cancel)?;
     // Worktrees that are gone are forgotten unasked, but not if the question about the others is answered with no.
     let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || asked(found.len())?);
     let mut receipt = match (is_agreed, arguments.dry_run) {
-        (true, _) => forget(&start)?,
+        (true, _) => forget(&start, arguments)?,
         (false, true) => receipt_of(&gone),
         (false, false) => WorktreePruneReceipt { forgotten: vec![], ..receipt_of(&gone) },
     };
     receipt.kept.extend(kept);
     receipt.merged.extend(found.iter().map(merged_receipt));
-    let removed = if is_agreed { remove_all(&start, &found, &mut receipt, cancel) } else { Ok(()) };
+    let removed =
+        if is_agreed { remove_all(&start, &found, arguments.lose_data, &mut receipt, cancel) } else { Ok(()) };
     if arguments.json && removed.as_ref().err().is_none_or(|failure| matches!(failure, Failure::Reported(_))) {
         output::json(&receipt)?;
     }
     removed
 }
 
-fn forget(start: &Path) -> Result<WorktreePruneReceipt, Failure> {
+fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneReceipt, Failure> {
     let pruned = worktree::prune(start)?;
     for place in &pruned.places {
         reap::start(place);
@@ -57,7 +59,7 @@ fn forget(start: &Path) -> Result<WorktreePruneReceipt, Failure> {
     for kept in &pruned.kept {
         output::say(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
     }
-    services::remove_of_gone(&pruned.common)?;
+    services::remove_of_gone(&pruned.common, WrittenDataRule::of(arguments.lose_data))?;
     for path in &pruned.swept {
         output::say(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }
@@ -91,7 +93,10 @@ fn find_merged(
 ) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
     let (mut found, mut stay) = (Vec::new(), Vec::new());
     for mut one in worktree::merged(start, arguments.older_than, cancel)? {
-        let refused = match (one.refused.take(), remove::unsaved_data(&one.worktree)) {
+        let data = remove::unsaved_data(&one.worktree);
+        let (data, going) = if arguments.lose_data { (Ok(Vec::new()), data?) } else { (data, Vec::new()) };
+        one.unsaved.extend(going);
+        let refused = match (one.refused.take(), data) {
             (Some(Error::Unsaved { path, is_gone, mut items }), Ok(data)) => {
                 items.extend(data);
                 Some(Error::Unsaved { path, is_gone, items }.into())
@@ -123,6 +128,7 @@ fn find_merged(
 fn remove_all(
     start: &Path,
     found: &[MergedWorktree],
+    lose_data: bool,
     receipt: &mut WorktreePruneReceipt,
     cancel: &CancelToken,
 ) -> Result<(), Failure> {
@@ -133,7 +139,7 @@ fn remove_all(
             output::say(&format!("kept `{}`: it has changed meanwhile", ShownPath(&one.worktree.path)));
             continue;
         }
-        match remove::merged(start, &one.worktree.path, cancel) {
+        match remove::merged(start, &one.worktree.path, lose_data, cancel) {
             Ok(()) => receipt.merged[number].removed = true,
             Err(failure) if failure.code() != INTERRUPTED => {
                 output::failure(&failure);

@@ -102,9 +102,10 @@ pub(super) fn unsaved_data(worktree: &Worktree) -> Result<Vec<UnsavedItem>, Fail
     LeavingServices::of(worktree)?.map_or(Ok(Vec::new()), |leaving| leaving.unsaved())
 }
 
-/// Removes a worktree as `calve worktree remove PATH` does.
-pub(super) fn merged(start: &Path, path: &Path, cancel: &CancelToken) -> Result<(), Failure> {
-    let arguments = RemoveWorktreeArguments { what: vec![path.to_path_buf()], ..RemoveWorktreeArguments::default() };
+/// Removes a worktree as `calve worktree remove PATH` does, with `--lose-data` if `lose_data` says so.
+pub(super) fn merged(start: &Path, path: &Path, lose_data: bool, cancel: &CancelToken) -> Result<(), Failure> {
+    let what = vec![path.to_path_buf()];
+    let arguments = RemoveWorktreeArguments { what, lose_data, ..RemoveWorktreeArguments::default() };
     let mut options = options(&arguments, cancel)?;
     options.start = start.to_path_buf();
     options.what = arguments.what.first().cloned();
@@ -115,6 +116,7 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
     let mut options = RemoveWorktreeOptions::default();
     options.start = super::here()?;
     options.is_forced = arguments.force;
+    options.loses_data = arguments.lose_data;
     options.branch = match (arguments.delete_branch, arguments.delete_merged) {
         (true, _) => BranchFate::Deleted,
         (_, true) => BranchFate::DeletedIfMerged,
@@ -143,7 +145,7 @@ impl RemovalSteps<Failure> for Program<'_> {
     }
 
     fn before(&mut self, worktree: &Worktree) -> Result<Meanwhile, Failure> {
-        let written = if self.arguments.force { WrittenDataRule::Accept } else { WrittenDataRule::Refuse };
+        let written = WrittenDataRule::of(self.arguments.force || self.arguments.lose_data);
         let leaving = LeavingServices::of(worktree)?;
         let has_hook = hook(worktree, self.arguments, self.cancel)?;
         self.leaving = leaving;

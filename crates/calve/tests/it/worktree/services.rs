@@ -75,7 +75,7 @@ impl Shop {
         with_environment(calve(words).args(client)).env("CALVE_HOME", home).succeeds();
     }
 
-    fn home(&self) -> PathBuf {
+    pub(super) fn home(&self) -> PathBuf {
         self.repo.spot.join("home")
     }
 
@@ -107,7 +107,7 @@ impl Shop {
         while !is_wanted(self.sql(&worktree, sql).parse().unwrap()) {}
     }
 
-    fn client(&self, worktree: impl AsRef<Path>, sql: &str) -> Calve {
+    pub(super) fn client(&self, worktree: impl AsRef<Path>, sql: &str) -> Calve {
         let program = match self.engine {
             POSTGRES => "psql -XqAt -v ON_ERROR_STOP=1 \"$DATABASE_URL\" -c \"$0\"",
             MARIADB => "mariadb --no-defaults -BN -u root -S \"${DATABASE_URL#*socket=}\" test -e \"$0\"",
@@ -144,7 +144,7 @@ impl Shop {
         names
     }
 
-    fn remove(&self, worktree: impl AsRef<Path>, words: &[&str]) -> Calve {
+    pub(super) fn remove(&self, worktree: impl AsRef<Path>, words: &[&str]) -> Calve {
         self.within(&self.repo.path, &["worktree", "remove"]).args(words).arg(worktree.as_ref())
     }
 }
@@ -301,16 +301,6 @@ fn data_that_nobody_wrote_to_goes_with_its_worktree() {
     shop.within(&read, &["down"]).succeeds();
     shop.within(&read, &["up"]).succeeds();
     shop.remove(&read, &[]).succeeds();
-    for statement in ["UPDATE t SET a = 7 WHERE a = 3", "ALTER SYSTEM SET work_mem = '8MB'", "CREATE SEQUENCE s"] {
-        let written = shop.repo.added("written");
-        shop.sql(&written, statement);
-        let hint = "keep the worktree, or remove it with its data: calve worktree remove -f";
-        shop.remove(&written, &["-n"]).fails(1).says(&[hint]);
-        shop.within(&written, &["down"]).succeeds();
-        shop.remove(&written, &[]).fails(1).hints();
-        shop.remove(&written, &["-f"]).succeeds();
-        shop.repo.git(["branch", "-D", "written"]);
-    }
     assert!(shop.data().iter().all(|name| !name.starts_with("db-")), "{:?}", shop.data());
 }
 
@@ -332,9 +322,10 @@ fn what_git_has_removed_goes_with_the_next_prune_but_for_data_that_is_nowhere_el
     let left: Vec<String> = shop.data().into_iter().filter(|name| name.starts_with("db-")).collect();
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!(shop.within(&shop.repo.path, &["db", "list", "--json"]).succeeds().json()["servers"], json!([]));
-    let data = shop.home().join("db/services").join(&left[0]);
-    assert!(data.join("data/PG_VERSION").exists());
-    shop.within(&shop.repo.path, &["rm", "-q", data.to_str().unwrap()]).succeeds();
+    let hint = format!("`calve worktree add --data-from {}` gives it to a new worktree, and `calve", left[0]);
+    prune().says(&[&hint, "`calve worktree prune --lose-data` removes it"]);
+    let all = shop.within(&shop.repo.path, &["worktree", "prune", "--lose-data"]).succeeds();
+    all.says(&["removed the data of the service `db` of the worktree `proj.written`"]);
     assert!(!prune().stderr.contains("data of"));
 }
 

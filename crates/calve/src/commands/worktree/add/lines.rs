@@ -199,7 +199,7 @@ fn say_left(left: &[LeftEntry]) {
 pub(super) fn say_plan(planned: &AddPlan) {
     let branch = on(planned.branch.as_deref(), planned.is_new_branch, planned.start.as_ref(), &planned.head);
     output::say(&format!(
-        "would add `{}` {branch}, from `{}`: {} the same, {} not",
+        "would add `{}` {branch}, with files from `{}`: {} the same, {} not",
         ShownPath(&planned.path),
         ShownPath(&planned.donor),
         human::counted(planned.tracked_same, "tracked file"),
