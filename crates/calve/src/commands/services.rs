@@ -124,7 +124,7 @@ impl Services {
             let origin = match (&source, donated.iter().find(|donor| source.is(donor))) {
                 (Source::Template(template), _) => DataOrigin::Template(template.clone()),
                 (Source::Service(_), donor) => DataOrigin::Worktree {
-                    path: donor.as_ref().and_then(|donor| Keeper::root(&donor.entry, &donor.id)),
+                    path: donor.and_then(|donor| Keeper::root(Path::new(&donor.keeper), &donor.keeper_id)),
                     runs: donor.is_some_and(|donor| donor.server(home).is_some()),
                     is_older: donor.is_some_and(|donor| {
                         calve_db::service_template(home, &donor.template)
