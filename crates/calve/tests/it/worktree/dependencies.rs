@@ -83,8 +83,10 @@ impl Packages {
         )]
     }
 
+    /// Only one is upgraded: poetry starts pip for each package that it takes away.
     fn poetry(&self, version: u32) -> Vec<(&'static str, String)> {
-        let all = self.each(version, "\n", |name, path| format!(r#"{name} = {{ path = "{path}-py3-none-any.whl" }}"#));
+        let all = self.each(1, "\n", |name, path| format!(r#"{name} = {{ path = "{path}-py3-none-any.whl" }}"#));
+        let all = all.replace("p0-1.0.0", &format!("p0-{version}.0.0"));
         vec![(
             "pyproject.toml",
             format!("[tool.poetry]\npackage-mode = false\n[tool.poetry.dependencies]\npython = \">=3.9\"\n{all}\n"),
