@@ -386,9 +386,13 @@ impl DataFrom {
                     return Err(Failure::stated(FAILED, text, "run `calve up` there, or leave --data-from out"));
                 }
                 (Source::Template(template), Self::Template) => _ = calve_db::service_template(&home, template)?,
-                // The worktree is made without its data then.
-                (Source::Template(template), _) if calve_db::service_template(&home, template).is_err() => continue,
-                _ => {}
+                (Source::Template(template), _) => match calve_db::service_template(&home, template) {
+                    Err(error @ Error::BadName { .. }) => return Err(error.into()),
+                    // The worktree is made without its data then.
+                    Err(_) => continue,
+                    Ok(_) => {}
+                },
+                (Source::Service(_), _) => {}
             }
             requests.push((name.clone(), source));
         }
