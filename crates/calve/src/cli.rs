@@ -95,11 +95,17 @@ pub(crate) enum Command {
     /// with the worktree. `calve env` prints its URL, which stays the same, and `calve exec` starts it too.
     #[command(after_help = "\
 Example:
-  calve db template create shop --engine postgres -- npm run migrate
+  calve hook approve                 once: shows `create`, and asks
   calve up && eval \"$(calve env)\"
 
 .calve.toml, at the root of the repository:
-  [services.db]  template = \"shop\", env = \"DATABASE_URL\"")]
+  [services.db]
+  engine = \"postgres\"
+  create = \"npm run migrate\"       makes the template, once for each content of the inputs
+  inputs = [\"migrations/**\"]
+  env = \"DATABASE_URL\"
+
+or `template = \"shop\"` in place of the first three, after `calve db template create shop`")]
     Up(services::ServicesArguments),
     Down(services::DownArguments),
     Reset(services::ResetServiceArguments),

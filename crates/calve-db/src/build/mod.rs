@@ -16,14 +16,19 @@ use crate::{standby, template};
 /// Templates that no data comes from any more, but that may be wanted again, as when branches are changed.
 const UNUSED_AND_KEPT: usize = 3;
 
-/// Removes the templates whose names begin with `prefix` and which no service's data comes from, except `current` and the newest ones.
+/// Removes the templates whose names begin with `prefix` and which no service's data comes from, except `current`, the newest ones, and those
+/// that hold the data of a worktree.
 pub fn remove_unused(home: &Home, prefix: &str, current: &str) -> Result<()> {
     let used = crate::service::services(home)?;
     let is_used = |name: &str| name == current || used.iter().any(|service| service.template == name);
     let mut unused = template::list(home)?;
-    unused.retain(|template| template.name.starts_with(prefix) && !is_used(&template.name));
+    unused.retain(|template| !template.promoted && template.name.starts_with(prefix) && !is_used(&template.name));
     unused.sort_by_key(|template| std::cmp::Reverse(template.made_unix_s));
-    unused.iter().skip(UNUSED_AND_KEPT).try_for_each(|template| remove(home, &template.name))
+    unused.iter().skip(UNUSED_AND_KEPT).try_for_each(|template| match remove(home, &template.name) {
+        // Another process was faster.
+        Err(Error::UnknownTemplate(_)) => Ok(()),
+        other => other,
+    })
 }
 
 /// Removes a template. Its name is free on return; its files go with the next [`crate::sweep`], or when no server needs them.

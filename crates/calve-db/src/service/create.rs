@@ -112,12 +112,15 @@ pub(super) fn from_template(home: &Home, template: &str, place: &Path, cancel: &
 /// Clones the data of a service into `place`, whether its server runs or not.
 pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &CancelToken) -> Result<Service> {
     let (_turn, source) = take_turn(home, source, cancel)?;
-    let donor = Donor::of(home, &source);
-    let source = Service { donor, ..source };
+    let before = Donor::of(home, &source);
     if let Some(record) = source.server(home) {
         let to = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match control::ask(&record, Request::Copy(to), cancel) {
-            Ok(Answer::Copied(strategy)) => return Ok(Service { strategy, ..source }),
+            Ok(Answer::Copied(strategy)) => {
+                // What was written while it was copied may be in the copy.
+                let donor = Donor::of_both(before, Donor::of(home, &source));
+                return Ok(Service { strategy, donor, ..source });
+            }
             Ok(answer) => answer.into_result().map(|_| ())?,
             // It ended in this moment.
             Err(Error::SupervisorGone(_)) => {}
@@ -127,7 +130,8 @@ pub(super) fn from_service(home: &Home, source: &str, place: &Path, cancel: &Can
     let _held = run::take_data(home, &source, cancel)?;
     let data = place.join(DATA);
     let placed = clone_data(&source.data_directory(), &data, None, Mounts::None, cancel)?;
-    Ok(Service { strategy: placed.strategy, ..source })
+    let donor = Donor::of_both(before, Donor::of(home, &source));
+    Ok(Service { strategy: placed.strategy, donor, ..source })
 }
 
 /// Clones the data of a server that runs, in its supervisor. All its processes are held meanwhile, so that the clone is what a kill would

@@ -55,6 +55,11 @@ impl Donor {
         Some(Self { name: service.name.clone(), made_unix_s: service.made_unix_s, written })
     }
 
+    /// Returns the donor of a clone that was made between these two answers of [`Donor::of`]. What was written meanwhile may be in the clone.
+    pub(super) fn of_both(before: Option<Self>, after: Option<Self>) -> Option<Self> {
+        if before == after { before } else { after.or(before).map(|donor| Self { written: None, ..donor }) }
+    }
+
     /// Returns whether it has still all that was cloned from it. It does not if that cannot be told.
     fn has_all(&self, home: &Home) -> bool {
         let service = find(home, &self.name).ok().filter(|service| service.made_unix_s == self.made_unix_s);

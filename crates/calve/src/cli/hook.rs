@@ -99,9 +99,9 @@ pub(crate) struct WorktreeRemoveArguments {
     pub(crate) force: bool,
 }
 
-/// Approve the hooks of a project
+/// Approve the commands of a project
 ///
-/// Shows the `[hooks]` of `.calve.toml` and asks whether they may be run. An approval is for exactly that text in that repository: a hook
+/// Shows the `[hooks]` of `.calve.toml`, and `create` of its services, and asks whether they may be run. An approval is for exactly that text in that repository: a hook
 /// that has changed is asked about again.
 ///
 /// Hooks do not run in the worktree of a pull request that was added without --trust, so there is nothing to approve. --trust trusts the

@@ -44,7 +44,7 @@ Examples:
   [hooks]     post-add, pre-remove
   [db.NAME]   standby (see `calve db pool --help`)
   [ports]     NAME = NUMBER (see `calve env --help`)
-  [services.NAME]  template, env (see `calve up --help`)")]
+  [services.NAME]  engine, create, inputs, template, env (see `calve up --help`)")]
 pub(crate) struct AddArguments {
     /// The branch to check out or to make, - for the one before, origin/NAME, pr/NUMBER, or a tag or commit
     #[arg(value_name = "BRANCH", add = ArgValueCandidates::new(branch_names::free))]
@@ -70,13 +70,13 @@ pub(crate) struct AddArguments {
     /// Write the worktree's ports and the URLs of its services to this file in it, such as .env.local, unless git tracks it or somebody else made it
     #[arg(long, value_name = "FILE", value_parser = env_file_inside)]
     pub(crate) env_file: Option<PathBuf>,
-    /// The source of the data of services: a worktree, template, or none yet [default: the worktree of the files, else the template]
+    /// The source of the data of services: a worktree, kept data (`calve db list --all`), template, or none yet [default: the worktree of the files, else the template]
     #[arg(long, value_name = "WORKTREE|template|none", default_value = "", hide_default_value = true, value_parser = DataFrom::parse)]
     pub(crate) data_from: DataFrom,
-    /// Run no hooks of .calve.toml
+    /// Run no hooks of .calve.toml, and no `create` of a service
     #[arg(long)]
     pub(crate) no_hooks: bool,
-    /// Run the hooks of .calve.toml without asking (for CI)
+    /// Run the hooks of .calve.toml, and `create` of services, without asking (for CI)
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Treat a pull request like a branch of your own: carry secrets, run hooks

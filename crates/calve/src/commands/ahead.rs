@@ -18,10 +18,19 @@ pub(crate) enum Source {
     Service(String),
 }
 
+/// Which data of another worktree counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DonorRule {
+    SameTemplate,
+    /// The user has named the worktree, or the data.
+    Any,
+}
+
 impl Source {
-    /// Returns what one of `donated` has of the same template, or else the template.
-    pub(crate) fn of(name: &str, template: &str, donated: &[Service]) -> Self {
-        match donated.iter().find(|donor| donor.service == name && donor.template == template) {
+    /// Returns what one of `donated` has, or else the template.
+    pub(crate) fn of(name: &str, template: &str, donated: &[Service], rule: DonorRule) -> Self {
+        let counts = |donor: &&Service| rule == DonorRule::Any || donor.template == template;
+        match donated.iter().filter(counts).find(|donor| donor.service == name) {
             Some(donor) => Self::Service(donor.name.clone()),
             None => Self::Template(template.to_owned()),
         }

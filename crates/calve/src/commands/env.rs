@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     let config = Config::of_worktree(&root)?;
     let ports = if arguments.renew { renewed(&root, &config)? } else { leased(&root, &config)? };
     let services = Services::of(&root, config.services)?;
-    services.say_without_data();
+    services.say_without_data(&root)?;
     if arguments.json {
         let (ports, services) = (receipts(&ports), services.receipts()?);
         return output::json(&EnvironmentReceipt { path: path(&root), ports, services });
@@ -52,7 +52,7 @@ pub(crate) fn exec(arguments: &ExecArguments, cancel: &CancelToken) -> Result<()
     let ports = leased(&root, &config)?;
     let mut services = Services::of(&root, config.services)?;
     services.start(&root, cancel)?;
-    services.complete()?;
+    services.say_lacking();
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).envs(variables(&ports, &services)?);
     Err(Failure::not_started(&arguments.command[0], sys::become_command(&mut command)))

@@ -19,6 +19,8 @@ pub(crate) enum Consent {
     ToApproved,
     /// The user has said `--yes`.
     ToAll,
+    /// The user has said `--no-hooks`.
+    ToNone,
 }
 
 /// Makes sure that the template `name` is there, which is that of [`name`]. One that the configuration describes is made, once for each content
@@ -48,6 +50,8 @@ pub(crate) fn ready(
             calve_db::remove_unused_templates(home, prefix, &name)?;
             return Ok(name);
         }
+        // It is of inputs that nobody has had.
+        calve_db::remove_template(home, &name)?;
         name = now;
     }
     let text =
@@ -74,6 +78,21 @@ pub(crate) fn name(root: &Path, service: &str, config: &ServiceConfig) -> Result
     Ok(format!("{service}-{:.6}-{word:.12}", repository))
 }
 
+/// Returns why `calve up` would not make the data of a service, as far as that can be told beforehand.
+pub(crate) fn obstacle(
+    home: &Home,
+    root: &Path,
+    service: &str,
+    config: &ServiceConfig,
+) -> Result<Option<String>, Failure> {
+    let there = calve_db::service_template(home, &name(root, service, config)?);
+    let Some(recipe) = &config.recipe else { return Ok(there.err().map(|error| error.to_string())) };
+    let Some(command) = recipe.command.as_deref().filter(|_| there.is_err()) else { return Ok(None) };
+    let is_approved =
+        consent::approvals()?.has(&repository_of(root)?, Hook::Create, command).map_err(consent::failed)?;
+    Ok((!is_approved).then(|| "its create command is not approved; `calve hook approve` shows it".into()))
+}
+
 /// Makes the template, if that may be.
 fn make(
     home: &Home,
@@ -89,8 +108,13 @@ fn make(
         let hint = "`calve up` in a worktree of your own makes it";
         return Err(Failure::stated(REFUSED, text, hint));
     }
-    if let Some(command) = recipe.command.as_deref().filter(|_| consent == Consent::ToApproved) {
-        consent::require(&repository_of(root)?, Hook::Create, command)?;
+    match (recipe.command.as_deref(), consent) {
+        (Some(command), Consent::ToApproved) => consent::require(&repository_of(root)?, Hook::Create, command)?,
+        (Some(_), Consent::ToNone) => {
+            let text = format!("`--no-hooks` keeps the create command of the service `{service}` from running");
+            return Err(Failure::stated(REFUSED, text, "`calve up` runs it"));
+        }
+        _ => {}
     }
     let mut options = CreateOptions::default();
     options.name = name.to_owned();
@@ -112,6 +136,11 @@ fn make(
                 ShownPath(&log)
             ),
             "put right what the command said; `calve up` runs it again",
+        ),
+        Error::NotConnected { .. } => Failure::stated(
+            FAILED,
+            format!("the create command of the service `{service}` ended well, but never connected to its server"),
+            format!("let it use `{}`", config.variable),
         ),
         other => other.into(),
     })?;

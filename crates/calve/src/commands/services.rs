@@ -11,7 +11,7 @@ use calve_git::escape::worktrees_of;
 use calve_git::worktree::{self, UnsavedItem, Worktree, WorktreeInfo};
 use calve_receipt::{ServiceReceipt, ServiceState, path};
 
-use super::ahead::{DataRequest, EarlyClones, Source};
+use super::ahead::{DataRequest, DonorRule, EarlyClones, Source};
 use super::service_template::{self, Consent};
 use super::{db, du};
 use crate::cli::worktree::DataFrom;
@@ -22,7 +22,9 @@ use crate::output;
 pub(crate) enum DataOrigin {
     Template(String),
     Worktree {
+        /// None of data that was kept, of which the worktree is gone.
         path: Option<PathBuf>,
+        server: String,
         runs: bool,
         /// Its data was made before the template that there is now.
         is_older: bool,
@@ -83,6 +85,7 @@ impl Services {
         &mut self,
         root: &Path,
         donor: Option<&Keeper>,
+        rule: DonorRule,
         mut ahead: EarlyClones,
         consent: Consent,
         cancel: &CancelToken,
@@ -105,13 +108,14 @@ impl Services {
         };
         let donated = donor.as_ref().map_or(Ok(Vec::new()), |donor| kept(home, donor))?;
         for (name, config) in missing {
-            let from = |template: &str| Source::of(name, template, &donated);
-            let source = service_template::name(root, name, config).and_then(|template| match from(&template) {
-                Source::Template(template) => {
-                    let wanted = (name.as_str(), config);
-                    service_template::ready(home, root, template, wanted, consent, cancel).map(Source::Template)
+            let source = service_template::name(root, name, config).and_then(|template| {
+                match Source::of(name, &template, &donated, rule) {
+                    Source::Template(template) => {
+                        let wanted = (name.as_str(), config);
+                        service_template::ready(home, root, template, wanted, consent, cancel).map(Source::Template)
+                    }
+                    data => Ok(data),
                 }
-                data => Ok(data),
             });
             let source = match source {
                 Ok(source) => source,
@@ -125,6 +129,7 @@ impl Services {
                 (Source::Template(template), _) => DataOrigin::Template(template.clone()),
                 (Source::Service(_), donor) => DataOrigin::Worktree {
                     path: donor.and_then(|donor| Keeper::root(Path::new(&donor.keeper), &donor.keeper_id)),
+                    server: donor.map(|donor| donor.name.clone()).unwrap_or_default(),
                     runs: donor.is_some_and(|donor| donor.server(home).is_some()),
                     is_older: donor.is_some_and(|donor| {
                         calve_db::service_template(home, &donor.template)
@@ -142,7 +147,7 @@ impl Services {
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, root: &Path, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
-        self.make(root, None, EarlyClones::default(), Consent::ToApproved, cancel)?;
+        self.make(root, None, DonorRule::SameTemplate, EarlyClones::default(), Consent::ToApproved, cancel)?;
         if self.wanted.keys().all(|name| self.made.contains_key(name)) {
             forget_data_source(root)?;
         }
@@ -187,9 +192,9 @@ impl Services {
         has_data.map(variable).collect()
     }
 
-    /// Returns where the data of a service comes from that was cloned now.
-    pub(crate) fn origin(&self, name: &str) -> Option<&DataOrigin> {
-        self.origins.get(name)
+    /// Returns where the data of each service comes from that was cloned now.
+    pub(crate) fn origins(&self) -> impl Iterator<Item = (&String, &DataOrigin)> {
+        self.origins.iter()
     }
 
     /// Says which got no data, and why.
@@ -209,20 +214,20 @@ impl Services {
 
     /// Fails if one of them got no data.
     pub(crate) fn complete(&mut self) -> Result<(), Failure> {
-        self.lacking.drain(..).next().map_or(Ok(()), |(_, failure)| Err(failure))
+        let last = self.lacking.pop();
+        self.lacking.drain(..).for_each(|(_, failure)| _ = output::failure(&failure));
+        last.map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
-    /// Says which of the wanted services have no data, and how they get it.
-    pub(crate) fn say_without_data(&self) {
-        let Some(home) = &self.home else { return };
+    /// Says which of the wanted services of the worktree with this root have no data, and how they get it.
+    pub(crate) fn say_without_data(&self, root: &Path) -> Result<(), Failure> {
+        let Some(home) = &self.home else { return Ok(()) };
         for (name, config) in self.wanted.iter().filter(|(name, _)| !self.made.contains_key(*name)) {
-            let missing = match config.recipe {
-                Some(_) => None,
-                None => calve_db::service_template(home, &config.template).err(),
-            };
-            let how = missing.map_or("`calve up` clones it".into(), |error| error.to_string());
+            let how = service_template::obstacle(home, root, name, config)?;
+            let how = how.unwrap_or_else(|| "`calve up` clones it".into());
             output::say(&format!("the service `{name}` has no data yet; {how}"));
         }
+        Ok(())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -234,7 +239,8 @@ impl Services {
         self.chosen(name).map(Service::log)
     }
 
-    /// Puts the data of one, or of the only one, back to its template, or to that of its present inputs. A server that ran is started again. Returns its name.
+    /// Puts the data of one, or of the only one, back to its template, or to that of its present inputs. A server that ran is started again.
+    /// Returns its name.
     pub(crate) fn reset(
         &mut self,
         root: &Path,
@@ -244,9 +250,6 @@ impl Services {
     ) -> Result<String, Failure> {
         let service = self.chosen(name)?.clone();
         let home = db::home()?;
-        if calve_db::is_written(&home, &service)? {
-            consent(&service.service)?;
-        }
         let was_running = service.server(&home).is_some();
         let template = match self.wanted.get(&service.service).filter(|wanted| wanted.recipe.is_some()) {
             // The one for what its inputs are now.
@@ -257,6 +260,10 @@ impl Services {
             }
             None => None,
         };
+        // Only now: a command that makes the template may take its time, while clients go on.
+        if calve_db::is_written(&home, &service)? {
+            consent(&service.service)?;
+        }
         let reset = calve_db::reset_service(&home, &service.name, template.as_deref(), cancel)?;
         if was_running {
             calve_db::start_service(&home, &service.name, &db::supervisor()?, cancel)?;
@@ -373,18 +380,14 @@ impl DataFrom {
         let donated = source.map_or(Ok(Vec::new()), |keeper| kept(&home, keeper))?;
         let mut requests = Vec::new();
         for (name, config) in wanted {
-            // The files that say which template it is are those of the new worktree.
-            if config.recipe.is_some() {
-                continue;
-            }
-            let source = Source::of(name, &config.template, &donated);
+            let source = Source::of(name, &config.template, &donated, self.rule());
             match (&source, self) {
-                (Source::Template(template), Self::Worktree(worktree)) => {
-                    let worktree = ShownPath(worktree);
-                    let text =
-                        format!("`{worktree}` has no data of the service `{name}` from the template `{template}`");
+                (Source::Template(_), Self::Worktree(worktree)) => {
+                    let text = format!("`{}` has no data of the service `{name}`", ShownPath(worktree));
                     return Err(Failure::stated(FAILED, text, "run `calve up` there, or leave --data-from out"));
                 }
+                // The files that say which template it is are those of the new worktree.
+                _ if config.recipe.is_some() && self.rule() == DonorRule::SameTemplate => continue,
                 (Source::Template(template), Self::Template) => _ = calve_db::service_template(&home, template)?,
                 (Source::Template(template), _) => match calve_db::service_template(&home, template) {
                     Err(error @ Error::BadName { .. }) => return Err(error.into()),
@@ -397,6 +400,11 @@ impl DataFrom {
             requests.push((name.clone(), source));
         }
         Ok(requests)
+    }
+
+    /// Returns which data of another worktree counts.
+    pub(crate) fn rule(&self) -> DonorRule {
+        if matches!(self, Self::Worktree(_)) { DonorRule::Any } else { DonorRule::SameTemplate }
     }
 
     /// Returns the worktree that data is cloned from. Data of one that is gone is named like its server.

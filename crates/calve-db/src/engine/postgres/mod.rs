@@ -26,7 +26,7 @@ const STANDARD_PORT: u16 = 5432;
 /// A session of Calve's own, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Reading samples of all tables.
-const PATIENCE_TO_ANALYSE: Duration = Duration::from_secs(600);
+const PATIENCE_TO_ANALYSE: Duration = Duration::from_secs(60);
 
 /// Settings that hold whatever a template says: `ALTER SYSTEM` is kept in the data directory, and the command line overrides it.
 ///
@@ -103,7 +103,8 @@ fn analyse(server: &Address) {
         .and_then(|mut session| session.query("SELECT datname FROM pg_database WHERE datallowconn").map_err(refused));
     for name in names.into_iter().flatten() {
         if let Ok(mut session) = Session::open(server, &name, PATIENCE_TO_ANALYSE) {
-            let _ = session.query("ANALYZE");
+            // A session that the command has left may hold locks. It ends with the server.
+            let _ = session.query("SET lock_timeout = '1s'").and_then(|_| session.query("ANALYZE"));
         }
     }
 }

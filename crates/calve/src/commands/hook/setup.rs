@@ -9,11 +9,11 @@ use calve_git::worktree::{self, AddOptions, FillReport, LeftBehindReason};
 use calve_receipt::human;
 
 use crate::cli::hook::WorktreeSetupArguments;
-use crate::commands::ahead::EarlyClones;
+use crate::commands::ahead::{DonorRule, EarlyClones};
 use crate::commands::env;
 use crate::commands::service_template::Consent;
 use crate::commands::services::Services;
-use crate::commands::worktree::add::lines::UNTRUSTED;
+use crate::commands::worktree::add::lines::{self, UNTRUSTED};
 use crate::commands::worktree::dependencies;
 use crate::failure::Failure;
 use crate::{clone_receipt, consent, home, output};
@@ -54,8 +54,17 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     let ports = env::leased(root, &config)?;
     let mut services = Services::of(root, config.services)?;
     let donor = if filled.provenance.is_untrusted() { None } else { Keeper::of(&filled.donor)? };
-    services.make(root, donor.as_ref(), EarlyClones::default(), Consent::ToApproved, cancel)?;
-    services.say_lacking();
+    services.make(
+        root,
+        donor.as_ref(),
+        DonorRule::SameTemplate,
+        EarlyClones::default(),
+        Consent::ToApproved,
+        cancel,
+    )?;
+    lines::say_origins(&services);
+    lines::say_configuration(root, &filled.donor);
+    services.failed().map_or(Ok(()), Err)?;
     forget_data_source(root)?;
     let variables = env::variables(&ports, &services)?;
     for (name, value) in &variables {

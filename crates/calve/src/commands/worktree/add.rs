@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &AddArguments, cancel: &CancelToken) -> Result<(), 
     let mut environment = environment.map_err(taken_back)?;
     let failed = environment.services.failed();
     if !output::is_quiet() {
-        lines::say_environment(&environment)?;
+        lines::say_environment(&environment, &added)?;
     }
     failed.map_or(Ok(()), Err).map_err(taken_back)?;
     if let Some((text, main)) = hook {
@@ -117,8 +117,6 @@ struct Environment {
     ports: Vec<Port>,
     services: Services,
     files: Vec<(PathBuf, EnvFile)>,
-    /// The source has a configuration, and the commit of this one has none.
-    lacks_configuration: bool,
     other_values: Vec<OtherValues>,
 }
 
@@ -141,21 +139,20 @@ fn environment(
     let ports = env::leased_anew(&added.path, &config)?;
     let mut services = Services::of(&added.path, config.services)?;
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
-        let consent = if arguments.yes { Consent::ToAll } else { Consent::ToApproved };
+        let consent = match (arguments.no_hooks, arguments.yes) {
+            (true, _) => Consent::ToNone,
+            (_, true) => Consent::ToAll,
+            _ => Consent::ToApproved,
+        };
         // The data in somebody's database are not for a pull request that he does not trust.
-        services.make(&added.path, source.filter(|_| !added.provenance.is_untrusted()), ahead, consent, cancel)?;
+        let donor = source.filter(|_| !added.provenance.is_untrusted());
+        services.make(&added.path, donor, arguments.data_from.rule(), ahead, consent, cancel)?;
     }
     forget_data_source(&added.path)?;
     let variables = env::variables(&ports, &services)?;
     let files = env_files(added, arguments.env_file.as_deref(), config.env_file, &variables)?;
     let other_values = other_values(&added.path, &added.carried, &variables);
-    let lacks_configuration = !has_configuration(&added.path) && has_configuration(&added.donor);
-    Ok(Environment { ports, services, files, lacks_configuration, other_values })
-}
-
-/// Returns whether the project's configuration is in a worktree.
-fn has_configuration(root: &Path) -> bool {
-    root.join(calve_git::SHARED_CONFIG).symlink_metadata().is_ok()
+    Ok(Environment { ports, services, files, other_values })
 }
 
 /// Returns the text of the project's hook and the main worktree, or `None` without a hook to run. Fails if the user does not approve the

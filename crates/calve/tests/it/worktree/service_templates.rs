@@ -108,11 +108,16 @@ fn a_create_command_that_is_not_approved_is_not_run() {
     assert_eq!(recipe.runs(), 0);
     recipe.within(main, &["up"]).succeeds();
     assert_eq!((recipe.sum(main), recipe.runs()), ("1".into(), 1));
+    recipe.repo.write("schema/1.sql", "CREATE TABLE t (a int); INSERT INTO t VALUES (1); --\n");
+    recipe.repo.commit("other");
+    let lacks = "`--no-hooks` keeps the create command of the service `db` from running; `calve up` runs it";
+    recipe.add(&["without", "--no-hooks", "--yes"]).succeeds().says(&[lacks]);
+    recipe.repo.git(["reset", "-q", "--hard", "HEAD~1"]);
     // For once.
     recipe.within(main, &["hook", "approve", "--revoke"]).succeeds();
     recipe.repo.write("schema/2.sql", "INSERT INTO t VALUES (2);\n");
     recipe.repo.commit("two");
-    recipe.add(&["two", "--yes"]).succeeds().says(&["data from the template `db-"]);
+    recipe.add(&["two", "--yes"]).succeeds().says(&["data: `db` from the template `db-"]);
     assert_eq!((recipe.sum(recipe.place("two")), recipe.runs()), ("3".into(), 2));
 }
 
@@ -126,7 +131,7 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
     let both = [main.clone(), recipe.place("one")].map(|place| recipe.within(place, &["up"]).start());
     both.into_iter().for_each(|one| one.wait().ended(0));
     assert_eq!((recipe.sum(main), recipe.sum(recipe.place("one")), recipe.runs()), ("1".into(), "1".into(), 1));
-    recipe.add(&["two"]).succeeds().says(&["data from `", "proj`, whose server runs"]);
+    recipe.add(&["two"]).succeeds().says(&["data: `db` from `", "proj`, whose server runs"]);
     assert_eq!(recipe.runs(), 1);
     // A branch with another schema gets a template of its own, and so does a reset after a change.
     let two = recipe.place("two");
@@ -138,16 +143,25 @@ fn a_template_is_made_once_for_each_content_of_its_inputs() {
     assert_eq!(recipe.runs(), 2, "it is there");
     super::repo::git(&two, ["add", "-A"]);
     super::repo::git(&two, ["commit", "-qm", "two"]);
-    recipe.add(&["three", "--base", "two"]).succeeds().says(&["data from the template `db-"]);
+    recipe.add(&["three", "--base", "two"]).succeeds().says(&["data: `db` from the template `db-"]);
     assert_eq!((recipe.sum(recipe.place("three")), recipe.runs()), ("3".into(), 2));
-    // Those that no worktree uses go, but for the newest.
+    // Data that the user names counts, whatever it was made of.
+    recipe.add(&["four", "--data-from", "two"]).succeeds().says(&["data: `db` from `"]);
+    assert_eq!((recipe.sum(recipe.place("four")), recipe.runs()), ("3".into(), 2));
+    recipe.add(&["five", "--data-from", "none"]).succeeds();
+    recipe.add(&["six", "--data-from", "five"]).fails(1).says(&["has no data of the service `db`"]).hints();
+    // Those that no worktree uses go, but for the newest, and for data that was promoted.
+    recipe.within(main, &["db", "promote", "--yes", "one"]).succeeds();
+    recipe.within(main, &["worktree", "remove", "one", "--lose-data"]).succeeds();
+    let promoted = recipe.templates();
     for round in 3..9 {
         recipe.repo.write("schema/2.sql", &format!("INSERT INTO t VALUES ({round});\n"));
         recipe.within(main, &["reset", "--yes"]).succeeds();
         assert_eq!(recipe.sum(main), (1 + round).to_string());
     }
-    // Before the last reset: three of worktrees, and the newest of the others.
-    assert_eq!(recipe.templates().len(), 3 + 1 + 3, "{:?}", recipe.templates());
+    let templates = recipe.templates();
+    assert!(promoted.iter().all(|name| templates.contains(name)), "{promoted:?} {templates:?}");
+    assert_eq!(templates.len(), 2 + 1 + 1 + 3, "{templates:?}");
 }
 
 #[test]
@@ -165,7 +179,7 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     let failed = recipe.add(&["one"]).fails(1);
     failed.says(&["exit code 7", "the service `lost` has no data: there is no template `nowhere`"]).hints();
     assert!(recipe.place("one").join(".git").exists());
-    recipe.within(main, &["up"]).fails(1).says(&["started `empty`"]);
+    recipe.within(main, &["up"]).fails(1).says(&["started `empty`", "exit code 7", "there is no template `nowhere`"]);
     let states = recipe.within(main, &["status", "--json"]).succeeds().json();
     let states: Vec<_> = states["services"].as_array().unwrap().iter().map(|one| one["state"].clone()).collect();
     assert_eq!(states, ["absent", "running", "absent"]);
@@ -189,7 +203,9 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
         "['schema']",
     );
     recipe.within(main, &["up"]).fails(1).says(&["there is no template `nowhere`"]);
-    assert_eq!(recipe.within(main, &["env"]).succeeds().stdout.lines().count(), 2);
+    let lacks = "the service `lost` has no data";
+    recipe.within(main, &["exec", "true"]).succeeds().says(&[lacks]);
+    assert_eq!(recipe.within(main, &["env"]).succeeds().says(&[lacks]).stdout.lines().count(), 2);
 }
 
 #[test]

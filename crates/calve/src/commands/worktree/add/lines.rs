@@ -83,37 +83,47 @@ fn say_files(added: &AddReport, is_detached: bool) {
 }
 
 /// Says which ports and which data the worktree has, and what it lacks.
-pub(super) fn say_environment(environment: &Environment) -> Result<(), Failure> {
+pub(super) fn say_environment(environment: &Environment, added: &AddReport) -> Result<(), Failure> {
     env::say_ports(&environment.ports);
-    say_services(&environment.services)?;
-    if environment.lacks_configuration {
-        output::say(
-            "this commit has no `.calve.toml`, so there are no ports and no services here; commit the file, or copy it",
-        );
+    for service in environment.services.receipts()? {
+        if let (Some(variable), Some(url)) = (service.variable, service.url) {
+            output::say(&format!("service: {variable}={url} (`calve up` starts it)"));
+        }
     }
+    say_origins(&environment.services);
+    say_configuration(&added.path, &added.donor);
     environment.files.iter().for_each(|(file, outcome)| env::say_file(file, *outcome));
     env::say_other_values(&environment.other_values, &environment.files);
     Ok(())
 }
 
-fn say_services(services: &Services) -> Result<(), Failure> {
-    for service in services.receipts()? {
-        if let (Some(variable), Some(url)) = (service.variable, service.url) {
-            let origin = services.origin(&service.name).map(|origin| format!(", data from {}", from(origin)));
-            let origin = origin.unwrap_or_default();
-            output::say(&format!("service: {variable}={url} (`calve up` starts it){origin}"));
-        }
+/// Says where the data of services comes from, and which have none.
+pub(crate) fn say_origins(services: &Services) {
+    let origins: Vec<String> =
+        services.origins().map(|(name, origin)| format!("`{name}` from {}", from(origin))).collect();
+    if !origins.is_empty() {
+        output::say(&format!("data: {}", origins.join(", ")));
     }
     services.say_lacking();
-    Ok(())
+}
+
+/// Says that a worktree has no configuration, if the one that its files come from has.
+pub(crate) fn say_configuration(root: &Path, donor: &Path) {
+    let is_there = |root: &Path| root.join(calve_git::SHARED_CONFIG).symlink_metadata().is_ok();
+    if !is_there(root) && is_there(donor) {
+        output::say(
+            "this commit has no `.calve.toml`, so there are no ports and no services here; commit the file, or copy it",
+        );
+    }
 }
 
 /// Describes where data comes from.
 fn from(origin: &DataOrigin) -> String {
     match origin {
         DataOrigin::Template(name) => format!("the template `{name}`"),
-        DataOrigin::Worktree { path, runs, is_older } => {
-            let path = path.as_deref().map_or("another worktree".into(), |path| format!("`{}`", ShownPath(path)));
+        DataOrigin::Worktree { path, server, runs, is_older } => {
+            let kept = || format!("the kept data `{server}`");
+            let path = path.as_deref().map_or_else(kept, |path| format!("`{}`", ShownPath(path)));
             let runs = if *runs { ", whose server runs" } else { "" };
             let is_older = if *is_older { "; the template is newer" } else { "" };
             format!("{path}{runs}{is_older}")
