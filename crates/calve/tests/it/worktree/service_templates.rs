@@ -184,7 +184,7 @@ fn a_command_that_fails_costs_no_other_service_and_leaves_no_template() {
     let states: Vec<_> = states["services"].as_array().unwrap().iter().map(|one| one["state"].clone()).collect();
     assert_eq!(states, ["absent", "running", "absent"]);
     // It hangs, and somebody loses his patience.
-    shared("psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'; echo x >> \"$RUNS\"; sleep 600", "[]");
+    shared("psql -XqAt \"$DATABASE_URL\" -c 'CREATE TABLE t (a int)'; echo x >> \"$RUNS\"; exec sleep 600", "[]");
     let hangs = recipe.within(main, &["up"]).start();
     while recipe.runs() == 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
