@@ -64,7 +64,8 @@ fn what_reads_like_something_of_elsewhere_is_no_new_branch() {
         repo.calve(["add", name]).fails(1).says(&[&hint, &format!("there is no branch, tag or commit `{name}`")]);
     }
     let id = "1234567890".repeat(4);
-    for name in ["refs/heads/typo", "heads/typo", "tags/typo", "refs/x", "FETCH_HEAD", "ORIG_HEAD", &id] {
+    let ids = [&id, "deadbee1", "123456a", "1A2B3C4"];
+    for name in ["refs/heads/typo", "heads/typo", "tags/typo", "refs/x", "FETCH_HEAD", "ORIG_HEAD"].iter().chain(&ids) {
         repo.calve(["add", name]).fails(1).says(&[FETCH_OR_BASE]);
     }
     let blob = repo.git(["rev-parse", "HEAD:run.sh"]);
@@ -73,13 +74,19 @@ fn what_reads_like_something_of_elsewhere_is_no_new_branch() {
     assert_eq!(repo.git(["branch", "--list"]), branches);
     // The commands that were named.
     repo.git(["fetch", "-q", "origin"]);
-    assert_eq!(planned(&repo, "origin/release")["branch"], "release");
+    let release = planned(&repo, "origin/release");
+    assert_eq!((&release["branch"], &release["new_branch_from"]), (&"release".into(), &"origin/release".into()));
     let head = repo.git(["rev-parse", "HEAD"]);
-    for name in ["tags/t1", "refs/tags/t1", "heads/main", "remotes/origin/main", "origin/HEAD"] {
+    // Words, dates and numbers of tickets.
+    for name in ["cafe", "feed", "defaced", "20261129", "1234567", "a1b2c3", "deadbee1x"] {
+        assert_eq!(planned(&repo, name)["branch"], name);
+    }
+    for name in ["tags/t1", "refs/tags/t1", "heads/main", "remotes/origin/main", "origin/HEAD", "HEAD", "@", "main^0"] {
         repo.git(["remote", "set-head", "origin", "main"]);
         let planned = planned(&repo, name);
         assert_eq!((&planned["branch"], &planned["head"]), (&Value::Null, &head.trim().into()), "{name}");
     }
+    is_clean(&repo.add(["main^0"]));
     repo.git(["fetch", "-q", "origin", "release"]);
     let path = repo.add(["FETCH_HEAD"]);
     assert_eq!(git(&path, ["log", "-1", "--format=%s"]), "released\n");
