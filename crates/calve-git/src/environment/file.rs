@@ -15,6 +15,7 @@ use {rustix::fs::linkat, std::os::fd::AsRawFd as _};
 
 use crate::error::Result;
 use crate::git::Git;
+use crate::paths::path_of;
 
 const HEADING: &str = "# Made by Calve for one worktree. Once edited, it is left alone: ";
 
@@ -75,6 +76,17 @@ fn is_own(text: &[u8]) -> bool {
 pub fn is_own_env_file(root: &Path, path: &Path) -> bool {
     let found = EnvFilePlace::open(root, path).and_then(|place| place.find());
     matches!(found, Ok(PresentFile::Own))
+}
+
+/// Lists the files of the worktree that git does not track, but for those in directories without any that it tracks, and the one at
+/// `configured`. The files with its variables are among them.
+pub fn untracked_files(root: &Path, configured: Option<PathBuf>) -> Result<Vec<PathBuf>> {
+    let listed = Git::at(root).run(&["ls-files", "-z", "--others", "--directory"])?;
+    let listed = listed.split(|&byte| byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
+    let mut all: Vec<PathBuf> = listed.map(path_of).collect();
+    let configured = configured.filter(|path| !all.contains(path) && root.join(path).symlink_metadata().is_ok());
+    all.extend(configured);
+    Ok(all)
 }
 
 /// Removes those of these files that Calve made, and returns their paths. Whatever happens next, no program finds the ports and databases of

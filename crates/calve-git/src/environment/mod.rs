@@ -11,8 +11,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 pub use carried::{OtherValues, other_values};
-pub use file::{EnvFile, env_file_inside, env_file_text, follow_env_file, remove_own_env_files, write_env_file};
-pub(crate) use file::{is_ignored, is_own_env_file};
+pub(crate) use file::is_ignored;
+pub use file::{
+    EnvFile, env_file_inside, env_file_text, follow_env_file, is_own_env_file, remove_own_env_files, untracked_files,
+    write_env_file,
+};
 pub(crate) use keeper::SOURCE;
 pub use keeper::{Keeper, data_source, forget_data_source};
 pub use leases::Leases;

@@ -42,13 +42,17 @@ pub struct WorktreeProcess {
 }
 
 /// Returns this user's processes that are inside the worktree at `path`, or listen on one of its ports. This process and those that have
-/// started it are left out.
+/// started it are left out, and so are others of this program: they remove the worktree too, or keep its services.
 pub fn processes(path: &Path, ports: &[u16]) -> Vec<WorktreeProcess> {
     let sockets = listening(ports);
     let me = rustix::process::geteuid().as_raw();
     let starters = starters();
+    let this = program(Path::new("/proc/self"));
     let is_own = |process: &u32| {
-        !starters.contains(process) && fs_err::metadata(directory(*process)).is_ok_and(|found| found.uid() == me)
+        let directory = directory(*process);
+        !starters.contains(process)
+            && fs_err::metadata(&directory).is_ok_and(|found| found.uid() == me)
+            && (this.is_none() || program(&directory) != this)
     };
     let look = |process: u32| {
         let is_inside = inside(&directory(process), path).is_some();
@@ -82,6 +86,11 @@ impl WorktreeProcess {
 
 fn directory(process: u32) -> PathBuf {
     Path::new("/proc").join(process.to_string())
+}
+
+/// Returns which file a process runs.
+fn program(process: &Path) -> Option<(u64, u64)> {
+    fs_err::metadata(process.join("exe")).ok().map(|file| (file.dev(), file.ino()))
 }
 
 fn name(process: u32) -> String {

@@ -21,7 +21,7 @@ pub(crate) fn explain(mut error: clap::Error, line: &[OsString]) -> clap::Error 
         "lock" | "unlock" => "`git worktree lock` and `unlock` work on a worktree of Calve's too",
         "repair" => "`git worktree repair` works on a worktree of Calve's too",
         "add" if ["-b", "-B"].iter().any(|option| unknown.starts_with(option)) => {
-            "a branch that does not exist is made: calve worktree add BRANCH, with `--base REV` from another commit"
+            "`calve worktree add BRANCH` makes a branch that does not exist, with `--base REV` from another commit"
         }
         "add" if !unknown.is_empty() && !unknown.starts_with('-') && rest.iter().any(|word| *word == unknown) => {
             "the branch comes alone: calve worktree add BRANCH, with `--path PATH` in another place than the usual one, and `--base REV` \

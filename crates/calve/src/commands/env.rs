@@ -5,7 +5,10 @@ use std::process::Command;
 
 use calve_core::{CancelToken, ShownPath};
 use calve_git::Config;
-use calve_git::environment::{EnvFile, Holder, Leases, OtherValues, Port, env_file_text, root_of};
+use calve_git::environment::{
+    EnvFile, Holder, Leases, OtherValues, Port, env_file_text, is_own_env_file, other_values, root_of, untracked_files,
+    write_env_file,
+};
 use calve_git::worktree::{Worktree, WorktreeInfo};
 use calve_receipt::{EnvironmentReceipt, OtherValuesReceipt, PortReceipt, path};
 
@@ -20,6 +23,9 @@ pub(crate) fn run(arguments: &EnvArguments) -> Result<(), Failure> {
     let ports = if arguments.renew { renewed(&root, &config)? } else { leased(&root, &config)? };
     let services = Services::of(&root, config.services)?;
     services.say_without_data(&root)?;
+    if arguments.renew && !ports.is_empty() {
+        rewrite_files(&root, config.env_file, &variables(&ports, &services)?)?;
+    }
     if arguments.json {
         let (ports, services) = (receipts(&ports), services.receipts()?);
         return output::json(&EnvironmentReceipt { path: path(&root), ports, services });
@@ -83,11 +89,38 @@ fn renewed(root: &Path, config: &Config) -> Result<Vec<Port>, Failure> {
     let (former, ports) = leases()?.renew(&Holder::of(root)?, &config.ports)?;
     for port in &ports {
         let was = former.iter().find(|former| former.name == port.name);
-        let was = was.map(|was| format!(", and was {}", was.number)).unwrap_or_default();
-        output::say(&format!("{} is {} now{was}", port.variable(), port.number));
+        output::say(&match was {
+            Some(was) => format!("{} changes from {} to {}", port.variable(), was.number, port.number),
+            None => format!("{} is {}", port.variable(), port.number),
+        });
     }
-    output::say("restart the programs of this worktree that use them, and write files of variables again");
+    output::say("restart the programs of this worktree that use them");
     Ok(ports)
+}
+
+/// Writes the variables to the files of the worktree that have former ones. Those that Calve did not make, or that were edited, are only
+/// named.
+fn rewrite_files(root: &Path, configured: Option<PathBuf>, variables: &[(String, String)]) -> Result<(), Failure> {
+    let files = untracked_files(root, configured)?;
+    for file in files.iter().filter(|file| is_own_env_file(root, file)) {
+        say_file(file, write_env_file(root, file, variables)?);
+    }
+    for OtherValues { file, variables, .. } in other_values(root, &files, variables) {
+        let file = ShownPath(&file);
+        output::say(&format!(
+            "warning: `{file}` still has another {}: Calve did not make it, or it was edited, so it was left alone",
+            listed(&variables)
+        ));
+    }
+    Ok(())
+}
+
+/// Lists the names of variables, as in "A, B and C".
+fn listed(variables: &[String]) -> String {
+    match variables.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => variables.concat(),
+    }
 }
 
 /// Returns those of the wanted ports that the worktree has already.
@@ -141,10 +174,7 @@ pub(crate) fn say_other_values(found: &[OtherValues], written: &[(PathBuf, EnvFi
     let written = written.iter().find(|(_, outcome)| is_written(*outcome)).map(|(file, _)| file);
     for OtherValues { file, variables, .. } in found {
         let file = ShownPath(file);
-        let variables = match variables.split_last() {
-            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-            _ => variables.concat(),
-        };
+        let variables = listed(variables);
         output::say(&match written {
             Some(written) => format!(
                 "`{file}` sets {variables} too: start programs that do not read `{}` with `calve exec`",

@@ -19,7 +19,7 @@ pub(crate) enum Meaning<'n> {
     Local(&'n str, String),
     /// A branch of a remote; there is no local one of that name.
     Remote(RemoteBranch<'n>),
-    /// Anything else for which git knows a commit: a tag, a commit's id, `FETCH_HEAD`.
+    /// Anything else for which git knows a commit: a tag, a commit's id, `FETCH_HEAD`, `HEAD~1`.
     Commit(String),
     /// Nothing has the name, so a new branch can have it.
     Unused(&'n str),
@@ -33,7 +33,10 @@ impl<'n> Meaning<'n> {
             return Ok(Meaning::PullRequest(number));
         }
         let name = branch_name(asked);
-        check_name(git, name)?;
+        if let Err(refused) = check_name(git, name) {
+            // `HEAD~1` is no branch's name, and yet a commit's.
+            return commit(git, asked)?.map(Meaning::Commit).ok_or(refused);
+        }
         if let Some(oid) = repository.object_of("refs/heads/", name) {
             return Ok(Meaning::Local(name, oid.to_owned()));
         }
@@ -86,9 +89,16 @@ pub(crate) fn branch_name(asked: &str) -> &str {
 
 /// Returns whether a name that means nothing here reads like a reference or a commit of elsewhere, rather than like that of a new branch.
 fn is_reserved(repository: &Repository, name: &str) -> bool {
-    let is_id = [40, 64].contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_below = ["refs/", "heads/", "tags/", "remotes/"].iter().any(|prefix| name.starts_with(prefix));
-    is_id || is_below || name.ends_with("_HEAD") || of_remote(repository, name).is_some()
+    is_id(name) || is_below || name.ends_with("_HEAD") || of_remote(repository, name).is_some()
+}
+
+/// Returns whether a name reads like the id of a commit, or the beginning of one. A short one needs a digit and a letter: `defaced` is a
+/// word, and `20261129` a date.
+fn is_id(name: &str) -> bool {
+    let has = |is_such: fn(&u8) -> bool| name.as_bytes().iter().any(is_such);
+    let is_short = (7..40).contains(&name.len()) && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+    (is_short || [40, 64].contains(&name.len())) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Splits a name that begins with that of a remote: `origin/x`.

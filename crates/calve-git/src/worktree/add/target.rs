@@ -266,5 +266,7 @@ pub(crate) fn branch_tip(git: &Git, branch: &str) -> Result<Option<String>> {
 /// Returns the commit that a revision names.
 pub(crate) fn commit(git: &Git, revision: &str) -> Result<Option<String>> {
     let revision = format!("{revision}^{{commit}}");
-    git.answer(&["rev-parse", "--verify", "--quiet", "--end-of-options", &revision])
+    let answer = git.answer(&["rev-parse", "--verify", "--quiet", "--end-of-options", &revision])?;
+    // `^x` is an answer too: all but `x`.
+    Ok(answer.filter(|oid| !oid.starts_with('^')))
 }

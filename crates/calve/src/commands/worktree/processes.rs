@@ -27,13 +27,14 @@ pub(super) fn say(worktree: &Worktree) -> Vec<WorktreeProcess> {
     found
 }
 
-/// Names the processes in a worktree. On a terminal, ends them if the user wants that.
-pub(super) fn offer_to_end(worktree: &Worktree, cancel: &CancelToken) -> Meanwhile {
+/// Names the processes in a worktree. On a terminal, ends them if the user wants that and `may_ask`.
+pub(super) fn offer_to_end(worktree: &Worktree, may_ask: bool, cancel: &CancelToken) -> Meanwhile {
     let found = say(worktree);
-    if found.is_empty() || !consent::can_ask() {
+    if found.is_empty() || !may_ask || !consent::can_ask() {
         return Meanwhile::Nothing;
     }
-    if consent::yes(if found.len() == 1 { "End it?" } else { "End them?" }) {
+    let them = if found.len() == 1 { "it" } else { "them" };
+    if consent::yes(&format!("End {them}? The worktree is removed in any case.")) {
         for process in WorktreeProcess::end(found, WAIT, cancel) {
             output::say(&format!("process {} has not ended", named(&process)));
         }

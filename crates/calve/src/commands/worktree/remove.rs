@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     }
     let [_, _, ..] = what[..] else {
         options.what = what.pop();
-        let document = one(&options, arguments, here.as_deref())?;
+        let document = one(&options, arguments, here.as_deref(), !arguments.yes)?;
         return if arguments.json { output::json(&document) } else { Ok(()) };
     };
     // All are looked up first: the directory that their paths are relative to may be removed with one of them.
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> 
     for path in found {
         let done = path.map_err(Failure::from).and_then(|path| {
             options.what = Some(path);
-            one(&options, arguments, here.as_deref())
+            one(&options, arguments, here.as_deref(), !arguments.yes)
         });
         match done {
             Ok(document) => documents.push(document),
@@ -109,7 +109,8 @@ pub(super) fn merged(start: &Path, path: &Path, lose_data: bool, cancel: &Cancel
     let mut options = options(&arguments, cancel)?;
     options.start = start.to_path_buf();
     options.what = arguments.what.first().cloned();
-    one(&options, &arguments, None).map(|_| ())
+    // About all that are merged, the user was asked once.
+    one(&options, &arguments, None, false).map(|_| ())
 }
 
 fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<RemoveWorktreeOptions, Failure> {
@@ -132,6 +133,7 @@ fn options(arguments: &RemoveWorktreeArguments, cancel: &CancelToken) -> Result<
 struct Program<'a> {
     arguments: &'a RemoveWorktreeArguments,
     cancel: &'a CancelToken,
+    may_ask: bool,
     leaving: Option<LeavingServices>,
 }
 
@@ -150,20 +152,23 @@ impl RemovalSteps<Failure> for Program<'_> {
         let has_hook = hook(worktree, self.arguments, self.cancel)?;
         self.leaving = leaving;
         self.leaving.iter_mut().try_for_each(|leaving| leaving.end(written))?;
-        let has_asked = !worktree.is_gone && processes::offer_to_end(worktree, self.cancel) == Meanwhile::Changes;
+        let has_asked =
+            !worktree.is_gone && processes::offer_to_end(worktree, self.may_ask, self.cancel) == Meanwhile::Changes;
         // The shell's directory may go; the directory of this process would keep the engine from removing it.
         let _ = worktree.path.parent().map(std::env::set_current_dir);
         Ok(if has_hook || has_asked || self.leaving.is_some() { Meanwhile::Changes } else { Meanwhile::Nothing })
     }
 }
 
-/// Removes one worktree, and returns its receipt. Prints where to go from `here` if that was in it.
+/// Removes one worktree, and returns its receipt. Prints where to go from `here` if that was in it. On a terminal, `may_ask` about its
+/// processes.
 fn one(
     options: &RemoveWorktreeOptions,
     arguments: &RemoveWorktreeArguments,
     here: Option<&Path>,
+    may_ask: bool,
 ) -> Result<WorktreeRemoval, Failure> {
-    let mut program = Program { arguments, cancel: &options.remove.cancel, leaving: None };
+    let mut program = Program { arguments, cancel: &options.remove.cancel, may_ask, leaving: None };
     if arguments.dry_run {
         let plan = worktree::plan_removal(options, &mut program)?;
         if !output::is_quiet() {

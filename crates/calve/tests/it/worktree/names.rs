@@ -39,7 +39,7 @@ fn a_branch_of_several_remotes_is_taken_from_the_preferred_one_or_refused() {
     // An agent is told the same.
     repo.calve(["add", "--for-agent=claude", "release"]).fails(1).says(&[NAME_REMOTE]);
     let made = repo.calve(["add", "upstream/release"]).succeeds();
-    let made = made.says(&["on the new branch `release`, from `upstream/release`"]);
+    let made = made.says(&["on the new branch `release` (from `upstream/release`)"]);
     assert_eq!(git_at(made.stdout.trim_end(), ["rev-parse", "--abbrev-ref", "@{upstream}"]), "upstream/release\n");
     repo.calve(["remove", "-D", "release"]).succeeds();
     repo.git(["config", "checkout.defaultRemote", "upstream"]);
@@ -48,7 +48,7 @@ fn a_branch_of_several_remotes_is_taken_from_the_preferred_one_or_refused() {
     assert_eq!(git(&path, ["log", "-1", "--format=%s"]), "released\n");
     // With a base it is a new branch, whoever else has it.
     repo.calve(["remove", "-D", "release"]).succeeds();
-    repo.calve(["add", "--base", "main", "release"]).succeeds().says(&["on the new branch `release`, from `main`"]);
+    repo.calve(["add", "--base", "main", "release"]).succeeds().says(&["on the new branch `release` (from `main`)"]);
 }
 
 #[test]
@@ -64,7 +64,8 @@ fn what_reads_like_something_of_elsewhere_is_no_new_branch() {
         repo.calve(["add", name]).fails(1).says(&[&hint, &format!("there is no branch, tag or commit `{name}`")]);
     }
     let id = "1234567890".repeat(4);
-    for name in ["refs/heads/typo", "heads/typo", "tags/typo", "refs/x", "FETCH_HEAD", "ORIG_HEAD", &id] {
+    let ids = [&id, "deadbee1", "123456a", "1A2B3C4"];
+    for name in ["refs/heads/typo", "heads/typo", "tags/typo", "refs/x", "FETCH_HEAD", "ORIG_HEAD"].iter().chain(&ids) {
         repo.calve(["add", name]).fails(1).says(&[FETCH_OR_BASE]);
     }
     let blob = repo.git(["rev-parse", "HEAD:run.sh"]);
@@ -73,21 +74,27 @@ fn what_reads_like_something_of_elsewhere_is_no_new_branch() {
     assert_eq!(repo.git(["branch", "--list"]), branches);
     // The commands that were named.
     repo.git(["fetch", "-q", "origin"]);
-    assert_eq!(planned(&repo, "origin/release")["branch"], "release");
+    let release = planned(&repo, "origin/release");
+    assert_eq!((&release["branch"], &release["new_branch_from"]), (&"release".into(), &"origin/release".into()));
     let head = repo.git(["rev-parse", "HEAD"]);
-    for name in ["tags/t1", "refs/tags/t1", "heads/main", "remotes/origin/main", "origin/HEAD"] {
+    // Words, dates and numbers of tickets.
+    for name in ["cafe", "feed", "defaced", "20261129", "1234567", "a1b2c3", "deadbee1x"] {
+        assert_eq!(planned(&repo, name)["branch"], name);
+    }
+    for name in ["tags/t1", "refs/tags/t1", "heads/main", "remotes/origin/main", "origin/HEAD", "HEAD", "@", "main^0"] {
         repo.git(["remote", "set-head", "origin", "main"]);
         let planned = planned(&repo, name);
         assert_eq!((&planned["branch"], &planned["head"]), (&Value::Null, &head.trim().into()), "{name}");
     }
+    is_clean(&repo.add(["main^0"]));
     repo.git(["fetch", "-q", "origin", "release"]);
     let path = repo.add(["FETCH_HEAD"]);
     assert_eq!(git(&path, ["log", "-1", "--format=%s"]), "released\n");
     is_clean(&path);
     // From where a new branch begins.
-    repo.calve(["add", "-n", "new"]).succeeds().says(&["on the new branch `new`, from `main`"]);
+    repo.calve(["add", "-n", "new"]).succeeds().says(&["on the new branch `new` (from `main`)"]);
     let short = &git(&path, ["rev-parse", "HEAD"])[..12];
-    let from = format!("on the new branch `new`, from `{short}`");
+    let from = format!("on the new branch `new` (from `{short}`)");
     repo.calve(["add", "-n", "new"]).within(&path).succeeds().says(&[&from]);
 }
 
@@ -101,28 +108,33 @@ fn a_clone_that_follows_one_branch_asks_for_others() {
     let refused = add("release").fails(1);
     let command = "git remote set-branches --add origin release && git fetch origin release";
     refused.says(&["git remote set-branches --add", command, "`origin` has a branch `release`"]);
-    let made = add("unheard").succeeds().says(&["on the new branch `unheard`, from `main` by"]);
+    let made = add("unheard").succeeds().says(&["on the new branch `unheard` (from `main`) by"]);
     assert_eq!(git_at(made.stdout.trim_end(), ["log", "-1", "--format=%s"]), "one\n");
     let fetch = Command::new("sh").args(["-c", command]).current_dir(&clone).output().unwrap();
     assert!(fetch.status.success(), "{fetch:?}");
-    let made = add("release").succeeds().says(&["on the new branch `release`, from `origin/release`"]);
+    let made = add("release").succeeds().says(&["on the new branch `release` (from `origin/release`)"]);
     assert_eq!(git_at(made.stdout.trim_end(), ["rev-parse", "--abbrev-ref", "@{upstream}"]), "origin/release\n");
     // A branch that was fetched once, and is not followed.
     git(&server, ["branch", "once", "release"]);
     git(&clone, ["fetch", "-q", "origin", "once:refs/remotes/origin/once"]);
-    let made = add("once").succeeds().says(&["on the new branch `once`, from `origin/once`"]);
+    let made = add("once").succeeds().says(&["on the new branch `once` (from `origin/once`)"]);
     assert_eq!(git_at(made.stdout.trim_end(), ["log", "-1", "--format=%s"]), "released\n");
     // A server that is not there, and one that never answers.
-    let unasked = "from `main` (the server of `origin` could not be asked whether it has that branch)";
+    let unasked = |name: &str| {
+        let warning = format!("warning: the server of `origin` could not be asked whether it has a branch `{name}`\n");
+        add(name).succeeds().says(&[&format!("on the new branch `{name}` (from `main`) by"), &warning]);
+    };
     fs_err::rename(&server, repo.spot.join("away")).unwrap();
-    add("offline").succeeds().says(&[unasked]);
+    let plan = add("offline").arg("-n").succeeds();
+    plan.says(&["(from `main`), with files from", "warning: the server of `origin` could not be asked"]);
+    unasked("offline");
     git(&clone, ["config", "remote.origin.url", "ssh://nowhere/x"]);
     let number = std::process::id() + 100_000;
     git(&clone, ["config", "core.sshCommand", &format!("sleep {number} && :")]);
-    add("mute").succeeds().says(&[unasked]);
+    unasked("mute");
     let left = Command::new("pgrep").args(["-fx", &format!("sleep {number}")]).output().unwrap();
     assert!(left.stdout.is_empty(), "{left:?}");
-    add("asked").args(["--base", "HEAD"]).succeeds().says(&["on the new branch `asked`, from `HEAD` by"]);
+    add("asked").args(["--base", "HEAD"]).succeeds().says(&["on the new branch `asked` (from `HEAD`) by"]);
 }
 
 #[test]
@@ -133,8 +145,8 @@ fn words_of_git_worktree_are_answered_with_those_of_calve() {
         assert_eq!(repo.worktrees().len(), 1);
     };
     for option in ["-b", "-B"] {
-        says(&["add", option, "new"], "a branch that does not exist is made: calve worktree add BRANCH");
-        says(&["add", "../x", option, "new"], "a branch that does not exist is made: calve worktree add BRANCH");
+        says(&["add", option, "new"], "`calve worktree add BRANCH` makes a branch that does not exist");
+        says(&["add", "../x", option, "new"], "`calve worktree add BRANCH` makes a branch that does not exist");
     }
     says(&["add", "../x", "main"], "the branch comes alone: calve worktree add BRANCH, with `--path PATH`");
     says(&["move", "x", "../y"], "`git worktree move` moves a worktree of Calve's too");

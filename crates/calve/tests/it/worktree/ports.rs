@@ -166,10 +166,25 @@ fn a_worktree_can_have_other_ports() {
     let repo = with_ports(&format!("web = {}\napi = {}", number(160), number(161)));
     let one = repo.added("one");
     assert_eq!(repo.env_of(&one), format!("export API_PORT={}\n{}", number(162), web(163)));
+    // One that Calve wrote gets the new ones; one that was edited, and one of the user's, are only named.
+    let own = repo.within(&one, &["env", "--format", "dotenv"]).succeeds().stdout;
+    fs_err::write(one.join("src/.env.local"), &own).unwrap();
+    let edited = format!("{own}MORE=1\n");
+    fs_err::write(one.join(".env.edited"), &edited).unwrap();
+    fs_err::write(one.join(".env"), format!("WEB_PORT={}\n", number(163))).unwrap();
     let renewed = repo.within(&one, &["env", "--renew"]).succeeds();
+    let renewed = renewed
+        .says(&["wrote the variables to `src/.env.local`", "`.env.edited` still has another API_PORT and WEB_PORT"]);
+    let renewed = renewed.says(&["`.env` still has another WEB_PORT"]);
+    let rewritten = fs_err::read_to_string(one.join("src/.env.local")).unwrap();
+    assert_eq!(rewritten, repo.within(&one, &["env", "--format", "dotenv"]).succeeds().stdout);
+    assert_eq!(fs_err::read_to_string(one.join(".env.edited")).unwrap(), edited);
+    for file in ["src/.env.local", ".env.edited", ".env"] {
+        fs_err::remove_file(one.join(file)).unwrap();
+    }
     assert_eq!(renewed.stdout, format!("export API_PORT={}\n{}", number(164), web(165)));
     assert_eq!(repo.env_of(&one), renewed.stdout);
-    let was = format!("WEB_PORT is {} now, and was {}", number(165), number(163));
+    let was = format!("WEB_PORT changes from {} to {}", number(163), number(165));
     renewed.says(&[&was, "restart the programs of this worktree that use them"]);
     // The others are free again, and the main worktree's own can be given up too.
     assert!(repo.env_of(repo.added("two")).ends_with(&web(163)));

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use calve_testkit::require_program;
 
 use super::ports::{number, with_ports};
+use super::repo::git;
 use crate::terminal::Terminal;
 
 const LISTEN: &str = "
@@ -65,6 +66,9 @@ fn removing_a_worktree_names_the_processes_in_it_and_those_on_its_ports() {
     let mut elsewhere = Program::listening(&repo.path, number(182));
     let _of_nobody = Program::listening(&repo.path, number(183));
     let first = format!("`{}`: {} goes on in it, and listens on {}\n", one.display(), inside.named(), number(181));
+    // Another Calve is none of those: it waits for its input.
+    let mut server = repo.within(&one, &["mcp"]).command();
+    let _calve = Program(server.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
     let second = format!("`{}`: {} goes on in it\n", one.display(), sleeping.named());
     let third = format!("`{}`: {} listens on {}\n", two.display(), elsewhere.named(), number(182));
     remove(&["-n", "one"]).succeeds().says(&[&first, &second]);
@@ -82,10 +86,24 @@ fn on_a_terminal_they_are_ended_after_a_question() {
         let mut program = Program::sleeping(&one);
         let remove = repo.within(&repo.path, &["worktree", "remove", "one"]);
         let mut terminal = Terminal::new(&remove.command());
-        assert!(terminal.after("End it? [y/N]", answer).contains(&program.named()));
+        assert!(
+            terminal.after("End it? The worktree is removed in any case. [y/N]", answer).contains(&program.named())
+        );
         let (code, said) = terminal.end();
         assert_eq!((code, said.contains("has not ended")), (Some(0), false), "{said}");
         assert_eq!((one.exists(), program.goes_on()), (false, !is_ended), "{answer:?}");
+    }
+    // Nobody is asked with `--yes`, and neither by `prune`, which asks about all worktrees at once.
+    let asks_nobody = [&["remove", "--yes", "one"][..], &["prune", "--merged", "--yes"]];
+    for words in asks_nobody.into_iter().filter(|_| require_program("python3")) {
+        let one = repo.added("one");
+        git(&one, ["commit", "-q", "--allow-empty", "-m", "done"]);
+        repo.git(["merge", "-q", "one"]);
+        let port = repo.within(&one, &["env", "--json"]).succeeds().json()["ports"][0]["port"].as_u64().unwrap();
+        let mut program = Program::listening(&repo.path, port.try_into().unwrap());
+        let (code, said) = Terminal::new(&repo.within(&repo.path, &["worktree"]).args(words).command()).end();
+        assert!(code == Some(0) && said.contains(&program.named()) && !said.contains("[y/N]"), "{said}");
+        assert_eq!((one.exists(), program.goes_on()), (false, true), "{said}");
     }
     // The shell around the command is in the worktree too, and is not meant; other worktrees are none of its business.
     let [one, two] = ["one", "two"].map(|name| repo.added(name));
@@ -100,7 +118,7 @@ fn what_was_written_while_the_question_waited_is_not_lost() {
     let one = repo.added("one");
     let mut program = Program::sleeping(&one);
     let mut terminal = Terminal::new(&repo.within(&repo.path, &["worktree", "remove", "one"]).command());
-    terminal.after("End it? [y/N]", "");
+    terminal.after("End it? The worktree is removed in any case. [y/N]", "");
     fs_err::write(one.join("new"), "work").unwrap();
     terminal.after("", "y\n");
     let (code, said) = terminal.end();

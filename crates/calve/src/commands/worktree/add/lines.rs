@@ -57,6 +57,7 @@ fn say_files(added: &AddReport, is_detached: bool) {
         count(written(added)),
         duration(added.elapsed),
     ));
+    say_unasked(added.branch.as_deref(), added.start.as_ref());
     let spares: Vec<String> = added
         .spares
         .iter()
@@ -151,14 +152,22 @@ fn none_cloned(why: NotClonedReason) -> &'static str {
 fn on(branch: Option<&str>, is_new: bool, start: Option<&BranchStart>, head: &str) -> String {
     match (branch, start) {
         (Some(branch), Some(start)) => {
-            let unasked = start.unasked.as_ref().map(|remote| {
-                format!(" (the server of `{}` could not be asked whether it has that branch)", ShownPath(remote))
-            });
-            let (branch, start) = (ShownPath(branch), ShownPath(&start.name));
-            format!("on the new branch `{branch}`, from `{start}`{}", unasked.unwrap_or_default())
+            format!("on the new branch `{}` (from `{}`)", ShownPath(branch), ShownPath(&start.name))
         }
         (Some(branch), None) => format!("on {}`{}`", if is_new { "the new branch " } else { "" }, ShownPath(branch)),
         (None, _) => format!("detached at {}", &head[..head.len().min(12)]),
+    }
+}
+
+/// Warns of a new branch that a server may have too.
+fn say_unasked(branch: Option<&str>, start: Option<&BranchStart>) {
+    if let Some(branch) = branch
+        && let Some(remote) = start.and_then(|start| start.unasked.as_ref())
+    {
+        let (remote, branch) = (ShownPath(remote), ShownPath(branch));
+        output::say(&format!(
+            "warning: the server of `{remote}` could not be asked whether it has a branch `{branch}`"
+        ));
     }
 }
 
@@ -215,6 +224,7 @@ pub(super) fn say_plan(planned: &AddPlan) {
         human::counted(planned.tracked_same, "tracked file"),
         count(planned.tracked_other),
     ));
+    say_unasked(planned.branch.as_deref(), planned.start.as_ref());
     if planned.provenance.is_untrusted() {
         output::say("the worktree would not be trusted: it would get no secrets and run no hooks");
     }
