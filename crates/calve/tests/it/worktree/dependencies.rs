@@ -384,11 +384,30 @@ fn the_time_decides_where_nothing_else_says() {
         assert!(install_needed(), "{lockfile}");
         repo.git(["rm", "-q", lockfile]);
     }
+    // npm 6 leaves no witness, and later ones always do.
+    fs_err::remove_file(repo.join("node_modules/.package-lock.json")).unwrap();
+    let old = |name: &str| json!({ "lockfileVersion": 1, "dependencies": { "dep": {}, name: {}, "not": { "optional": true } } });
+    for (text, is_current) in [
+        (old("own").to_string(), true),
+        (old("missing").to_string(), false),
+        ("{\"lockfileVersion\": 9}".to_owned(), false),
+        ("{".to_owned(), false),
+    ] {
+        repo.write("package-lock.json", &text);
+        repo.commit("lockfile");
+        for (path, minute) in [("node_modules", 10), ("package-lock.json", 9)] {
+            set_time(&repo, path, minute);
+        }
+        assert_eq!(install_needed(), !is_current, "{text}");
+    }
 }
 
 #[test]
 fn what_was_merged_and_not_installed_comes_from_the_worktree_where_it_was() {
-    for (lockfile, versions) in [("package-lock.json", ["{\"v\":1}", "{\"v\":2}"]), ("bun.lock", ["1", "2"])] {
+    for (lockfile, versions) in [
+        ("package-lock.json", ["{\"lockfileVersion\":1}", "{\"lockfileVersion\":1,\"v\":2}"]),
+        ("bun.lock", ["1", "2"]),
+    ] {
         let repo = Repo::anywhere();
         fs_err::remove_file(repo.join("package-lock.json")).unwrap();
         repo.write(lockfile, versions[0]);
