@@ -449,6 +449,33 @@ fn an_environment_that_was_not_finished_fits_nothing() {
     repo.calve(["add", "f2", "--base", "f1"])
         .succeeds()
         .says(&["`.venv` does not fit `requirements.txt`: run `pip install -r requirements.txt`"]);
+    // Of several files those are named that do not fit, and a line that cannot be judged leaves it to the time.
+    repo.write(".venv/pyvenv.cfg", "version = 3.11.7\n");
+    for name in ["django-4", "pytest-7", "black-1"] {
+        repo.write(&format!(".venv/lib/python3.11/site-packages/{name}.dist-info/INSTALLER"), "pip\n");
+    }
+    let command = |own: &str, dev: &str| {
+        repo.write("requirements.txt", own);
+        repo.write("requirements-dev.txt", &format!("-r requirements.txt\n{dev}"));
+        repo.write("requirements-lint.txt", "black==1\n");
+        repo.git(["add", "."]);
+        repo.git(["commit", "-q", "--allow-empty", "-m", "several"]);
+        set_time(&repo, "requirements.txt", 1);
+        set_time(&repo, "requirements-lint.txt", 1);
+        let plan = repo.calve(["add", "-n", "--json", "--detach", "main"]).succeeds().json();
+        plan["dependencies"][0]["command"].as_str().map(str::to_owned)
+    };
+    assert_eq!(command("django==4\n", "pytest==7\n"), None);
+    let (own, dev) = ("pip install -r requirements.txt", "pip install -r requirements-dev.txt");
+    assert_eq!(command("django==4\n", "pytest==8\n").as_deref(), Some(dev));
+    assert_eq!(command("django==5\n", "pytest==7\n").as_deref(), Some(own));
+    let both = format!("{own} -r requirements-dev.txt");
+    assert_eq!(command("django==5\n", "pytest==8\n"), Some(both));
+    // The file is newer than what is installed.
+    for path in ["", "/pyvenv.cfg", "/lib", "/lib/python3.11/site-packages"] {
+        set_time(&repo, &format!(".venv{path}"), 2);
+    }
+    assert_eq!(command("django==4\n", "-e .\n").as_deref(), Some(dev));
 }
 
 #[test]
