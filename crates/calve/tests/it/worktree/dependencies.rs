@@ -384,11 +384,30 @@ fn the_time_decides_where_nothing_else_says() {
         assert!(install_needed(), "{lockfile}");
         repo.git(["rm", "-q", lockfile]);
     }
+    // npm 6 leaves no witness, and later ones always do.
+    fs_err::remove_file(repo.join("node_modules/.package-lock.json")).unwrap();
+    let old = |name: &str| json!({ "lockfileVersion": 1, "dependencies": { "dep": {}, name: {}, "not": { "optional": true } } });
+    for (text, is_current) in [
+        (old("own").to_string(), true),
+        (old("missing").to_string(), false),
+        ("{\"lockfileVersion\": 9}".to_owned(), false),
+        ("{".to_owned(), false),
+    ] {
+        repo.write("package-lock.json", &text);
+        repo.commit("lockfile");
+        for (path, minute) in [("node_modules", 10), ("package-lock.json", 9)] {
+            set_time(&repo, path, minute);
+        }
+        assert_eq!(install_needed(), !is_current, "{text}");
+    }
 }
 
 #[test]
 fn what_was_merged_and_not_installed_comes_from_the_worktree_where_it_was() {
-    for (lockfile, versions) in [("package-lock.json", ["{\"v\":1}", "{\"v\":2}"]), ("bun.lock", ["1", "2"])] {
+    for (lockfile, versions) in [
+        ("package-lock.json", ["{\"lockfileVersion\":1}", "{\"lockfileVersion\":1,\"v\":2}"]),
+        ("bun.lock", ["1", "2"]),
+    ] {
         let repo = Repo::anywhere();
         fs_err::remove_file(repo.join("package-lock.json")).unwrap();
         repo.write(lockfile, versions[0]);
@@ -430,6 +449,33 @@ fn an_environment_that_was_not_finished_fits_nothing() {
     repo.calve(["add", "f2", "--base", "f1"])
         .succeeds()
         .says(&["`.venv` does not fit `requirements.txt`: run `pip install -r requirements.txt`"]);
+    // Of several files those are named that do not fit, and a line that cannot be judged leaves it to the time.
+    repo.write(".venv/pyvenv.cfg", "version = 3.11.7\n");
+    for name in ["django-4", "pytest-7", "black-1"] {
+        repo.write(&format!(".venv/lib/python3.11/site-packages/{name}.dist-info/INSTALLER"), "pip\n");
+    }
+    let command = |own: &str, dev: &str| {
+        repo.write("requirements.txt", own);
+        repo.write("requirements-dev.txt", &format!("-r requirements.txt\n{dev}"));
+        repo.write("requirements-lint.txt", "black==1\n");
+        repo.git(["add", "."]);
+        repo.git(["commit", "-q", "--allow-empty", "-m", "several"]);
+        set_time(&repo, "requirements.txt", 1);
+        set_time(&repo, "requirements-lint.txt", 1);
+        let plan = repo.calve(["add", "-n", "--json", "--detach", "main"]).succeeds().json();
+        plan["dependencies"][0]["command"].as_str().map(str::to_owned)
+    };
+    assert_eq!(command("django==4\n", "pytest==7\n"), None);
+    let (own, dev) = ("pip install -r requirements.txt", "pip install -r requirements-dev.txt");
+    assert_eq!(command("django==4\n", "pytest==8\n").as_deref(), Some(dev));
+    assert_eq!(command("django==5\n", "pytest==7\n").as_deref(), Some(own));
+    let both = format!("{own} -r requirements-dev.txt");
+    assert_eq!(command("django==5\n", "pytest==8\n"), Some(both));
+    // The file is newer than what is installed.
+    for path in ["", "/pyvenv.cfg", "/lib", "/lib/python3.11/site-packages"] {
+        set_time(&repo, &format!(".venv{path}"), 2);
+    }
+    assert_eq!(command("django==4\n", "-e .\n").as_deref(), Some(dev));
 }
 
 #[test]

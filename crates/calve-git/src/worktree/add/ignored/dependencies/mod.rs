@@ -161,24 +161,43 @@ impl<'a> Choice<'a> {
         let lockfile = group.iter().find(has_finished).unwrap_or(&group[0]);
         let together = || group.iter().filter(|other| std::ptr::eq(other.installer, lockfile.installer));
         let is_same = together().all(|lockfile| self.is_same(worktree, lockfile));
-        let texts: Option<Vec<&str>> = together().map(|lockfile| self.text(lockfile)).collect();
-        let fits = |directory: &Directory| {
-            let fit = match &texts {
-                Some(texts) => (lockfile.installer.judge)(directory, texts),
-                None if lockfile.installer.has_finished(directory) => Fit::Unsure,
-                None => Fit::No,
-            };
-            match fit {
-                Fit::Yes => true,
-                Fit::No => false,
-                Fit::Unsure => is_same && together().all(|lockfile| is_older(worktree, lockfile, directory)),
-            }
+        let all: Vec<&Lockfile<'_>> = together().collect();
+        let fit = |asked: &[&Lockfile<'_>]| {
+            !judged.is_empty() && judged.iter().all(|directory| self.fits(worktree, directory, &all, asked))
         };
-        let is_current = !judged.is_empty() && judged.iter().all(fits);
-        let name = lockfile.path.file_name().unwrap_or_default().to_string_lossy();
-        let command = (!is_current).then(|| lockfile.installer.command.replace("FILE", &name));
         let changed = judged.iter().filter_map(changed).max();
-        Candidate { path: worktree, lockfile: lockfile.path.clone(), command, is_same, changed }
+        if fit(&all) {
+            return Candidate { path: worktree, lockfile: lockfile.path.clone(), command: None, is_same, changed };
+        }
+        // Of files that are read together, those are to be installed that do not fit by themselves.
+        let mut misfits: Vec<&Lockfile<'_>> = all.iter().copied().filter(|one| !fit(&[one])).collect();
+        if misfits.is_empty() || judged.is_empty() {
+            misfits = all[..1].to_vec();
+        }
+        let names = misfits.iter().map(|one| one.path.file_name().unwrap_or_default().to_string_lossy());
+        let names = names.collect::<Vec<_>>().join(" -r ");
+        let command = Some(lockfile.installer.command.replace("FILE", &names));
+        Candidate { path: worktree, lockfile: misfits[0].path.clone(), command, is_same, changed }
+    }
+
+    /// Returns whether a directory is what those files ask for that are `asked`, of `all` that are read together.
+    fn fits(&self, worktree: &Path, directory: &Directory, all: &[&Lockfile<'_>], asked: &[&Lockfile<'_>]) -> bool {
+        let installer = all[0].installer;
+        let is_asked = |one: &Lockfile<'_>| asked.iter().any(|other| std::ptr::eq(*other, one));
+        // Each keeps its place: the first is the project's own.
+        let texts: Option<Vec<&str>> =
+            all.iter().map(|one| if is_asked(one) { self.text(one) } else { Some("") }).collect();
+        let fit = match &texts {
+            Some(texts) => (installer.judge)(directory, texts),
+            None if installer.has_finished(directory) => Fit::Unsure,
+            None => Fit::No,
+        };
+        let is_older = |one: &&Lockfile<'_>| self.is_same(worktree, one) && is_older(worktree, one, directory);
+        match fit {
+            Fit::Yes => true,
+            Fit::No => false,
+            Fit::Unsure => asked.iter().all(is_older),
+        }
     }
 
     /// Returns whether the file is in the new worktree what it is in this one.

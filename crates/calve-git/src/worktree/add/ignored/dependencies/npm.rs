@@ -5,38 +5,58 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::installers::Fit;
-use crate::directory::Directory;
+use crate::directory::{Directory, Time};
 
 pub(super) const WITNESS: &str = ".package-lock.json";
 
 #[derive(Deserialize)]
-struct Lockfile {
+struct Lockfile<'t> {
     #[serde(rename = "lockfileVersion")]
     version: u64,
-    packages: Option<HashMap<String, Package>>,
+    #[serde(borrow)]
+    packages: Option<Packages<'t>>,
 }
 
-/// A package at a path. Fields: <https://docs.npmjs.com/cli/configuring-npm/package-lock-json>
+/// A lockfile of version 1, by npm 6 and older.
+#[derive(Deserialize)]
+struct OldLockfile {
+    #[serde(rename = "lockfileVersion")]
+    version: u64,
+    #[serde(default)]
+    dependencies: HashMap<String, OldPackage>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OldPackage {
+    optional: bool,
+}
+
+/// A package at a path. Its texts are borrowed, as there are thousands, and have nothing that JSON has to escape.
+/// Fields: <https://docs.npmjs.com/cli/configuring-npm/package-lock-json>
 #[derive(Deserialize, Default, Clone, PartialEq, Eq, Debug)]
 #[serde(default)]
-struct Package {
-    version: Option<String>,
-    resolved: Option<String>,
-    integrity: Option<String>,
+struct Package<'t> {
+    #[serde(borrow)]
+    version: Option<&'t str>,
+    #[serde(borrow)]
+    resolved: Option<&'t str>,
+    #[serde(borrow)]
+    integrity: Option<&'t str>,
     link: bool,
     dev: bool,
     optional: bool,
     #[serde(rename = "devOptional")]
     dev_optional: bool,
-    /// Directory without the lockfile, by `npm install --no-save`.
+    /// No package asks for it: `npm prune` would remove it.
     extraneous: bool,
 }
 
-type Packages = HashMap<String, Package>;
+type Packages<'t> = HashMap<&'t str, Package<'t>>;
 
-/// Before version 2 a lockfile does not name the paths, and npm 6, which wrote it, left no witness.
-fn packages(text: &str) -> Option<Packages> {
-    let lockfile: Lockfile = serde_json::from_str(text).ok()?;
+/// Before version 2 a lockfile does not name the paths.
+fn packages(text: &str) -> Option<Packages<'_>> {
+    let lockfile: Lockfile<'_> = serde_json::from_str(text).ok()?;
     let mut packages = lockfile.packages.filter(|_| [2, 3].contains(&lockfile.version))?;
     // The others are the project's own.
     packages.retain(|path, _| path.starts_with(BELOW) || path.contains("/node_modules/"));
@@ -46,21 +66,33 @@ fn packages(text: &str) -> Option<Packages> {
 const BELOW: &str = "node_modules/";
 
 pub(super) fn judge(directory: &Directory, lockfiles: &[&str]) -> Fit {
-    let Some(wanted) = lockfiles.first().and_then(|text| packages(text)) else { return Fit::Unsure };
-    let Some(end) = directory.changed(WITNESS) else { return Fit::No };
+    let Some(text) = lockfiles.first() else { return Fit::Unsure };
+    let end = directory.changed(WITNESS);
+    let Some(wanted) = packages(text) else {
+        let is_made = is_made_of_version_1(directory, text).unwrap_or(end.is_some());
+        return if is_made { Fit::Unsure } else { Fit::No };
+    };
+    let Some((end, installed)) = end.zip(directory.read(WITNESS)) else { return Fit::No };
     // npm writes it in place, so it may be a half one.
-    let Some(installed) = directory.read(WITNESS).and_then(|text| packages(&text)) else { return Fit::No };
+    let Some(installed) = packages(&installed) else { return Fit::No };
     let directories = installed.iter().filter(|(_, package)| !package.link);
     let directories = directories.filter_map(|(path, _)| path.strip_prefix(BELOW));
     (is_installed(&wanted, &installed) && directory.is_settled(directories, end)).into()
 }
 
+/// Returns whether the packages at the top are there. npm 6, which wrote the lockfile, leaves no witness. `None`: it is of another version.
+fn is_made_of_version_1(directory: &Directory, text: &str) -> Option<bool> {
+    let lockfile: OldLockfile = serde_json::from_str(text).ok().filter(|found: &OldLockfile| found.version == 1)?;
+    let needed = lockfile.dependencies.iter().filter(|(_, package)| !package.optional);
+    Some(directory.is_settled(needed.map(|(name, _)| name.as_str()), Time::MAX))
+}
+
 /// Returns whether `npm ci` would make the same again.
-fn is_installed(wanted: &Packages, installed: &Packages) -> bool {
-    let is_dev = |package: &Package| package.dev || package.dev_optional;
+fn is_installed(wanted: &Packages<'_>, installed: &Packages<'_>) -> bool {
+    let is_dev = |package: &Package<'_>| package.dev || package.dev_optional;
     // `npm ci --omit=dev`
     let omits_dev = !installed.values().any(|package| package.dev);
-    let is_there = |(path, package): (&String, &Package)| match installed.get(path) {
+    let is_there = |(path, package): (&&str, &Package<'_>)| match installed.get(path) {
         Some(found) => package.is(found),
         // Those for other platforms are left out.
         None => package.optional || package.dev_optional || omits_dev && is_dev(package),
@@ -69,8 +101,8 @@ fn is_installed(wanted: &Packages, installed: &Packages) -> bool {
         && installed.iter().all(|(path, package)| package.extraneous || wanted.contains_key(path))
 }
 
-impl Package {
-    fn is(&self, found: &Package) -> bool {
+impl Package<'_> {
+    fn is(&self, found: &Package<'_>) -> bool {
         let algorithm = |hash: &str| hash.split('-').next().map(str::to_owned);
         self.link == found.link
             && self.version == found.version
@@ -84,7 +116,7 @@ impl Package {
     }
 
     fn is_from_git(&self) -> bool {
-        self.resolved.as_ref().is_some_and(|resolved| resolved.starts_with("git"))
+        self.resolved.is_some_and(|resolved| resolved.starts_with("git"))
     }
 }
 
@@ -92,23 +124,35 @@ impl Package {
 mod tests {
     use super::*;
 
-    fn package(version: &str) -> Package {
-        Package { version: Some(version.into()), integrity: Some(format!("sha512-{version}")), ..Package::default() }
+    fn package(version: &'static str) -> Package<'static> {
+        Package { version: Some(version), integrity: Some(version), ..Package::default() }
     }
+
+    const PATHS: [&str; 9] = [
+        "node_modules/p0",
+        "node_modules/p1",
+        "node_modules/p2",
+        "node_modules/p3",
+        "node_modules/p4",
+        "node_modules/p5",
+        "node_modules/p6",
+        "node_modules/p7",
+        "node_modules/p8",
+    ];
 
     #[test]
     fn random_installations_fit_the_lockfile_they_were_made_from_only() {
         for seed in 0..calve_testkit::rounds(300) {
             let mut random = calve_testkit::SplitMix64::new(seed as u64);
             let mut wanted = Packages::new();
-            for name in 0..=random.below(8) {
-                let mut one = package(&random.below(3).to_string());
+            for path in &PATHS[..=random.below(8) as usize] {
+                let mut one = package(["0", "1", "2"][random.below(3) as usize]);
                 match random.below(4) {
                     0 => one.dev = true,
                     1 => one.optional = true,
                     _ => {}
                 }
-                wanted.insert(format!("node_modules/p{name}"), one);
+                wanted.insert(path, one);
             }
             // As it is installed here: perhaps without what is for another platform, or for development.
             let mut installed = wanted.clone();
@@ -118,18 +162,18 @@ mod tests {
             }
             assert!(is_installed(&wanted, &installed), "{wanted:?} {installed:?}");
             let extra = Package { extraneous: true, ..package("1") };
-            installed.insert("node_modules/by-hand".into(), extra);
+            installed.insert("node_modules/by-hand", extra);
             assert!(is_installed(&wanted, &installed));
             // Whatever else is different is not what the lockfile asks for.
-            let mut names: Vec<String> = wanted.keys().filter(|name| installed.contains_key(*name)).cloned().collect();
+            let mut names: Vec<&str> = wanted.keys().filter(|name| installed.contains_key(*name)).copied().collect();
             names.sort();
             let Some(name) = names.get(random.below(names.len().max(1) as u64) as usize) else { continue };
             let is_needed = !wanted[name].optional && !wanted[name].dev;
             let mut other = installed.clone();
             match random.below(3) {
                 0 if is_needed => drop(other.remove(name)),
-                1 => drop(other.insert("node_modules/p0/node_modules/p1".into(), package("0"))),
-                _ => drop(other.insert(name.clone(), package("7"))),
+                1 => drop(other.insert("node_modules/p0/node_modules/p1", package("0"))),
+                _ => drop(other.insert(name, package("7"))),
             }
             assert!(!is_installed(&wanted, &other), "{wanted:?} {other:?}");
         }

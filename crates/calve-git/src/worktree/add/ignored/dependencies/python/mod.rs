@@ -32,7 +32,8 @@ pub(super) fn pylock(directory: &Directory, files: &[&str]) -> Fit {
 }
 
 pub(super) fn requirements(directory: &Directory, files: &[&str]) -> Fit {
-    judge(directory, Some(requirements::read(files)))
+    let (locked, is_understood) = requirements::read(files);
+    judge(directory, Some(locked)).min(if is_understood { Fit::Yes } else { Fit::Unsure })
 }
 
 /// The group of what the project itself needs. The others are for development, documentation and the like, or extras.

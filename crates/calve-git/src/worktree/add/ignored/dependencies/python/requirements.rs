@@ -2,13 +2,33 @@
 
 use super::{Locked, MAIN, normalised};
 
-/// Reads the files, of which the first is the project's own. What another one adds may be missing, unless something else of it is there.
-pub(super) fn read(files: &[&str]) -> Vec<Locked> {
-    let all = files.iter().enumerate().flat_map(|(at, text)| {
+/// The file with the shortest name, and so the first wherever it is there.
+const OWN: &str = "requirements.txt";
+
+/// Reads the files, of which the first is the project's own. What another one adds may be missing, unless something else of it is there. Also
+/// returns whether every line was understood.
+pub(super) fn read(files: &[&str]) -> (Vec<Locked>, bool) {
+    let (mut all, mut is_understood) = (Vec::new(), true);
+    for (at, text) in files.iter().enumerate() {
         let group = if at == 0 { MAIN.to_owned() } else { at.to_string() };
-        lines(text).into_iter().filter_map(move |line| requirement(&line, &group))
-    });
-    all.collect()
+        for line in lines(text).iter().map(|line| line.trim()).filter(|line| !adds_nothing(line)) {
+            match requirement(line, &group) {
+                Some(one) => all.push(one),
+                None => is_understood = false,
+            }
+        }
+    }
+    (all, is_understood)
+}
+
+/// Returns whether nothing has to be there for a line beyond what is looked for already.
+fn adds_nothing(line: &str) -> bool {
+    let options = ["--requirement", "-r", "--constraint", "-c"];
+    match options.iter().find_map(|option| line.strip_prefix(option)) {
+        Some(file) => file.trim_start_matches([' ', '\t', '=']).trim_start_matches("./") == OWN,
+        // Most options say where packages come from.
+        None => line.is_empty() || line.starts_with('-') && !line.starts_with("-e") && !line.starts_with("--editable"),
+    }
 }
 
 /// Joins lines that end in a backslash, and removes comments.
@@ -33,7 +53,7 @@ fn requirement(line: &str, group: &str) -> Option<Locked> {
     let end = what.find(|c| !is_name(c)).unwrap_or(what.len());
     let (name, rest) = what.split_at(end);
     // An option, a path, or an address without a name.
-    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || rest.starts_with(['/', ':', '\\']) {
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || rest.starts_with(['/', ':', '\\', '+']) {
         return None;
     }
     let rest = rest.trim_start();
@@ -63,8 +83,9 @@ mod tests {
         let text = "# comment\n-r base.txt\n--index-url https://h\nDjango == 5.0  # why\nzope.interface[a,b]==1.*,>=1\nrequests>=2\n\
             idna==3.6 ; python_version < '3.8' \\\n    --hash=sha256:1 \\\n    --hash=sha256:2\n./local\nhttps://h/x.whl\n-e .\n\
             mine @ git+https://h/mine@v1#egg=mine\nother @ https://h/o.whl\nname\n\nlast==1\\";
-        let found = read(&[text, "pytest===8"]);
-        let found: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.version.as_deref())).collect();
+        let (all, is_understood) = read(&[text, "pytest===8"]);
+        assert!(!is_understood);
+        let found: Vec<_> = all.iter().map(|one| (one.name.as_str(), one.version.as_deref())).collect();
         let expected = [
             ("django", Some("5.0")),
             ("zope-interface", Some("1.*")),
@@ -77,9 +98,39 @@ mod tests {
             ("pytest", Some("8")),
         ];
         assert_eq!(found, expected);
-        let all = read(&[text, "pytest===8"]);
         assert_eq!(all[3].marker.as_deref(), Some("python_version < '3.8'"));
         assert_eq!(all[4].revision.as_deref(), Some("v1"));
         assert_eq!((all[5].groups.concat(), all[8].groups.concat()), (MAIN.to_owned(), "1".to_owned()));
+    }
+
+    #[test]
+    fn lines_that_ask_for_what_is_not_looked_for_are_not_understood() {
+        for line in [
+            "-r base.txt",
+            "-rbase.txt",
+            "--requirement=base.txt",
+            "-r requirements/base.txt",
+            "-c limits.txt",
+            "--constraint limits.txt",
+            "-e .",
+            "--editable=./own",
+            ".",
+            "./local",
+            "https://h/x.whl",
+            "git+https://h/x@v1#egg=x",
+        ] {
+            assert!(!read(&["a==1", line]).1, "{line}");
+        }
+        for line in [
+            "",
+            "# -e .",
+            "-r requirements.txt",
+            "--constraint=./requirements.txt",
+            "--index-url https://h",
+            "-i https://h",
+        ] {
+            let (all, is_understood) = read(&["a==1", line]);
+            assert!(is_understood && all.len() == 1, "{line}");
+        }
     }
 }
