@@ -93,9 +93,10 @@ fn find_merged(
 ) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
     let (mut found, mut stay) = (Vec::new(), Vec::new());
     for mut one in worktree::merged(start, arguments.older_than, cancel)? {
-        let data = remove::unsaved_data(&one.worktree);
-        let (data, going) = if arguments.lose_data { (Ok(Vec::new()), data?) } else { (data, Vec::new()) };
-        one.unsaved.extend(going);
+        let mut data = remove::unsaved_data(&one.worktree);
+        if let (true, Ok(going)) = (arguments.lose_data, &mut data) {
+            one.unsaved.append(going);
+        }
         let refused = match (one.refused.take(), data) {
             (Some(Error::Unsaved { path, is_gone, mut items }), Ok(data)) => {
                 items.extend(data);

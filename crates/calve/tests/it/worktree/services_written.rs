@@ -245,6 +245,15 @@ fn several_worktrees_are_told_apart_and_pruned() {
     let prune = |more: &[&str]| shop.within(&shop.repo.path, &["worktree", "prune", "--merged"]).args(more).succeeds();
     prune(&["--yes"]).says(&["kept `", "no worktree is merged and free to be removed"]);
     prune(&["-n", "--lose-data"]).says(&["would lose the data of the service `db`"]);
+    // One that cannot be judged stays, and the others go.
+    let name = shop.status(&one)[0]["server"].as_str().unwrap().to_owned();
+    shop.within(&one, &["down"]).succeeds();
+    let document = shop.home().join("db/services").join(name).join("service.json");
+    let good = fs_err::read_to_string(&document).unwrap();
+    fs_err::write(&document, good.replace("\"postgres\"", "\"unheard-of\"")).unwrap();
+    prune(&["--yes", "--lose-data"]).says(&["kept `", "unheard-of"]);
+    assert_eq!(shop.repo.worktrees().len(), 2);
+    fs_err::write(&document, good).unwrap();
     prune(&["--yes", "--lose-data"]);
     assert_eq!(shop.repo.worktrees().len(), 1);
 }
