@@ -128,7 +128,8 @@ impl Services {
             let origin = match (&source, donated.iter().find(|donor| source.is(donor))) {
                 (Source::Template(template), _) => DataOrigin::Template(template.clone()),
                 (Source::Service(_), donor) => DataOrigin::Worktree {
-                    path: donor.and_then(|donor| Keeper::root(Path::new(&donor.keeper), &donor.keeper_id)),
+                    path: donor
+                        .and_then(|donor| Keeper::root(Path::new(&donor.keeper), &donor.keeper_id).ok().flatten()),
                     server: donor.map(|donor| donor.name.clone()).unwrap_or_default(),
                     runs: donor.is_some_and(|donor| donor.server(home).is_some()),
                     is_older: donor.is_some_and(|donor| {
@@ -467,7 +468,10 @@ fn seen(home: &Home, keeper: &Keeper) -> Result<Option<Vec<Service>>, Failure> {
     let mut own = calve_db::services(home)?;
     own.retain(|service| service.keeper_id == keeper.id);
     let other = own.iter().map(|service| Path::new(&service.keeper)).find(|other| *other != keeper.entry);
-    let is_copy = other.is_some_and(|other| Keeper::is_at(other, &keeper.id) && !keeper.is(other));
+    let is_copy = match other {
+        Some(other) => Keeper::is_at(other, &keeper.id)? && !keeper.is(other),
+        None => false,
+    };
     Ok((!is_copy).then_some(own))
 }
 
@@ -477,7 +481,8 @@ fn sweep(home: &Home) -> Result<(), Failure> {
 }
 
 fn has_no_keeper(service: &Service) -> bool {
-    !Keeper::is_at(Path::new(&service.keeper), &service.keeper_id)
+    // An error does not tell that it is gone.
+    matches!(Keeper::is_at(Path::new(&service.keeper), &service.keeper_id), Ok(false))
 }
 
 /// Returns the services of a repository's worktrees that are gone, whoever removed them, and of those with these entries. `common`: git's own
