@@ -46,7 +46,7 @@ pub struct DbServiceData {
     pub template: String,
     /// The state of its server, or of its worktree.
     pub state: ServiceDataState,
-    /// The root of its worktree. Null if that is not where it was.
+    /// The root of its worktree. Null if that is not where it was, or cannot be read.
     pub worktree: Option<ReceiptPath>,
     /// git's own directory of its worktree, also when that is gone.
     pub keeper: ReceiptPath,
@@ -327,6 +327,6 @@ pub struct DbGcReceipt {
     pub servers: Vec<String>,
     /// Data of services whose worktree or repository is not where it was, and that stays.
     pub orphans: Vec<DbServiceData>,
-    /// The names of such data that was removed (`--lose-data` only).
+    /// The names of such data that was removed: only what was named.
     pub removed: Vec<String>,
 }

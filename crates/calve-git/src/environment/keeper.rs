@@ -63,18 +63,25 @@ impl Keeper {
         remove_if_there(&self.entry.join(WORD))
     }
 
-    /// Returns whether a worktree with this word is at `entry`.
-    pub fn is_at(entry: &Path, id: &str) -> bool {
-        read_word(entry, WORD).is_ok_and(|found| found.as_deref() == Some(id))
+    /// Returns whether a worktree with this word is at `entry`. An error is no answer: it may be there.
+    pub fn is_at(entry: &Path, id: &str) -> Result<bool> {
+        Ok(read_word(entry, WORD)?.as_deref() == Some(id))
     }
 
-    /// Returns the root of the worktree with this word at `entry`; `None` if there is none.
-    pub fn root(entry: &Path, id: &str) -> Option<PathBuf> {
-        if !Self::is_at(entry, id) {
-            return None;
+    /// Returns the root of the worktree with this word at `entry`; `None` if the one or the other is not there. An error is no answer.
+    pub fn root(entry: &Path, id: &str) -> Result<Option<PathBuf>> {
+        if !Self::is_at(entry, id)? {
+            return Ok(None);
         }
+        let root = Self::last_root(entry);
+        Ok(root.try_exists()?.then_some(root))
+    }
+
+    /// Returns where the worktree with this entry was last; its entry, if only that is known.
+    pub fn last_root(entry: &Path) -> PathBuf {
         // That of a main worktree names none.
-        entries::worktree_of(entry).or_else(|| Some(entry.parent()?.to_path_buf()))
+        let main = || entry.parent().filter(|_| entry.file_name().is_some_and(|name| name == ".git"));
+        entries::worktree_of(entry).unwrap_or_else(|| main().unwrap_or(entry).to_path_buf())
     }
 
     /// Returns whether `entry` is its own directory, by whatever path.

@@ -380,10 +380,13 @@ pub(crate) struct UrlArguments {
 /// Take away what was left by a crash
 ///
 /// Every command does that too. This one also waits until all files are deleted, and names the data of services whose worktree or repository
-/// is not where it was: deleted, moved, or on a disk that is not mounted.
+/// is not where it was: deleted, moved, or on a disk that is not mounted. It removes such data only if you name it.
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
-    /// End the servers of the data that it names, and remove it, whatever was written to it
+    /// Remove this data of a worktree that is not found, unless it may have changes or its server runs
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Remove the named data whatever was written to it, and end its servers
     #[arg(long)]
     pub(crate) lose_data: bool,
     /// Print what was found as JSON on stdout (schema calve.db.gc/1)

@@ -128,7 +128,8 @@ impl Services {
             let origin = match (&source, donated.iter().find(|donor| source.is(donor))) {
                 (Source::Template(template), _) => DataOrigin::Template(template.clone()),
                 (Source::Service(_), donor) => DataOrigin::Worktree {
-                    path: donor.and_then(|donor| Keeper::root(Path::new(&donor.keeper), &donor.keeper_id)),
+                    path: donor
+                        .and_then(|donor| Keeper::root(Path::new(&donor.keeper), &donor.keeper_id).ok().flatten()),
                     server: donor.map(|donor| donor.name.clone()).unwrap_or_default(),
                     runs: donor.is_some_and(|donor| donor.server(home).is_some()),
                     is_older: donor.is_some_and(|donor| {
@@ -467,7 +468,10 @@ fn seen(home: &Home, keeper: &Keeper) -> Result<Option<Vec<Service>>, Failure> {
     let mut own = calve_db::services(home)?;
     own.retain(|service| service.keeper_id == keeper.id);
     let other = own.iter().map(|service| Path::new(&service.keeper)).find(|other| *other != keeper.entry);
-    let is_copy = other.is_some_and(|other| Keeper::is_at(other, &keeper.id) && !keeper.is(other));
+    let is_copy = match other {
+        Some(other) => Keeper::is_at(other, &keeper.id)? && !keeper.is(other),
+        None => false,
+    };
     Ok((!is_copy).then_some(own))
 }
 
@@ -476,30 +480,10 @@ fn sweep(home: &Home) -> Result<(), Failure> {
     Ok(calve_db::sweep_doomed(home, &has_no_keeper)?)
 }
 
-fn has_no_keeper(service: &Service) -> bool {
-    !Keeper::is_at(Path::new(&service.keeper), &service.keeper_id)
-}
-
-/// Returns the services of a repository's worktrees that are gone, whoever removed them, and of those with these entries. `common`: git's own
-/// directory of the repository.
-fn of_gone(home: &Home, common: &Path, going: &[PathBuf]) -> Result<Vec<Service>, Failure> {
-    let Ok(common) = fs_err::canonicalize(common) else { return Ok(Vec::new()) };
-    // git removes the directory with the last one.
-    let entries = common.join("worktrees");
-    let is_going = |service: &Service| {
-        going.iter().any(|entry| entries.join(entry.file_name().unwrap_or_default()) == Path::new(&service.keeper))
-    };
-    let mut gone = calve_db::services(home)?;
-    gone.retain(|service| {
-        Path::new(&service.keeper).starts_with(&entries) && (has_no_keeper(service) || is_going(service))
-    });
-    Ok(gone)
-}
-
-/// Describes whose the data is, as in "service `db` of the worktree `topic`, which is gone".
-fn whose(service: &Service) -> String {
-    let name = Path::new(&service.keeper).file_name().unwrap_or_default();
-    format!("service `{}` of the worktree `{}`, which is gone", service.service, ShownPath(name))
+/// Returns whether the worktree of this data is known to be gone.
+pub(crate) fn has_no_keeper(service: &Service) -> bool {
+    // An error does not tell that it is gone.
+    matches!(Keeper::is_at(Path::new(&service.keeper), &service.keeper_id), Ok(false))
 }
 
 /// Tells data that another process removes with its worktree from what failed.
@@ -512,49 +496,6 @@ fn unless_going(service: &Service, error: Error) -> Failure {
         }
         other => other.into(),
     }
-}
-
-/// Says which data [`remove_of_gone`] would remove after these entries are gone.
-pub(crate) fn say_of_gone(common: &Path, going: &[PathBuf], lose_data: bool) -> Result<(), Failure> {
-    let Ok(home) = db::unswept_home() else { return Ok(()) };
-    for service in of_gone(&home, common, going)? {
-        match calve_db::is_written(&home, &service) {
-            Ok(is_written) if lose_data || !is_written => {
-                output::say(&format!("its data goes too: {}", whose(&service)));
-            }
-            Ok(_) => {}
-            Err(error) => _ = output::failure(&error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// Ends the servers of a repository's worktrees that are gone, and removes their data. Data that may have changes which are nowhere else
-/// stays, and is named, unless `written` says otherwise.
-pub(crate) fn remove_of_gone(common: &Path, written: WrittenDataRule) -> Result<(), Failure> {
-    let Ok(home) = db::unswept_home() else { return Ok(()) };
-    let leaving = of_gone(&home, common, &[])?;
-    if leaving.is_empty() {
-        return Ok(());
-    }
-    for service in leaving {
-        let whose = whose(&service);
-        match calve_db::doom(&home, &service.name, written) {
-            Ok(doomed) => {
-                doomed.remove(&home)?;
-                output::say(&format!("removed the data of the {whose}"));
-            }
-            Err(Error::ServiceWritten { .. }) => output::say(&format!(
-                "kept the data of the {whose}: it may have changes that are nowhere else; `calve worktree add --data-from {}` gives it to a new \
-                 worktree, and `calve worktree prune --lose-data` removes it",
-                service.name
-            )),
-            Err(error) => {
-                output::failure(&error.into());
-            }
-        }
-    }
-    db::reap_trash(&home)
 }
 
 /// Returns the services of each of these worktrees. The caller wants to know more, so errors are only said.

@@ -9,15 +9,18 @@ use calve_receipt::human::size;
 use calve_receipt::{DbServiceData, ServiceDataState, path};
 
 use crate::commands::du;
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure, REFUSED};
 use crate::output;
+
+/// The first thing to try with data whose worktree is not found.
+const IF_MOVED: &str = "if you moved the repository, run `calve env` in it";
 
 /// The data of a service, and whose it is.
 pub(super) struct KeptData {
     service: Service,
-    /// The root of its worktree, if that is where it was.
-    worktree: Option<PathBuf>,
-    state: ServiceDataState,
+    /// The root of its worktree, if that is where it was; an error is not known to be gone.
+    worktree: calve_git::Result<Option<PathBuf>>,
+    runs: bool,
     disk_bytes: u64,
 }
 
@@ -26,25 +29,32 @@ pub(super) fn all(home: &Home) -> Result<Vec<KeptData>, Failure> {
     Ok(calve_db::services(home)?.into_iter().map(|service| KeptData::of(home, service)).collect())
 }
 
-fn root_of(service: &Service) -> Option<PathBuf> {
+fn root_of(service: &Service) -> calve_git::Result<Option<PathBuf>> {
     Keeper::root(Path::new(&service.keeper), &service.keeper_id)
 }
 
 impl KeptData {
     fn of(home: &Home, service: Service) -> Self {
-        let worktree = root_of(&service);
-        let state = match (&worktree, service.server(home)) {
-            (None, _) => ServiceDataState::Orphaned,
-            (Some(_), Some(_)) => ServiceDataState::Running,
-            (Some(_), None) => ServiceDataState::Stopped,
-        };
+        let (worktree, runs) = (root_of(&service), service.server(home).is_some());
         // Files come and go while it is looked at.
         let disk_bytes = du::taken(&[service.data_directory()], &CancelToken::default()).unwrap_or_default();
-        Self { service, worktree, state, disk_bytes }
+        Self { service, worktree, runs, disk_bytes }
     }
 
     pub(super) fn name(&self) -> &String {
         &self.service.name
+    }
+
+    fn is_orphaned(&self) -> bool {
+        matches!(self.worktree, Ok(None))
+    }
+
+    fn state(&self) -> ServiceDataState {
+        match self.runs {
+            _ if self.is_orphaned() => ServiceDataState::Orphaned,
+            true => ServiceDataState::Running,
+            false => ServiceDataState::Stopped,
+        }
     }
 
     pub(super) fn receipt(&self) -> DbServiceData {
@@ -54,61 +64,136 @@ impl KeptData {
             service: service.service.clone(),
             engine: service.engine.clone(),
             template: service.template.clone(),
-            state: self.state,
-            worktree: self.worktree.as_ref().map(path),
+            state: self.state(),
+            worktree: self.worktree.as_ref().ok().and_then(Option::as_ref).map(path),
             keeper: path(Path::new(&service.keeper)),
             data_directory: path(service.data_directory()),
             disk_bytes: self.disk_bytes,
         }
     }
 
-    /// Describes it, as in "orphaned  service `db` of `PATH`, which is gone, 41 MB".
+    /// Describes it, as in "orphaned  service `db` of `PATH`, not found, its server runs, 41 MB".
     pub(super) fn line(&self) -> String {
-        let whose = match &self.worktree {
-            Some(worktree) => format!("`{}`", ShownPath(worktree)),
-            None => format!("`{}`, which is gone", ShownPath(Path::new(&self.service.keeper))),
+        let found = match &self.worktree {
+            Ok(Some(_)) => "",
+            Ok(None) if self.runs => ", not found, its server runs",
+            Ok(None) => ", not found",
+            Err(_) => ", which cannot be read",
         };
-        format!("{}  service `{}` of {whose}, {}", self.state, self.service.service, size(self.disk_bytes))
+        format!("{}  {}{found}, {}", self.state(), self.whose(), size(self.disk_bytes))
+    }
+
+    fn whose(&self) -> String {
+        format!("service `{}` of {}", self.service.service, shown(Path::new(&self.service.keeper)))
+    }
+
+    /// Fails if its worktree is there, or may be.
+    fn check_orphaned(&self) -> Result<(), Failure> {
+        let text = |why: &str| format!("`{}` is the data of the {}{why}", self.name(), self.whose());
+        match &self.worktree {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => {
+                let hint = "`calve worktree remove` removes a worktree with its data";
+                Err(Failure::stated(REFUSED, text(", which is there"), hint))
+            }
+            Err(error) => {
+                let hint = "nothing was removed; see why it cannot be read";
+                Err(Failure::stated(REFUSED, text(&format!(", which cannot be read: {error}")), hint))
+            }
+        }
+    }
+
+    /// Removes it if it has no changes and no server, or may be lost.
+    fn remove(&self, home: &Home, lose_data: bool) -> Result<(), Failure> {
+        let refused = |text: String| {
+            let name = self.name();
+            let hint = format!(
+                "{IF_MOVED}; `calve worktree add --data-from {name}` gives the data to a new worktree; `--lose-data` ends its server and removes it"
+            );
+            Failure::stated(REFUSED, text, hint)
+        };
+        if self.runs && !lose_data {
+            return Err(refused(format!("the server of `{}` runs ({})", self.name(), self.whose())));
+        }
+        let doomed = match calve_db::doom(home, self.name(), WrittenDataRule::of(lose_data)) {
+            Err(calve_db::Error::ServiceWritten { .. }) => {
+                let text = format!("`{}` may have changes that are nowhere else ({})", self.name(), self.whose());
+                return Err(refused(text));
+            }
+            doomed => doomed?,
+        };
+        // Its worktree may have come back, until no other process could note that.
+        let now = calve_db::find_service(home, self.name()).map(|service| Self::of(home, service));
+        if let Err(failure) = now.map_err(Failure::from).and_then(|now| now.check_orphaned()) {
+            doomed.spare()?;
+            return Err(failure);
+        }
+        Ok(doomed.remove(home)?)
     }
 }
 
-/// Names the data whose worktree is gone, and removes it if it may be lost. Returns what stays and the names of what was removed.
-pub(super) fn orphans(home: &Home, lose_data: bool) -> Result<(Vec<DbServiceData>, Vec<String>), Failure> {
-    let (mut left, mut removed) = (Vec::new(), Vec::new());
-    for data in all(home)?.into_iter().filter(|data| data.state == ServiceDataState::Orphaned) {
-        let name = data.name();
-        if !lose_data {
-            output::say(&format!("`{name}`  {}", data.line()));
-            left.push(data.receipt());
-            continue;
+/// Describes the worktree with this entry: "`PATH`", or "the worktree `topic` of `PATH`" if only git's name for it is known.
+fn shown(entry: &Path) -> String {
+    let root = Keeper::last_root(entry);
+    let entries = root.parent().filter(|parent| root == entry && parent.ends_with("worktrees"));
+    match (entries.and_then(Path::parent), root.file_name()) {
+        (Some(common), Some(name)) => {
+            let repository = Keeper::last_root(common);
+            format!("the worktree `{}` of `{}`", ShownPath(Path::new(name)), ShownPath(&repository))
         }
-        match calve_db::doom(home, name, WrittenDataRule::Accept).and_then(|doomed| doomed.remove(home)) {
+        _ => format!("`{}`", ShownPath(&root)),
+    }
+}
+
+/// Removes the data with these names, none of which may have its worktree. Returns the names of what was removed, and the worst exit code.
+pub(super) fn remove(home: &Home, names: &[String], lose_data: bool) -> Result<(Vec<String>, u8), Failure> {
+    let mut named = all(home)?;
+    if let Some(unknown) = names.iter().find(|name| named.iter().all(|data| data.name() != *name)) {
+        let text = format!("there is no data of a service with the name `{unknown}`");
+        return Err(Failure::stated(FAILED, text, "`calve db list --all` lists what there is"));
+    }
+    named.retain(|data| names.contains(data.name()));
+    named.iter().try_for_each(KeptData::check_orphaned)?;
+    let (mut removed, mut worst) = (Vec::new(), 0);
+    for data in named {
+        match data.remove(home, lose_data) {
             Ok(()) => {
-                output::say(&format!("removed the data of `{name}`  {}", data.line()));
-                removed.push(name.clone());
+                output::say(&format!("removed `{}`, the data of the {}", data.name(), data.whose()));
+                removed.push(data.service.name);
             }
-            Err(error) => {
-                output::failure(&error.into());
-                left.push(data.receipt());
+            Err(failure) => {
+                output::failure(&failure);
+                worst = worst.max(failure.code());
             }
         }
     }
-    if !left.is_empty() && !lose_data {
-        output::say(
-            "`calve worktree add --data-from NAME` gives such data to a new worktree, and `calve db gc --lose-data` removes all of it; after a \
-             repository was moved, `calve env` in its worktrees says where they are now",
-        );
+    Ok((removed, worst))
+}
+
+/// Returns the data whose worktree is not found.
+pub(super) fn orphans(home: &Home) -> Result<Vec<KeptData>, Failure> {
+    Ok(all(home)?.into_iter().filter(KeptData::is_orphaned).collect())
+}
+
+/// Names such data, and what can be done with it.
+pub(super) fn say_orphans(orphans: &[KeptData]) {
+    for data in orphans {
+        output::say(&format!("`{}`  {}", data.name(), data.line()));
     }
-    Ok((left, removed))
+    if !orphans.is_empty() {
+        output::say(&format!(
+            "{IF_MOVED}; `calve worktree add --data-from NAME` gives such data to a new worktree, and `calve db gc NAME` removes it"
+        ));
+    }
 }
 
 /// Says which worktrees cannot be put back to a template any more once it is removed.
 pub(super) fn say_users(home: &Home, template: &str) -> Result<(), Failure> {
     let mut users = calve_db::services(home)?;
-    users.retain(|service| service.template == template);
-    let roots: Vec<String> = users.iter().filter_map(root_of).map(|root| format!("`{}`", ShownPath(&root))).collect();
-    if !roots.is_empty() {
-        output::say(&format!("`calve reset` needs the template `{template}` in {}", roots.join(", ")));
+    users.retain(|service| service.template == template && !matches!(root_of(service), Ok(None)));
+    let users: Vec<String> = users.iter().map(|service| shown(Path::new(&service.keeper))).collect();
+    if !users.is_empty() {
+        output::say(&format!("`calve reset` needs the template `{template}` in {}", users.join(", ")));
     }
     Ok(())
 }

@@ -2,13 +2,22 @@
 
 use super::{data, unswept_home};
 use crate::cli::db::GcArguments;
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::output;
 use calve_receipt::DbGcReceipt;
 
 pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
+    // A repository that was only moved looks the same, so nothing is lost that was not named.
+    if arguments.lose_data && arguments.names.is_empty() {
+        let text = "`--lose-data` loses only data that you name";
+        return Err(Failure::stated(USAGE, text, "`calve db gc` lists the names; then `calve db gc --lose-data NAME`"));
+    }
     let home = unswept_home()?;
-    let (orphans, removed) = data::orphans(&home, arguments.lose_data)?;
+    let (removed, worst) = data::remove(&home, &arguments.names, arguments.lose_data)?;
+    let orphans = data::orphans(&home)?;
+    if arguments.names.is_empty() {
+        data::say_orphans(&orphans);
+    }
     let swept = calve_db::sweep(&home)?;
     calve_db::delete_trash(&swept)?;
     for name in &swept.servers {
@@ -20,6 +29,9 @@ pub(crate) fn run(arguments: &GcArguments) -> Result<(), Failure> {
     for (name, why) in swept.kept {
         output::say(&format!("{name} is still there: {why}"));
     }
-    let receipt = DbGcReceipt { servers: swept.servers, orphans, removed };
-    if arguments.json { output::json(&receipt) } else { Ok(()) }
+    if arguments.json {
+        let orphans = orphans.iter().map(data::KeptData::receipt).collect();
+        output::json(&DbGcReceipt { servers: swept.servers, orphans, removed })?;
+    }
+    if worst > 0 { Err(Failure::Reported(worst)) } else { Ok(()) }
 }

@@ -6,6 +6,7 @@ mod cd;
 mod check;
 mod convert;
 pub(crate) mod dependencies;
+mod gone_data;
 mod list;
 mod processes;
 mod prune;

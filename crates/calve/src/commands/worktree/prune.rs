@@ -10,9 +10,9 @@ use calve_git::worktree::{self, KeptEntry, MergedWorktree, PruneReport};
 use calve_receipt::human::{age, counted};
 use calve_receipt::{ErrorReceipt, KeptWorktree, MergedWorktreeReceipt, WorktreePruneReceipt, path, paths};
 
-use super::remove;
+use super::{gone_data, remove};
 use crate::cli::worktree::PruneArguments;
-use crate::commands::{reap, services};
+use crate::commands::reap;
 use crate::failure::{Failure, INTERRUPTED, REFUSED};
 use crate::wording::fitting::fitting;
 use crate::wording::unsaved;
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &PruneArguments, cancel: &CancelToken) -> Result<()
         let words = if arguments.dry_run { "would forget" } else { "to forget:" };
         output::say(&format!("{words} `{}`, which is gone", ShownPath(path)));
     }
-    services::say_of_gone(&gone.common, &gone.entries, arguments.lose_data)?;
+    gone_data::say(&gone.common, &gone.entries, arguments.lose_data)?;
     let (found, kept) = find_merged(&start, arguments, cancel)?;
     // Worktrees that are gone are forgotten unasked, but not if the question about the others is answered with no.
     let is_agreed = !arguments.dry_run && (found.is_empty() || arguments.yes || asked(found.len())?);
@@ -59,7 +59,7 @@ fn forget(start: &Path, arguments: &PruneArguments) -> Result<WorktreePruneRecei
     for kept in &pruned.kept {
         output::say(&format!("kept the entry of `{}`: {}; {}", ShownPath(&kept.path), kept.reason, hint(kept)));
     }
-    services::remove_of_gone(&pruned.common, WrittenDataRule::of(arguments.lose_data))?;
+    gone_data::remove(&pruned.common, WrittenDataRule::of(arguments.lose_data))?;
     for path in &pruned.swept {
         output::say(&format!("removed `{}`, which a killed run had left", ShownPath(path)));
     }
@@ -93,9 +93,10 @@ fn find_merged(
 ) -> Result<(Vec<MergedWorktree>, Vec<KeptWorktree>), Failure> {
     let (mut found, mut stay) = (Vec::new(), Vec::new());
     for mut one in worktree::merged(start, arguments.older_than, cancel)? {
-        let data = remove::unsaved_data(&one.worktree);
-        let (data, going) = if arguments.lose_data { (Ok(Vec::new()), data?) } else { (data, Vec::new()) };
-        one.unsaved.extend(going);
+        let mut data = remove::unsaved_data(&one.worktree);
+        if let (true, Ok(going)) = (arguments.lose_data, &mut data) {
+            one.unsaved.append(going);
+        }
         let refused = match (one.refused.take(), data) {
             (Some(Error::Unsaved { path, is_gone, mut items }), Ok(data)) => {
                 items.extend(data);

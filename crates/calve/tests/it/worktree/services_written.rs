@@ -245,6 +245,15 @@ fn several_worktrees_are_told_apart_and_pruned() {
     let prune = |more: &[&str]| shop.within(&shop.repo.path, &["worktree", "prune", "--merged"]).args(more).succeeds();
     prune(&["--yes"]).says(&["kept `", "no worktree is merged and free to be removed"]);
     prune(&["-n", "--lose-data"]).says(&["would lose the data of the service `db`"]);
+    // One that cannot be judged stays, and the others go.
+    let name = shop.status(&one)[0]["server"].as_str().unwrap().to_owned();
+    shop.within(&one, &["down"]).succeeds();
+    let document = shop.home().join("db/services").join(name).join("service.json");
+    let good = fs_err::read_to_string(&document).unwrap();
+    fs_err::write(&document, good.replace("\"postgres\"", "\"unheard-of\"")).unwrap();
+    prune(&["--yes", "--lose-data"]).says(&["kept `", "unheard-of"]);
+    assert_eq!(shop.repo.worktrees().len(), 2);
+    fs_err::write(&document, good).unwrap();
     prune(&["--yes", "--lose-data"]);
     assert_eq!(shop.repo.worktrees().len(), 1);
 }
@@ -271,18 +280,68 @@ fn data_of_a_repository_that_is_gone_is_listed_given_and_removed() {
         listed.contains("orphaned  service `db` of `") && listed.contains("running  service `db` of `"),
         "{listed}"
     );
-    let named = shop.within(main, &["db", "gc", "--json"]).succeeds();
+    let gc = |more: &[&str]| shop.within(main, &["db", "gc", "--json"]).args(more);
+    let named = gc(&[]).succeeds();
     assert_eq!((&named.json()["orphans"][0]["name"], &named.json()["removed"]), (&json!(name), &json!([])));
-    named.says(&["`calve db gc --lose-data` removes all of it"]);
+    named.says(&[
+        &format!("`{name}`  orphaned  service `db` of `{}`, not found, its server runs, ", other.display()),
+        "if you moved the repository, run `calve env` in it; `calve worktree add --data-from NAME`",
+    ]);
+    gc(&["--lose-data"]).fails(2).says(&["`--lose-data` loses only data that you name"]);
+    gc(&[&name]).fails(3).says(&[&format!("the server of `{name}` runs"), "if you moved the repository"]);
+    gc(&["--lose-data", &name, &kept]).fails(3).says(&[&format!("`{}`, which is there", main.display())]);
+    assert_eq!(shop.servers().len(), 2, "nothing was ended");
     shop.repo.adding("heir").args(["--data-from", &name]).succeeds();
-    assert_eq!(shop.rows(shop.repo.spot.join("proj.heir")), [1, 2, 3, 9]);
-    let removed = shop.within(main, &["db", "gc", "--lose-data", "--json"]).succeeds().json();
-    assert_eq!((&removed["orphans"], &removed["removed"]), (&json!([]), &json!([name])));
+    let heir = shop.repo.spot.join("proj.heir");
+    assert_eq!(shop.rows(&heir), [1, 2, 3, 9]);
+    let removed = gc(&["--lose-data", &name]).succeeds();
+    let receipt = removed.json();
+    assert_eq!((&receipt["orphans"], &receipt["removed"]), (&json!([]), &json!([name])));
+    removed.says(&[&format!("removed `{name}`, the data of the service `db` of `{}`\n", other.display())]);
     assert_eq!((of(&name), &of(&kept)["state"]), (Value::Null, &json!("running")));
     assert_eq!(shop.servers().len(), 2, "its server ended");
+    // git still has the entry of a worktree that somebody deleted.
+    let lost = shop.repo.added("lost");
+    let unused = shop.status(&lost)[0]["server"].as_str().unwrap().to_owned();
+    fs_err::remove_dir_all(&lost).unwrap();
+    assert_eq!((&of(&unused)["state"], &of(&unused)["worktree"]), (&json!("orphaned"), &Value::Null));
+    gc(&[]).succeeds().says(&[&format!("orphaned  service `db` of `{}`, not found, ", lost.display())]);
     // A template that is needed is named with those who need it.
     let removed = shop.within(main, &["db", "template", "remove", "shop"]).succeeds();
+    assert!(!removed.stderr.contains("proj.lost"), "{}", removed.stderr);
     removed.says(&["`calve reset` needs the template `shop` in `", &format!("`{}`", main.display()), "proj.heir`"]);
+    assert_eq!(gc(&[&unused]).succeeds().json()["removed"], json!([unused]), "it has no changes");
+}
+
+#[test]
+fn data_of_a_repository_that_was_moved_or_cannot_be_read_stays() {
+    let Some(shop) = Shop::new(POSTGRES) else { return };
+    let main = &shop.repo.path;
+    let [was, now] = ["was", "now"].map(|name| shop.repo.spot.join(name));
+    shop.repo.git(["clone", "-q", ".", was.to_str().unwrap()]);
+    shop.sql(&was, "INSERT INTO t VALUES (9)");
+    let name = shop.status(&was)[0]["server"].as_str().unwrap().to_owned();
+    let gc = |more: &[&str]| shop.within(main, &["db", "gc", "--json"]).args(more);
+    let orphans = || gc(&[]).succeeds().json()["orphans"].as_array().unwrap().len();
+    // An error does not tell that a worktree is gone, for as long as it lasts.
+    let (word, aside) = (was.join(".git/calve-services"), was.join(".git/aside"));
+    fs_err::rename(&word, &aside).unwrap();
+    fs_err::create_dir(&word).unwrap();
+    assert_eq!(orphans(), 0);
+    gc(&["--lose-data", &name]).fails(3).says(&["which cannot be read"]);
+    assert!(shop.within(main, &["db", "list", "--all"]).succeeds().stdout.contains("which cannot be read"));
+    fs_err::remove_dir(&word).unwrap();
+    fs_err::rename(&aside, &word).unwrap();
+    let server = shop.servers().into_iter().find(|server| server["name"] == *name).unwrap();
+    fs_err::rename(&was, &now).unwrap();
+    assert_eq!(orphans(), 1);
+    gc(&["--lose-data"]).fails(2);
+    gc(&[&name]).fails(3);
+    kill(&server["pid"]);
+    gc(&[&name]).fails(3).says(&["may have changes that are nowhere else"]);
+    shop.within(&now, &["env"]).succeeds();
+    assert_eq!(orphans(), 0);
+    assert_eq!(shop.rows(&now), [1, 2, 3, 9]);
 }
 
 /// A server that was killed is listed until its worktree is removed.
