@@ -16,11 +16,11 @@ use crate::{consent, sys};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
     /// Those that the user has approved, or approves now.
-    ToApproved,
+    Approved,
     /// The user has said `--yes`.
-    ToAll,
+    Everything,
     /// The user has said `--no-hooks`.
-    ToNone,
+    Nothing,
 }
 
 /// Makes sure that the template `name` is there, which is that of [`name`]. One that the configuration describes is made, once for each content
@@ -109,8 +109,8 @@ fn make(
         return Err(Failure::stated(REFUSED, text, hint));
     }
     match (recipe.command.as_deref(), consent) {
-        (Some(command), Consent::ToApproved) => consent::require(&repository_of(root)?, Hook::Create, command)?,
-        (Some(_), Consent::ToNone) => {
+        (Some(command), Consent::Approved) => consent::require(&repository_of(root)?, Hook::Create, command)?,
+        (Some(_), Consent::Nothing) => {
             let text = format!("`--no-hooks` keeps the create command of the service `{service}` from running");
             return Err(Failure::stated(REFUSED, text, "`calve up` runs it"));
         }

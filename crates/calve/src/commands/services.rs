@@ -148,7 +148,7 @@ impl Services {
 
     /// Starts the servers of those that are wanted. Returns the names of those that did not run before.
     pub(crate) fn start(&mut self, root: &Path, cancel: &CancelToken) -> Result<Vec<String>, Failure> {
-        self.make(root, None, DonorRule::SameTemplate, EarlyClones::default(), Consent::ToApproved, cancel)?;
+        self.make(root, None, DonorRule::SameTemplate, EarlyClones::default(), Consent::Approved, cancel)?;
         if self.wanted.keys().all(|name| self.made.contains_key(name)) {
             forget_data_source(root)?;
         }
@@ -255,7 +255,7 @@ impl Services {
         let template = match self.wanted.get(&service.service).filter(|wanted| wanted.recipe.is_some()) {
             // The one for what its inputs are now.
             Some(wanted) => {
-                let (service, consent) = (service.service.as_str(), Consent::ToApproved);
+                let (service, consent) = (service.service.as_str(), Consent::Approved);
                 let name = service_template::name(root, service, wanted)?;
                 Some(service_template::ready(&home, root, name, (service, wanted), consent, cancel)?)
             }

@@ -54,14 +54,7 @@ fn environment(filled: &FillReport, cancel: &CancelToken) -> Result<Vec<(String,
     let ports = env::leased(root, &config)?;
     let mut services = Services::of(root, config.services)?;
     let donor = if filled.provenance.is_untrusted() { None } else { Keeper::of(&filled.donor)? };
-    services.make(
-        root,
-        donor.as_ref(),
-        DonorRule::SameTemplate,
-        EarlyClones::default(),
-        Consent::ToApproved,
-        cancel,
-    )?;
+    services.make(root, donor.as_ref(), DonorRule::SameTemplate, EarlyClones::default(), Consent::Approved, cancel)?;
     lines::say_origins(&services);
     lines::say_configuration(root, &filled.donor);
     services.failed().map_or(Ok(()), Err)?;

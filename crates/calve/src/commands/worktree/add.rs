@@ -140,9 +140,9 @@ fn environment(
     let mut services = Services::of(&added.path, config.services)?;
     if !matches!(arguments.data_from, DataFrom::Nowhere) {
         let consent = match (arguments.no_hooks, arguments.yes) {
-            (true, _) => Consent::ToNone,
-            (_, true) => Consent::ToAll,
-            _ => Consent::ToApproved,
+            (true, _) => Consent::Nothing,
+            (_, true) => Consent::Everything,
+            _ => Consent::Approved,
         };
         // The data in somebody's database are not for a pull request that he does not trust.
         let donor = source.filter(|_| !added.provenance.is_untrusted());
