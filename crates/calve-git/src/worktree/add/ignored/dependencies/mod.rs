@@ -38,6 +38,10 @@ pub struct Dependency {
     pub command: Option<String>,
 }
 
+/// The worktrees besides the source in which one directory's packages are compared, those with the wanted lockfile first. Each comparison takes
+/// some milliseconds.
+const MOST_JUDGED: usize = 8;
+
 /// A lockfile of the new worktree.
 struct Lockfile<'t> {
     path: PathBuf,
@@ -131,12 +135,13 @@ impl<'a> Choice<'a> {
         let with_directories = others.filter_map(|other| {
             let likely = likely(&other.path, beside, kind);
             let newest = likely.iter().filter_map(|path| Directory::open(&other.path, path)?.changed(".")).max();
-            likely.iter().any(|path| (self.wanted)(path)).then_some((newest, other, likely))
+            let is_wanted = likely.iter().any(|path| (self.wanted)(path));
+            is_wanted.then(|| ((self.is_same(&other.path, &group[0]), newest), other, likely))
         });
         let mut others: Vec<_> = with_directories.collect();
-        others.sort_by_key(|(newest, ..)| std::cmp::Reverse(*newest));
+        others.sort_by_key(|(rank, ..)| std::cmp::Reverse(*rank));
         let mut best = own;
-        for (_, other, likely) in others {
+        for (_, other, likely) in others.into_iter().take(MOST_JUDGED) {
             let candidate = self.candidate(&other.path, group, &likely);
             let is_right = candidate.is_right();
             if best.as_ref().is_none_or(|best| candidate.rank() > best.rank()) {

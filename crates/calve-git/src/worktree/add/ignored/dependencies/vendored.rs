@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::Deserialize;
 
 use super::installers::Fit;
-use crate::directory::Directory;
+use crate::directory::{Directory, Time};
 
 pub(super) const GO: &[&str] = &["modules.txt"];
 pub(super) const COMPOSER: &[&str] = &["composer/installed.json"];
@@ -53,9 +53,18 @@ struct ComposerLock {
 
 #[derive(Deserialize)]
 struct ComposerInstalled {
-    packages: Vec<ComposerPackage>,
+    packages: Vec<ComposerDirectory>,
     #[serde(default)]
     dev: bool,
+}
+
+#[derive(Deserialize)]
+struct ComposerDirectory {
+    #[serde(flatten)]
+    package: ComposerPackage,
+    /// Relative to the list. Packages of other packages have none.
+    #[serde(rename = "install-path")]
+    path: Option<String>,
 }
 
 #[derive(Deserialize, PartialEq, Eq, Hash)]
@@ -76,9 +85,12 @@ pub(super) fn composer(directory: &Directory, lockfiles: &[&str]) -> Fit {
     let Some(wanted) = wanted else { return Fit::Unsure };
     let installed = directory.read(COMPOSER[0]).and_then(|text| serde_json::from_str::<ComposerInstalled>(&text).ok());
     let Some(installed) = installed else { return Fit::No };
-    let found: HashSet<&ComposerPackage> = installed.packages.iter().collect();
+    let found: HashSet<&ComposerPackage> = installed.packages.iter().map(|one| &one.package).collect();
     let dev = wanted.dev.iter().filter(|_| installed.dev);
-    wanted.packages.iter().chain(dev).all(|package| found.contains(package)).into()
+    let directories = installed.packages.iter().filter_map(|one| one.path.as_deref()?.strip_prefix("../"));
+    let mut directories = directories.filter(|path| !path.starts_with(".."));
+    let is_complete = directories.all(|path| directory.is_settled(std::iter::once(path), Time::MAX));
+    (is_complete && wanted.packages.iter().chain(dev).all(|package| found.contains(package))).into()
 }
 
 pub(super) fn bundler(directory: &Directory, lockfiles: &[&str]) -> Fit {
@@ -86,7 +98,13 @@ pub(super) fn bundler(directory: &Directory, lockfiles: &[&str]) -> Fit {
     let specifications =
         rubies.names().into_iter().filter_map(|version| rubies.directory(version)?.directory("specifications"));
     let installed: HashSet<String> = specifications.flat_map(|found| found.names()).collect();
-    lockfiles.first().is_some_and(|text| has_gems(text, &installed)).into()
+    let Some(text) = lockfiles.first() else { return Fit::Unsure };
+    // Of gems from a repository or a directory there is no version to compare.
+    let is_comparable = !text.lines().any(|line| ["GIT", "PATH"].contains(&line));
+    match has_gems(text, &installed) {
+        true if !is_comparable => Fit::Unsure,
+        fits => fits.into(),
+    }
 }
 
 /// Returns whether one version of each gem is among the specifications: a lockfile has a version for each platform.
@@ -120,6 +138,20 @@ mod tests {
         assert_eq!(Some(wanted), explicit(vendored));
         assert_ne!(explicit(&vendored.replace("v2", "v3")), explicit(vendored));
         assert_eq!(explicit("# example.com/a v1.0.0\nexample.com/a\n"), None);
+    }
+
+    #[test]
+    fn a_package_of_composer_is_there_with_its_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let lockfile = r#"{ "packages": [{ "name": "a/b", "version": "1.0.0" }] }"#;
+        let installed = r#"{ "packages": [{ "name": "a/b", "version": "1.0.0", "install-path": "../a/b" }] }"#;
+        fs_err::create_dir_all(folder.path().join("composer")).unwrap();
+        fs_err::write(folder.path().join(COMPOSER[0]), installed).unwrap();
+        let directory = Directory::open(folder.path(), std::path::Path::new("")).unwrap();
+        assert_eq!(composer(&directory, &[lockfile]), Fit::No);
+        fs_err::create_dir_all(folder.path().join("a/b")).unwrap();
+        assert_eq!(composer(&directory, &[lockfile]), Fit::Yes);
+        assert_eq!(composer(&directory, &[&lockfile.replace("1.0.0", "1.0.1")]), Fit::No);
     }
 
     #[test]
