@@ -16,7 +16,8 @@ use crate::remedy::Remedy;
 /// Processes of other users cannot be seen without privilege.
 pub(super) fn check_idle(path: &Path) -> Result<()> {
     for process in all() {
-        if let Some(what) = inside(&directory(process), path) {
+        let directory = directory(process);
+        if let Some(what) = inside(&directory, path).or_else(|| mapped(&directory, path)) {
             return Err(Error::refused(
                 format!("the process {process} ({}) is inside: `{}`", ShownPath(&name(process)), ShownPath(&what)),
                 Remedy::LeaveDirectory,
@@ -129,10 +130,11 @@ fn open_files(process: &Path) -> impl Iterator<Item = PathBuf> {
 fn inside(process: &Path, path: &Path) -> Option<PathBuf> {
     let links = ["cwd", "root", "exe"].map(|name| process.join(name));
     let links = links.into_iter().filter_map(|link| fs_err::read_link(link).ok());
-    links.chain(open_files(process)).find(|target| target.starts_with(path)).or_else(|| mapped(process, path))
+    links.chain(open_files(process)).find(|target| target.starts_with(path))
 }
 
-/// Finds a file below `path` that a process writes to as memory (proc_pid_maps(5)). It may be closed by then.
+/// Finds a file below `path` that a process writes to as memory (proc_pid_maps(5)). It may be closed by then. The kernel takes its time to list
+/// them, so that this is only for what would lose something.
 fn mapped(process: &Path, path: &Path) -> Option<PathBuf> {
     let maps = fs_err::read(process.join("maps")).ok()?;
     let files = maps.split(|&byte| byte == b'\n').filter_map(|line| {
