@@ -144,7 +144,12 @@ impl<'a> Choice<'a> {
         for (_, other, likely) in others.into_iter().take(MOST_JUDGED) {
             let candidate = self.candidate(&other.path, group, &likely);
             let is_right = candidate.is_right();
-            if best.as_ref().is_none_or(|best| candidate.rank() > best.rank()) {
+            // Where an install is needed anyway, the source's own directory goes along, as everything else of it does.
+            let is_better = |best: &Candidate<'_>| candidate.rank() > best.rank();
+            if best
+                .as_ref()
+                .is_none_or(|best| is_better(best) && (candidate.command.is_none() || best.path != self.donor))
+            {
                 best = Some(candidate);
             }
             if is_right {
