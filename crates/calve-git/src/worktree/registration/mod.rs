@@ -11,6 +11,7 @@ mod journal;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty};
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -468,7 +469,8 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
         match fs_err::rename(directory, &leaving) {
             Ok(()) => break leaving,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && number < 10_000 => number += 1,
+            // XFS says that there is something, and others that it is not empty.
+            Err(error) if matches!(error.kind(), AlreadyExists | DirectoryNotEmpty) && number < 10_000 => number += 1,
             Err(error) => return Err(error.into()),
         }
     };
