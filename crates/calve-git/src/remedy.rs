@@ -66,7 +66,7 @@ pub enum Remedy {
     FetchBranch {
         remote: String,
         branch: String,
-        /// Whether the remote's refspecs have it.
+        /// The remote's refspecs have it.
         is_followed: bool,
     },
     /// Fetch it, or give a base for a new branch of its name.

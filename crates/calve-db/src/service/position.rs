@@ -1,4 +1,4 @@
-//! Whether data has changed since it was cloned.
+//! Tells data that has changed since it was cloned from data that has not.
 //!
 //! An engine tells by a position, which moves with everything that is written ([`Engine::written`]). It is noted at the first start, when the
 //! server has recovered and nobody but Calve can reach it: up to there, nothing but the engine itself has written.

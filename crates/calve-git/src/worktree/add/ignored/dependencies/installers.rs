@@ -4,7 +4,7 @@
 use super::{npm, pnpm, python, vendored, yarn};
 use crate::directory::Directory;
 
-/// Whether what is installed is what a lockfile asks for.
+/// The answer to the question if the installed packages are those that a lockfile asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     No,

@@ -76,14 +76,14 @@ impl Candidate<'_> {
     }
 }
 
-/// What the new worktree gets, and where from.
+/// The worktree that gets dependencies, and those that they may come from.
 pub(crate) struct Choice<'a> {
     pub(crate) tracked: &'a TrackedFiles,
     pub(crate) donor: &'a Path,
-    /// What the donor has to give.
+    /// The ignored entries that the donor has to give.
     pub(crate) roots: &'a [CarriedRoot],
     pub(crate) worktrees: &'a [Worktree],
-    /// Whether a directory of dependencies is to be carried at all.
+    /// Tells if a directory of dependencies is to be carried at all.
     pub(crate) wanted: &'a dyn Fn(&Path) -> bool,
     /// Tracked files that are carried as the donor has them, although that is not the commit's version.
     pub(crate) changed: &'a HashSet<GitPath>,

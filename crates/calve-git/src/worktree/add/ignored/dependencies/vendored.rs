@@ -1,4 +1,4 @@
-//! What installers put into `vendor`: go's modules, composer's packages, bundler's gems.
+//! The contents of `vendor`: go's modules, composer's packages, bundler's gems.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -80,7 +80,7 @@ struct InstalledPackage {
     version: String,
     /// The installer has written all of its files.
     is_whole: bool,
-    /// What it says of where it is from, if not from an index (PEP 610).
+    /// The place that it says it is from, if not from an index (PEP 610).
     origin: Option<String>,
 }
 
