@@ -16,7 +16,7 @@ pub struct WorktreeAddReceipt {
     pub branch: Option<String>,
     /// True if the branch was made.
     pub new_branch: bool,
-    /// What the new branch begins at: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
+    /// The start of the new branch: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_branch_from: Option<String>,
     /// The upstream of the new branch. Null if it has none.
@@ -141,7 +141,7 @@ pub struct WorktreePlanReceipt {
     pub branch: Option<String>,
     /// True if the branch would be made.
     pub new_branch: bool,
-    /// What the new branch would begin at: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
+    /// The start of the new branch: a branch, a remote's branch, or a commit. Absent without a new branch, and for a pull request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_branch_from: Option<String>,
     /// The commit.

@@ -32,7 +32,7 @@ pub(super) fn check_idle(path: &Path) -> Result<()> {
 #[non_exhaustive]
 pub struct WorktreeProcess {
     pub pid: u32,
-    /// Of its program. It may have any characters in it.
+    /// The name of its program, which may have any characters in it.
     pub name: String,
     /// It is inside the worktree.
     pub is_inside: bool,

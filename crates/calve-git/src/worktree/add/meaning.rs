@@ -10,7 +10,7 @@ use crate::remedy::Remedy;
 use crate::repository::{RemoteBranch, Repository};
 use crate::worktree::add::target::{commit, pull_request};
 
-/// What a name means.
+/// The meaning of a name that the user gave.
 #[derive(Debug)]
 pub(crate) enum Meaning<'n> {
     /// `pr/123`.

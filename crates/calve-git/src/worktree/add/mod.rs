@@ -120,7 +120,7 @@ pub struct AddReport {
     pub branch: Option<String>,
     /// Whether the branch was made for it.
     pub is_new_branch: bool,
-    /// What the new branch begins at. None for a pull request's.
+    /// The start of the new branch. None for a pull request's.
     pub start: Option<BranchStart>,
     /// The branch that the new one follows.
     pub upstream: Option<String>,
@@ -174,7 +174,7 @@ pub struct AddPlan {
     pub branch: Option<String>,
     /// Whether the branch would be made.
     pub is_new_branch: bool,
-    /// What the new branch would begin at. None for a pull request's.
+    /// The start of the new branch. None for a pull request's.
     pub start: Option<BranchStart>,
     /// The hash of the commit.
     pub head: String,

@@ -18,7 +18,7 @@ pub(crate) struct Target {
     pub(crate) branch: Option<String>,
     /// The branch is to be made.
     pub(crate) is_new: bool,
-    /// What the new branch begins at; a pull request says it by itself.
+    /// The start of the new branch; a pull request says it by itself.
     pub(crate) start: Option<BranchStart>,
     /// The branch that a new one follows: `origin/x`.
     pub(crate) upstream: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Target {
     pub(crate) pull_request: Option<u64>,
 }
 
-/// What a new branch begins at.
+/// The start of a new branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BranchStart {
